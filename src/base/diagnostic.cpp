@@ -1,0 +1,97 @@
+#include "base/diagnostic.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace nlaunch {
+namespace {
+
+constexpr std::size_t kShownLine = 160;  // a longer source line is shown around the place only
+
+std::string paint(Color color, std::string_view code, std::string_view text) {
+  if (color == Color::never) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+/// The source line with its caret line, or nothing when the line is not known.
+std::string excerpt(const SourceSpan& span, Color color) {
+  const auto line = span.source_line();
+  if (text::trim(line).empty()) return {};
+  const auto characters = text::characters(line);
+  const std::size_t at = std::min<std::size_t>(span.column - 1, characters.size());
+  const std::size_t first = at > kShownLine / 2 ? at - kShownLine / 2 : 0;
+  const std::size_t last = std::min(characters.size(), first + kShownLine);
+
+  std::string shown = first > 0 ? "…" : "";
+  std::string caret = first > 0 ? " " : "";
+  for (std::size_t i = first; i < last; ++i) {
+    const bool tab = characters[i] == "\t";
+    const auto visible = tab ? std::string(characters[i]) : text::printable(characters[i]);
+    shown += visible;
+    if (i < at) caret += tab ? std::string("\t") : std::string(text::characters(visible).size(), ' ');
+  }
+  if (last < characters.size()) shown += "…";
+  const std::size_t room = std::max<std::size_t>(1, last - at);
+  const auto marks = std::string(std::clamp<std::size_t>(span.length, 1, room), '^');
+  const auto number = fmt::format("{:>4}", span.line);
+  return fmt::format("{} | {}\n{} | {}{}\n", number, shown, std::string(number.size(), ' '), caret,
+                     paint(color, "1;32", marks));
+}
+
+}  // namespace
+
+Diagnostic& Diagnostics::add(Diagnostic item) {
+  items_.push_back(std::move(item));
+  return items_.back();
+}
+
+Diagnostic& Diagnostics::error(std::string id, SourceSpan span, std::string message) {
+  return add({Severity::error, std::move(id), std::move(message), std::move(span), {}, {}});
+}
+
+Diagnostic& Diagnostics::warning(std::string id, SourceSpan span, std::string message) {
+  return add({Severity::warning, std::move(id), std::move(message), std::move(span), {}, {}});
+}
+
+void Diagnostics::append(const Diagnostics& other) {
+  items_.insert(items_.end(), other.items_.begin(), other.items_.end());
+}
+
+bool Diagnostics::has_errors() const {
+  return std::ranges::any_of(items_, [](const Diagnostic& d) { return d.severity == Severity::error; });
+}
+
+std::string render(const Diagnostic& diagnostic, Color color) {
+  const bool error = diagnostic.severity == Severity::error;
+  const auto where = diagnostic.span.where();
+  std::string out = fmt::format(
+      "{}{} {} [{}]\n", where.empty() ? "" : paint(color, "1", text::printable(where)) + ": ",
+      paint(color, error ? "1;31" : "1;33", error ? "error:" : "warning:"), text::printable(diagnostic.message),
+      diagnostic.id);
+  out += excerpt(diagnostic.span, color);
+  for (const auto& note : diagnostic.notes) {
+    const auto place = note.span.where();
+    out += fmt::format("note: {}{}\n", place.empty() ? "" : text::printable(place) + ": ",
+                       text::printable(note.message));
+  }
+  if (!diagnostic.hint.empty()) {
+    out += fmt::format("{} {}\n", paint(color, "1;36", "hint:"), text::printable(diagnostic.hint));
+  }
+  return out;
+}
+
+std::string render(const Diagnostics& diagnostics, Color color) {
+  std::string out;
+  std::size_t errors = 0;
+  for (const auto& item : diagnostics.items()) {
+    if (!out.empty()) out += "\n";
+    out += render(item, color);
+    errors += item.severity == Severity::error ? 1 : 0;
+  }
+  if (errors > 1) out += fmt::format("\n{} errors\n", errors);
+  return out;
+}
+
+}  // namespace nlaunch

@@ -1,0 +1,78 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/source.h"
+
+namespace nlaunch {
+
+enum class Severity { error, warning };
+
+/// A second place or a measured fact that belongs to a diagnostic.
+struct Note {
+  std::string message;
+  SourceSpan span;
+};
+
+/// One thing that is wrong, as a person should read it.
+struct Diagnostic {
+  Severity severity = Severity::error;
+  std::string id;       ///< stable, "layer.what": "config.unknown-key"
+  std::string message;  ///< one sentence: what was found and what is allowed
+  SourceSpan span;
+  std::vector<Note> notes;
+  std::string hint;  ///< what to type next; may be empty
+};
+
+/// All the things that are wrong, in the order in which they were found.
+class Diagnostics {
+ public:
+  Diagnostics() = default;
+  explicit Diagnostics(Diagnostic first) { items_.push_back(std::move(first)); }
+
+  /// Adds a diagnostic and hands it back, so that notes and a hint can be set on it.
+  /// The reference is valid until the next `add`.
+  Diagnostic& add(Diagnostic item);
+  Diagnostic& error(std::string id, SourceSpan span, std::string message);
+  Diagnostic& warning(std::string id, SourceSpan span, std::string message);
+  void append(const Diagnostics& other);
+
+  [[nodiscard]] bool has_errors() const;
+  [[nodiscard]] bool empty() const { return items_.empty(); }
+  [[nodiscard]] const std::vector<Diagnostic>& items() const { return items_; }
+
+ private:
+  std::vector<Diagnostic> items_;
+};
+
+/// What every operation that can go wrong for a reason the user should hear returns.
+template <class T>
+using Result = std::expected<T, Diagnostics>;
+
+/// A failure without a place: `return failure("sys.spawn", "cannot start {}", name);`
+template <class... Args>
+std::unexpected<Diagnostics> failure(std::string id, fmt::format_string<Args...> text, Args&&... args) {
+  return std::unexpected(
+      Diagnostics({Severity::error, std::move(id), fmt::format(text, std::forward<Args>(args)...), {}, {}, {}}));
+}
+
+enum class Color { never, always };
+
+/// The whole text of a diagnostic, several lines, ending in a newline:
+///   FILE:LINE:COLUMN: error: message [id]
+///     12 |   gpu_per_node: 8
+///        |   ^^^^^^^^^^^^
+///   note: ...
+///   hint: ...
+/// Bytes that could act on a terminal are shown escaped.
+std::string render(const Diagnostic& diagnostic, Color color = Color::never);
+
+/// All of them, closed by a count when there is more than one error.
+std::string render(const Diagnostics& diagnostics, Color color = Color::never);
+
+}  // namespace nlaunch

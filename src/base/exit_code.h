@@ -1,0 +1,24 @@
+#pragma once
+
+/// The exit codes of nlaunch. A run that ends by itself gives the code of the process that failed first
+/// (128 + signal where a signal ended it); `summary.json` says which it was, since a program may use the
+/// same numbers.
+namespace nlaunch::exit_code {
+
+inline constexpr int ok = 0;
+inline constexpr int usage = 64;              ///< wrong command line
+inline constexpr int bad_input = 65;          ///< experiment, site or plan is wrong
+inline constexpr int preflight_refused = 69;  ///< a check failed before anything started
+inline constexpr int internal = 70;           ///< an error of nlaunch's own
+inline constexpr int not_ready = 72;          ///< a role never became ready
+inline constexpr int walltime = 75;           ///< stopped at the walltime, to be continued
+inline constexpr int stalled = 124;           ///< aborted after a stall
+inline constexpr int interrupted = 130;       ///< stopped by SIGINT
+inline constexpr int terminated = 143;        ///< stopped by SIGTERM
+
+/// Of `nlaunch preflight`.
+inline constexpr int preflight_warned = 1;   ///< under --strict
+inline constexpr int preflight_failed = 2;
+inline constexpr int preflight_unknown = 3;
+
+}  // namespace nlaunch::exit_code

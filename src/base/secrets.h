@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nlaunch {
+
+/// True for a variable name whose value people would not want printed: *_KEY, *_TOKEN, *PASSWORD*, *SECRET*.
+bool looks_like_secret(std::string_view name);
+
+/// What is shown in place of a secret.
+inline constexpr std::string_view kMasked = "***";
+
+/// Takes known secret values out of texts.
+class Masker {
+ public:
+  /// Values shorter than four bytes are not masked: they would hit innocent text.
+  void add(std::string value);
+  [[nodiscard]] std::string mask(std::string text) const;
+  [[nodiscard]] bool empty() const { return values_.empty(); }
+  [[nodiscard]] const std::vector<std::string>& values() const { return values_; }
+
+ private:
+  std::vector<std::string> values_;  // longest first
+};
+
+}  // namespace nlaunch

@@ -1,0 +1,39 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Small pure functions on text.
+namespace nlaunch::text {
+
+std::string_view trim(std::string_view text);
+/// Splits at every `separator`; "a,,b" has three parts and "" has one.
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+std::string lower(std::string_view text);
+
+/// The characters of a UTF-8 text; a byte that is not valid UTF-8 counts as one character.
+std::vector<std::string_view> characters(std::string_view utf8);
+/// The offset of the first byte that is not valid UTF-8 (overlong forms and surrogates are not).
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+/// The text with control characters, DEL and invalid bytes shown as \xNN, so that it cannot act on a
+/// terminal. Newline and tab are shown as \n and \t.
+std::string printable(std::string_view text);
+
+/// True when `name` matches the shell pattern `glob` (*, ?, [set]).
+bool glob_match(std::string_view glob, std::string_view name);
+
+/// The candidate that `name` was most likely meant to be, or nothing when none is near.
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
+
+/// `text` quoted for a POSIX shell; left alone when it needs no quotes.
+std::string shell_quote(std::string_view text);
+/// A command line as a person could type it.
+std::string shell_join(std::span<const std::string> argv);
+
+/// "1 GPU", "2 GPUs".
+std::string count(std::size_t n, std::string_view noun);
+
+}  // namespace nlaunch::text

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/secrets.h"
+#include "plan/plan.h"
+
+/// The plan as one node will run it: what only the node knows is filled in.
+namespace nlaunch::launch {
+
+/// A GPU of this node. The plan's GPU numbers are indices into BoundNode::gpus.
+struct BoundGpu {
+  std::string visible;  ///< what stands for it in CUDA_VISIBLE_DEVICES
+  std::string bus_id;   ///< "00000000:3B:00.0", or empty where NVML could not say
+  std::string uuid;     ///< "GPU-...", or empty
+};
+
+/// A library of the site, found on this node.
+struct BoundLibrary {
+  std::string path;     ///< the one file that the glob fits
+  std::string version;  ///< "2.28.9", or empty where it could not be determined
+};
+
+/// A process, ready to be started: every reference resolved.
+struct BoundProcess {
+  std::uint32_t process = 0;                                ///< index into Plan::processes
+  std::string name;                                         ///< "learner.0"
+  std::vector<std::string> argv;
+  std::vector<std::pair<std::string, std::string>> env;     ///< whole, sorted by name; secrets included
+  std::string workdir;
+  std::vector<unsigned> cpus;                               ///< near its GPUs; empty: no binding
+  std::vector<std::uint16_t> ports;                         ///< free when bound
+  std::vector<std::string> preload;                         ///< paths of the preloaded libraries, scope library not among them
+  plan::Ready ready;                                        ///< references resolved
+};
+
+struct BoundNode {
+  std::string host;
+  std::string scratch;
+  std::vector<BoundGpu> gpus;                         ///< empty where the plan counts CPU slots
+  std::map<std::string, BoundLibrary> libraries;
+  std::vector<BoundProcess> processes;                ///< of this node, in plan order
+  std::vector<std::string> secret_names;
+  Masker masker;                                      ///< knows the secrets' values
+  std::vector<std::string> dropped;                   ///< inherited variables that a launcher must own, by name
+  std::vector<std::string> notes;                     ///< what a person should hear
+};
+
+}  // namespace nlaunch::launch

@@ -1,0 +1,54 @@
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nlaunch::plan {
+
+std::string Plan::name_of(const Process& process) const {
+  return fmt::format("{}.{}", role_of(process).name, process.index);
+}
+
+const Role* Plan::find_role(std::string_view role_name) const {
+  const auto found = std::ranges::find(roles, role_name, &Role::name);
+  return found == roles.end() ? nullptr : &*found;
+}
+
+std::string_view name_of(RoleKind kind) {
+  switch (kind) {
+    case RoleKind::learner: return "learner";
+    case RoleKind::engine: return "engine";
+    case RoleKind::service: return "service";
+  }
+  return "?";
+}
+
+std::string_view name_of(Layer layer) {
+  switch (layer) {
+    case Layer::inherited: return "inherited";
+    case Layer::modules: return "modules";
+    case Layer::site: return "site";
+    case Layer::venv: return "venv";
+    case Layer::experiment: return "experiment";
+    case Layer::role: return "role";
+    case Layer::overlay: return "overlay";
+    case Layer::command_line: return "command line";
+    case Layer::nlaunch: return "nlaunch";
+  }
+  return "?";
+}
+
+std::string_view name_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::node: return "node";
+    case GroupKind::world: return "world";
+    case GroupKind::tensor_parallel: return "tensor-parallel";
+    case GroupKind::weight_sync: return "weight-sync";
+  }
+  return "?";
+}
+
+std::string_view name_of(Backend backend) { return backend == Backend::nccl ? "nccl" : "gloo"; }
+
+}  // namespace nlaunch::plan

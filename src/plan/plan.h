@@ -1,0 +1,240 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+/// The plan: a value, made before anything starts, complete as far as a login node can know it. Texts may hold
+/// `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer reads the
+/// plan and nothing that it was made from.
+namespace nlaunch::plan {
+
+enum class RoleKind { learner, engine, service };
+enum class Rendezvous { none, torch };
+enum class PreloadScope {
+  process,  ///< the role's program alone
+  tree,     ///< the program and all that it starts
+};
+enum class Backend { nccl, gloo };
+
+/// Where in the order of precedence an operation stands: later wins.
+enum class Layer { inherited, modules, site, venv, experiment, role, overlay, command_line, nlaunch };
+
+/// When an operation applies; what is empty always fits. All that is given must fit.
+struct Condition {
+  std::optional<VersionRange> nodes;            ///< number of nodes, as a version of one part
+  std::string gpu;                              ///< glob on the GPU's model
+  std::string arch;                             ///< glob on the machine's architecture
+  std::optional<RoleKind> kind;                 ///< kind of the role
+  std::map<std::string, VersionRange> library;  ///< version of a library of the site, by name
+  [[nodiscard]] bool always() const { return !nodes && gpu.empty() && arch.empty() && !kind && library.empty(); }
+};
+
+/// One change to an environment, with the place where it was asked for.
+struct EnvOp {
+  enum class Kind { set, unset, prepend, append };
+  Kind kind = Kind::set;
+  std::string name;
+  std::string value;   ///< may hold references; empty for unset
+  Layer layer = Layer::role;
+  std::string origin;  ///< "grpo.yaml:12:5", "--env learner:A=1", "nlaunch"
+  Condition when;
+  bool masked = false;  ///< read back from a saved plan that keeps no value that looks like a secret
+};
+
+/// When a process counts as ready; exactly one way, or none: ready once started.
+struct Ready {
+  std::string http;                     ///< URL that answers 2xx
+  std::string tcp;                      ///< "HOST:PORT" that accepts a connection
+  std::string log;                      ///< regular expression on a line of its output
+  std::string file;                     ///< path that exists
+  std::optional<Duration> delay;        ///< time after the start
+  Duration timeout = std::chrono::minutes(10);
+  [[nodiscard]] bool given() const {
+    return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || delay.has_value();
+  }
+};
+
+struct Stop {
+  int signal = 15;
+  Duration grace = std::chrono::seconds(30);
+};
+
+struct Restart {
+  bool on_failure = false;
+  unsigned max = 3;
+  Duration backoff = std::chrono::seconds(5);
+};
+
+struct Role {
+  std::string name;
+  RoleKind kind = RoleKind::service;
+  std::vector<std::string> command;  ///< empty for a role that another one spawns
+  std::string workdir;               ///< absolute
+  std::string venv;                  ///< absolute, or empty
+  std::uint32_t count = 0;           ///< processes in the whole job
+  std::uint32_t gpus = 0;            ///< for each process
+  Rendezvous rendezvous = Rendezvous::none;
+  std::vector<std::string> ports;    ///< names; a process's numbers stand in the same order
+  std::vector<std::string> preload;  ///< names of libraries
+  PreloadScope scope = PreloadScope::process;
+  std::vector<EnvOp> env;            ///< all layers above `modules`, lowest first
+  Ready ready;
+  Stop stop;
+  Restart restart;
+  bool ends_run = false;             ///< the run ends well when all such processes have exited 0
+  bool exit_ok = false;              ///< ending by itself is no failure
+  bool leave = false;                ///< what a process leaves behind lives until the run ends
+  std::vector<std::string> spawned_by;
+  std::string classify;              ///< glob on the command line of a spawned process
+};
+
+/// One instance of a role. Holds only what differs from its siblings.
+struct Process {
+  std::uint32_t role = 0;   ///< index into Plan::roles
+  std::uint32_t index = 0;  ///< within the role
+  std::int32_t rank = -1;   ///< where the role has a rendezvous
+  std::uint32_t node = 0;
+  std::uint32_t local_rank = 0;      ///< among the role's processes on its node
+  std::uint32_t local_size = 1;
+  std::uint32_t node_rank = 0;       ///< of the node among the nodes that the role is on
+  std::vector<std::uint16_t> gpus;   ///< of its node, counted from 0
+  std::vector<std::uint16_t> ports;  ///< as wished; the node may move a port that is taken
+};
+
+enum class GroupKind { node, world, tensor_parallel, weight_sync };
+
+/// One GPU of one process: what one rank of a communicator drives.
+struct Member {
+  std::uint32_t process = 0;  ///< index into Plan::processes
+  std::uint16_t gpu = 0;      ///< of the process's node
+};
+
+/// The ranks that talk through one communicator, in rank order.
+struct Group {
+  std::string name;  ///< "learner world", "engine.0 tensor parallel", "weight sync", "node 0"
+  GroupKind kind = GroupKind::node;
+  Backend backend = Backend::nccl;
+  std::vector<Member> members;
+};
+
+struct GpuRef {
+  std::uint32_t node = 0;
+  std::uint16_t gpu = 0;
+};
+
+/// A shared object that the site names.
+struct Library {
+  std::string path;  ///< a glob that must fit exactly one file; may hold references
+  std::optional<VersionRange> version;
+  std::string origin;
+};
+
+/// Environment modules, loaded once a node in a shell of their own.
+struct Modules {
+  std::string init;  ///< shell file that defines `module`; empty: the usual places
+  bool reset = false;
+  std::vector<std::string> load;
+  std::string origin;
+  [[nodiscard]] bool any() const { return reset || !load.empty(); }
+};
+
+/// Where a secret comes from. Its value is in no plan.
+struct Secret {
+  enum class Source { env, file, netrc };
+  std::string name;  ///< the variable that it becomes
+  Source source = Source::env;
+  std::string from;  ///< env: the variable; file: the path; netrc: the machine
+  std::string origin;
+};
+
+struct WeightSync {
+  Backend backend = Backend::nccl;
+  std::uint32_t world_size = 0;  ///< 1 + all engine GPUs; 0 without learners or engines
+  std::uint16_t port = 0;        ///< on the node of learner 0
+};
+
+enum class PreflightLevel { quick, standard };
+
+/// A figure below which a measurement fails, where its conditions fit.
+struct Expectation {
+  std::optional<std::uint32_t> gpus_per_node;  ///< ranks of the group on each node
+  std::optional<VersionRange> nodes;
+  std::uint64_t size = 0;  ///< bytes of the message
+  double min = 0;          ///< bus bandwidth, bytes/s
+  std::string origin;
+};
+
+struct Expected {
+  std::vector<Expectation> all_reduce_busbw;
+  std::vector<std::string> bus_ids;  ///< of each node's GPUs, as the site says; may be empty
+  std::string intra_node;            ///< transport within a node: "P2P", "SHM", "NET/..."; empty: not judged
+  std::string inter_node;            ///< between nodes
+};
+
+struct Preflight {
+  PreflightLevel level = PreflightLevel::standard;
+  bool strict = false;  ///< stop after *unknown* too
+};
+
+enum class AuditMode { report, enforce };
+
+/// What a signal to nlaunch does.
+struct SignalRule {
+  enum class Action { stop, ignore, forward };
+  Action action = Action::stop;
+  std::vector<std::string> roles;  ///< forward: to these; empty: to all
+};
+
+struct Node {
+  std::uint32_t count = 1;
+  std::uint32_t gpus = 0;    ///< on each node
+  bool cpu_slots = false;    ///< `gpus` counts CPU slots: there is no GPU
+  std::string gpu_model;     ///< as the profile or the machine says; may be empty
+  std::string arch;          ///< "x86_64", "aarch64"
+  std::string interface;     ///< prefix of the network interface that carries the job; may be empty
+  std::string nic_kind;      ///< "cxi", "ib", "efa", ...; may be empty
+  std::string scratch;       ///< folder on the node's own disk
+};
+
+enum class Scheduler { local, slurm, beaker };
+
+struct Plan {
+  std::string name;
+  std::string experiment;  ///< path of the experiment file
+  std::string site;
+  std::string site_path;   ///< path of the profile, or "built in"
+  Scheduler scheduler = Scheduler::local;
+  Node node;
+  std::vector<Role> roles;
+  std::vector<Process> processes;  ///< by role, then index
+  std::vector<Group> groups;
+  std::vector<GpuRef> idle_gpus;
+  std::vector<std::vector<std::uint32_t>> stages;  ///< role indices; a stage starts when the one before is ready
+  std::map<std::string, Library> libraries;
+  Modules modules;
+  std::vector<Secret> secrets;
+  WeightSync weight_sync;
+  Expected expected;
+  Preflight preflight;
+  AuditMode audit = AuditMode::report;
+  std::map<int, SignalRule> signals;
+  Restart restart;  ///< of the whole job
+  std::vector<std::string> warnings;
+  std::vector<std::string> sources;  ///< files that it was made from, absolute
+
+  [[nodiscard]] const Role& role_of(const Process& process) const { return roles[process.role]; }
+  /// "learner.0"
+  [[nodiscard]] std::string name_of(const Process& process) const;
+  [[nodiscard]] const Role* find_role(std::string_view role_name) const;
+};
+
+std::string_view name_of(RoleKind kind);
+std::string_view name_of(Layer layer);
+std::string_view name_of(GroupKind kind);
+std::string_view name_of(Backend backend);
+
+}  // namespace nlaunch::plan

@@ -1,0 +1,114 @@
+#include "sys/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace nlaunch::sys {
+namespace {
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+}  // namespace
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void UniqueFd::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Result<Pipe> make_pipe(int capacity) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failure("sys.pipe", "cannot make a pipe: {}", std::strerror(errno));
+  Pipe made{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  if (capacity > 0) ::fcntl(ends[1], F_SETPIPE_SZ, capacity);
+  return made;
+}
+
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return failure("file.open", "cannot open '{}': {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) {
+    return failure("file.open", "cannot read '{}': {}", path.string(), std::strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) return failure("file.kind", "'{}' is {}, not a file", path.string(), kind_of(info.st_mode));
+  if (static_cast<std::uint64_t>(info.st_size) > limit) {
+    return failure("file.size", "'{}' has {} bytes, more than the {} that are read", path.string(), info.st_size, limit);
+  }
+  std::string content;
+  // A file in /proc says that it is empty: read until the end, whatever fstat said.
+  constexpr std::size_t kBlock = 65536;
+  for (;;) {
+    const auto have = content.size();
+    content.resize(have + kBlock);
+    const auto got = ::read(fd.get(), content.data() + have, kBlock);
+    content.resize(have + static_cast<std::size_t>(got > 0 ? got : 0));
+    if (got == 0) return content;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failure("file.read", "cannot read '{}': {}", path.string(), std::strerror(errno));
+    if (content.size() > limit) {
+      return failure("file.size", "'{}' grew over the {} bytes that are read", path.string(), limit);
+    }
+  }
+}
+
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode) {
+  const auto temporary = path.string() + fmt::format(".tmp{}", ::getpid());
+  {
+    const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+    if (!fd || !write_all(fd.get(), content)) {
+      const auto reason = std::string(std::strerror(errno));
+      ::unlink(temporary.c_str());
+      return failure("file.write", "cannot write '{}': {}", path.string(), reason);
+    }
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const auto reason = std::string(std::strerror(errno));
+    ::unlink(temporary.c_str());
+    return failure("file.write", "cannot write '{}': {}", path.string(), reason);
+  }
+  return {};
+}
+
+Result<void> make_private_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (!error && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) error.assign(errno, std::generic_category());
+  if (!error && !std::filesystem::is_directory(path)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error) return failure("file.folder", "cannot make the folder '{}': {}", path.string(), error.message());
+  return {};
+}
+
+bool write_all(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const auto wrote = ::write(fd, data.data(), data.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    data.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return true;
+}
+
+std::filesystem::path executable_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+}  // namespace nlaunch::sys

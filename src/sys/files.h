@@ -1,0 +1,57 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/diagnostic.h"
+
+namespace nlaunch::sys {
+
+/// A descriptor that is closed when it goes out of scope.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  ~UniqueFd() { reset(); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// A pipe, both ends close-on-exec.
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+/// `capacity` in bytes is a wish: where the user's pipe pages are used up the pipe stays small.
+Result<Pipe> make_pipe(int capacity = 0);
+
+/// The whole of a regular file of at most `limit` bytes. A directory, a FIFO, a device or a larger file is a
+/// failure that says so, without blocking or reading it.
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit);
+
+/// Replaces `path` by a file with this content: a reader sees the old or the new one, never a part.
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode = 0600);
+
+/// Makes a folder and those above it, mode 0700 for the last.
+Result<void> make_private_folder(const std::filesystem::path& path);
+
+/// Writes all of `data`, over short writes and EINTR; false with errno set when it cannot.
+bool write_all(int fd, std::string_view data);
+
+/// The path of this executable's folder, links resolved.
+std::filesystem::path executable_folder();
+
+}  // namespace nlaunch::sys

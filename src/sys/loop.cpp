@@ -1,0 +1,123 @@
+#include "sys/loop.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <map>
+#include <utility>
+
+namespace nlaunch::sys {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+/// A descriptor that asio watches and its owner closes.
+struct Watched {
+  explicit Watched(asio::io_context& context, int fd) : descriptor(context, fd) {}
+  ~Watched() { descriptor.release(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  asio::posix::stream_descriptor descriptor;
+  Loop::Callback readable;
+};
+
+}  // namespace
+
+struct Loop::State {
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::map<TimerId, asio::steady_timer> timers;
+  TimerId next_timer = 1;
+  std::map<int, std::shared_ptr<Watched>> watched;
+  std::map<int, std::unique_ptr<asio::signal_set>> signals;
+  std::map<pid_t, std::function<void(WaitStatus)>> children;
+
+  void await_readable(const std::shared_ptr<Watched>& entry) {
+    entry->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                 [this, weak = std::weak_ptr(entry)](const error_code& error) {
+                                   const auto live = weak.lock();
+                                   if (error || !live) return;
+                                   live->readable();
+                                   if (live.use_count() > 1) await_readable(live);  // not unwatched meanwhile
+                                 });
+  }
+
+  void await_signal(asio::signal_set& set, const Callback& then) {
+    set.async_wait([this, &set, then](const error_code& error, int) {
+      if (error) return;
+      then();
+      await_signal(set, then);
+    });
+  }
+
+  void reap() {
+    for (;;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid <= 0) return;
+      const auto found = children.find(pid);
+      if (found == children.end()) continue;
+      const auto ended = std::move(found->second);
+      children.erase(found);
+      ended(WaitStatus(status));
+    }
+  }
+};
+
+Loop::Loop() : state_(std::make_unique<State>()) {
+  on_signal(SIGCHLD, [this] { state_->reap(); });
+}
+
+Loop::~Loop() = default;
+
+Loop::TimerId Loop::after(Duration delay, Callback then) {
+  const auto id = state_->next_timer++;
+  auto [entry, inserted] = state_->timers.try_emplace(id, state_->context, delay);
+  entry->second.async_wait([this, id, then = std::move(then)](const error_code& error) {
+    if (error || state_->timers.erase(id) == 0) return;
+    then();
+  });
+  return id;
+}
+
+void Loop::cancel(TimerId timer) { state_->timers.erase(timer); }
+
+void Loop::on_signal(int signal, Callback then) {
+  auto& set = state_->signals[signal];
+  set = std::make_unique<asio::signal_set>(state_->context, signal);
+  state_->await_signal(*set, then);
+}
+
+void Loop::watch(int fd, Callback readable) {
+  auto entry = std::make_shared<Watched>(state_->context, fd);
+  entry->readable = std::move(readable);
+  state_->watched[fd] = entry;
+  state_->await_readable(entry);
+}
+
+void Loop::unwatch(int fd) { state_->watched.erase(fd); }
+
+void Loop::on_child(pid_t pid, std::function<void(WaitStatus)> ended) { state_->children[pid] = std::move(ended); }
+
+void Loop::forget_child(pid_t pid) { state_->children.erase(pid); }
+
+void Loop::post(Callback then) { asio::post(state_->context, std::move(then)); }
+
+void Loop::run() {
+  state_->context.restart();
+  // A child may have ended before anybody asked: its SIGCHLD is gone then.
+  post([this] { state_->reap(); });
+  state_->context.run();
+}
+
+void Loop::stop() { state_->context.stop(); }
+
+}  // namespace nlaunch::sys

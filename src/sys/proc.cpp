@@ -1,0 +1,116 @@
+#include "sys/proc.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <set>
+
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::sys {
+namespace {
+
+constexpr std::uint64_t kLargestProcFile = 64U << 20U;
+
+std::optional<std::string> read_proc(pid_t pid, std::string_view what) {
+  auto content = read_regular_file(fmt::format("/proc/{}/{}", pid, what), kLargestProcFile);
+  if (!content) return std::nullopt;
+  return std::move(*content);
+}
+
+template <class Number>
+Number number(std::string_view text, int base = 10) {
+  Number value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return value;
+}
+
+std::vector<std::string> split_at_nul(const std::optional<std::string>& content) {
+  if (!content || content->empty()) return {};
+  std::string_view rest = *content;
+  if (rest.ends_with('\0')) rest.remove_suffix(1);
+  return text::split(rest, '\0');
+}
+
+}  // namespace
+
+std::optional<ProcessInfo> process_info(pid_t pid) {
+  const auto stat = read_proc(pid, "stat");
+  if (!stat) return std::nullopt;
+  // The name is in brackets and may itself hold brackets and blanks.
+  const auto open = stat->find('(');
+  const auto close = stat->rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  const auto fields = text::split(std::string_view(*stat).substr(close + 2), ' ');
+  constexpr std::size_t kStartTime = 19;  // field 22 of proc(5), the third being the first here
+  if (fields.size() <= kStartTime) return std::nullopt;
+  return ProcessInfo{pid, number<pid_t>(fields[1]), fields[0].empty() ? '?' : fields[0][0],
+                     number<std::uint64_t>(fields[kStartTime]), stat->substr(open + 1, close - open - 1)};
+}
+
+std::map<pid_t, ProcessInfo> all_processes() {
+  std::map<pid_t, ProcessInfo> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), &::closedir);
+  if (!folder) return found;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const auto pid = number<pid_t>(entry->d_name);
+    if (pid <= 0) continue;
+    if (auto info = process_info(pid)) found.emplace(pid, std::move(*info));
+  }
+  return found;
+}
+
+std::vector<ProcessInfo> descendants(pid_t root) {
+  const auto all = all_processes();
+  std::multimap<pid_t, const ProcessInfo*> by_parent;
+  for (const auto& [pid, info] : all) by_parent.emplace(info.parent, &info);
+  std::vector<ProcessInfo> found;
+  std::vector<pid_t> open{root};
+  std::set<pid_t> seen{root};
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const auto [first, last] = by_parent.equal_range(open[i]);
+    for (auto child = first; child != last; ++child) {
+      if (!seen.insert(child->second->pid).second) continue;
+      found.push_back(*child->second);
+      open.push_back(child->second->pid);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> command_line(pid_t pid) { return split_at_nul(read_proc(pid, "cmdline")); }
+
+std::vector<std::string> initial_environment(pid_t pid) { return split_at_nul(read_proc(pid, "environ")); }
+
+std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
+  const auto maps = read_proc(pid, "maps");
+  if (!maps) return std::nullopt;
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::vector<MappedFile> files;
+  std::set<std::pair<std::string, std::uint64_t>> seen;
+  for (const auto& line : text::split(*maps, '\n')) {
+    // address perms offset device inode path
+    std::vector<std::string_view> fields;
+    std::string_view rest = line;
+    while (fields.size() < 5) {
+      const auto end = rest.find(' ');
+      fields.push_back(rest.substr(0, end));
+      if (end == std::string_view::npos) break;
+      rest.remove_prefix(rest.find_first_not_of(' ', end) == std::string_view::npos ? rest.size()
+                                                                                   : rest.find_first_not_of(' ', end));
+    }
+    if (fields.size() < 5 || !rest.starts_with('/')) continue;
+    MappedFile file{std::string(rest), std::string(fields[3]), number<std::uint64_t>(fields[4]), false};
+    if (file.path.ends_with(kDeleted)) {
+      file.deleted = true;
+      file.path.resize(file.path.size() - kDeleted.size());
+    }
+    if (seen.emplace(file.device, file.inode).second) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace nlaunch::sys

@@ -1,0 +1,42 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What /proc says of processes. A process may end between two calls: everything here is then absent, not an error.
+namespace nlaunch::sys {
+
+struct ProcessInfo {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  char state = '?';               ///< as in proc(5): R S D Z T ...
+  std::uint64_t start_ticks = 0;  ///< since boot; with the pid, an identity
+  std::string name;               ///< comm, at most 15 characters
+};
+
+std::optional<ProcessInfo> process_info(pid_t pid);
+/// All processes that can be seen, by pid.
+std::map<pid_t, ProcessInfo> all_processes();
+/// All processes below `root`, parents before children; `root` itself is not among them.
+std::vector<ProcessInfo> descendants(pid_t root);
+
+/// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
+std::vector<std::string> command_line(pid_t pid);
+/// The environment with which it was started.
+std::vector<std::string> initial_environment(pid_t pid);
+
+/// A file that is mapped into a process, once however many segments it has.
+struct MappedFile {
+  std::string path;  ///< as /proc shows it, without " (deleted)"
+  std::string device;
+  std::uint64_t inode = 0;
+  bool deleted = false;
+};
+/// Nothing where the maps cannot be read (another user's process).
+std::optional<std::vector<MappedFile>> mapped_files(pid_t pid);
+
+}  // namespace nlaunch::sys

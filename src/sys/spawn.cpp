@@ -1,0 +1,164 @@
+#include "sys/spawn.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/process/v2/posix/default_launcher.hpp>
+#include <boost/process/v2/process.hpp>
+#include <csignal>
+#include <cstring>
+
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::sys {
+namespace {
+
+namespace asio = boost::asio;
+namespace process = boost::process::v2;
+
+/// What the child does between fork and exec: async-signal-safe calls only.
+struct ChildSetup {
+  const SpawnRequest& request;
+  int null_fd;
+  pid_t parent;
+  const char* const* env;
+  cpu_set_t cpus;
+
+  template <class Launcher>
+  process::error_code on_setup(Launcher& launcher, const process::filesystem::path& /*program*/,
+                               const char* const*& /*argv*/) {
+    launcher.env = env;
+    return {};
+  }
+
+  template <class Launcher>
+  process::error_code on_exec_setup(Launcher& /*launcher*/, const process::filesystem::path& /*program*/,
+                                    const char* const* /*argv*/) {
+    if (!prepare()) return {errno, boost::system::system_category()};
+    return {};
+  }
+
+  /// Boost would call exit() here and flush the parent's buffers a second time.
+  template <class Launcher>
+  void on_exec_error(Launcher& /*launcher*/, const process::filesystem::path& /*program*/,
+                     const char* const* /*argv*/, const process::error_code& /*error*/) {
+    constexpr int kNotExecuted = 127;
+    ::_exit(kNotExecuted);
+  }
+
+  bool prepare() {
+    if (request.new_session) ::setsid();
+    if (request.die_with_parent) {
+      if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
+      if (::getppid() != parent) ::raise(SIGKILL);  // it died before the line above
+    }
+    for (int signal = 1; signal < NSIG; ++signal) {
+      if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
+    }
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (!request.cpus.empty() && ::sched_setaffinity(0, sizeof(cpus), &cpus) != 0) return false;
+    if (!request.cwd.empty() && ::chdir(request.cwd.c_str()) != 0) return false;
+    return redirect();
+  }
+
+  bool redirect() {
+    // The descriptors are moved out of the way first: one may already sit at 0, 1 or 2.
+    constexpr int kAbove = 10;
+    int fds[3] = {request.in, request.out, request.err};
+    for (int& fd : fds) {
+      fd = ::fcntl(fd < 0 ? null_fd : fd, F_DUPFD_CLOEXEC, kAbove);
+      if (fd < 0) return false;
+    }
+    for (int i = 0; i < 3; ++i) {
+      if (::dup2(fds[i], i) < 0) return false;
+    }
+    return ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+  }
+};
+
+std::vector<const char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<const char*> out;
+  out.reserve(texts.size() + 1);
+  for (const auto& text : texts) out.push_back(text.c_str());
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+Result<pid_t> spawn(const SpawnRequest& request) {
+  if (request.argv.empty()) return failure("sys.spawn", "an empty command cannot be started");
+  const auto program = find_program(request.argv[0], env_value(request.env, "PATH"), request.cwd);
+  if (!program) return std::unexpected(program.error());
+  const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null_fd) return failure("sys.spawn", "cannot open /dev/null: {}", std::strerror(errno));
+
+  const auto env = pointers(request.env);
+  ChildSetup setup{request, null_fd.get(), ::getpid(), env.data(), {}};
+  CPU_ZERO(&setup.cpus);
+  for (const auto cpu : request.cpus) CPU_SET(cpu, &setup.cpus);
+
+  asio::io_context context(1);
+  process::error_code error;
+  const std::vector<std::string> arguments(request.argv.begin() + 1, request.argv.end());
+  process::posix::default_launcher launcher;
+  pid_t pid = -1;
+  try {
+    auto child = launcher(context, error, *program, arguments, setup);
+    if (!error) pid = child.id();
+    child.detach();  // the destructor would kill it
+  } catch (const boost::system::system_error& thrown) {
+    error = thrown.code();  // Boost 1.81 throws from the overload that takes an error_code
+  }
+  if (error) {
+    return failure("sys.spawn", "cannot start {}: {}{}", *program, error.message(),
+                   request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
+  }
+  return pid;
+}
+
+Result<std::string> find_program(std::string_view name, std::string_view path, std::string_view cwd) {
+  const auto executable = [](const std::string& file) {
+    struct stat info {};
+    return ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0;
+  };
+  const auto absolute = [&](std::string_view file) {
+    return file.starts_with('/') || cwd.empty() ? std::string(file) : fmt::format("{}/{}", cwd, file);
+  };
+  if (name.find('/') != std::string_view::npos) {
+    const auto file = absolute(name);
+    if (executable(file)) return file;
+    struct stat info {};
+    const bool exists = ::stat(file.c_str(), &info) == 0;
+    return failure("sys.program", "'{}' {}", file, exists ? "is not executable" : "does not exist");
+  }
+  for (const auto& folder : text::split(path, ':')) {
+    const auto file = fmt::format("{}/{}", absolute(folder.empty() ? "." : folder), name);
+    if (executable(file)) return file;
+  }
+  return failure("sys.program", "program '{}' was not found in PATH ({})", name, path.empty() ? "which is empty" : path);
+}
+
+std::string_view env_value(const std::vector<std::string>& env, std::string_view name) {
+  for (const auto& entry : env) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
+      return std::string_view(entry).substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+}  // namespace nlaunch::sys

@@ -1,0 +1,39 @@
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace nlaunch::sys {
+
+/// Everything about a process to be, decided beforehand: the child decides nothing.
+struct SpawnRequest {
+  std::vector<std::string> argv;  ///< argv[0]: an absolute path, or a name for `find_program`
+  std::vector<std::string> env;   ///< the whole environment, "NAME=VALUE"
+  std::string cwd;                ///< empty: the caller's
+  int in = -1;                    ///< descriptor for standard input; -1: /dev/null
+  int out = -1;                   ///< descriptor for standard output; -1: /dev/null
+  int err = -1;                   ///< descriptor for standard error; -1: /dev/null
+  std::vector<unsigned> cpus;     ///< CPUs it may run on; empty: the caller's
+  bool new_session = true;        ///< a session and process group of its own
+  bool die_with_parent = true;    ///< SIGKILL when the calling thread ends (PR_SET_PDEATHSIG)
+};
+
+/// Starts a process: no descriptor but the three given, default signal dispositions, an empty signal mask.
+/// Fails with the reason when the program cannot be executed; nothing is left behind then.
+/// The caller reaps the pid. Call it from a thread that lives as long as the child may.
+Result<pid_t> spawn(const SpawnRequest& request);
+
+/// The path of `name` as execvp would find it in `path` (a PATH value), relative entries against `cwd`.
+/// A name with a slash is only checked. The failure says where was looked.
+Result<std::string> find_program(std::string_view name, std::string_view path, std::string_view cwd);
+
+/// The value of NAME in a whole environment, or an empty view.
+std::string_view env_value(const std::vector<std::string>& env, std::string_view name);
+/// The environment of this process.
+std::vector<std::string> own_environment();
+
+}  // namespace nlaunch::sys
