@@ -15,15 +15,6 @@ const Role* Plan::find_role(std::string_view role_name) const {
   return found == roles.end() ? nullptr : &*found;
 }
 
-std::string_view name_of(RoleKind kind) {
-  switch (kind) {
-    case RoleKind::learner: return "learner";
-    case RoleKind::engine: return "engine";
-    case RoleKind::service: return "service";
-  }
-  return "?";
-}
-
 std::string_view name_of(Layer layer) {
   switch (layer) {
     case Layer::inherited: return "inherited";
@@ -48,7 +39,5 @@ std::string_view name_of(GroupKind kind) {
   }
   return "?";
 }
-
-std::string_view name_of(Backend backend) { return backend == Backend::nccl ? "nccl" : "gloo"; }
 
 }  // namespace nlaunch::plan

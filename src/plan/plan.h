@@ -6,32 +6,15 @@
 #include <vector>
 
 #include "base/units.h"
+#include "base/words.h"
 
 /// The plan: a value, made before anything starts, complete as far as a login node can know it. Texts may hold
 /// `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer reads the
 /// plan and nothing that it was made from.
 namespace nlaunch::plan {
 
-enum class RoleKind { learner, engine, service };
-enum class Rendezvous { none, torch };
-enum class PreloadScope {
-  process,  ///< the role's program alone
-  tree,     ///< the program and all that it starts
-};
-enum class Backend { nccl, gloo };
-
 /// Where in the order of precedence an operation stands: later wins.
 enum class Layer { inherited, modules, site, venv, experiment, role, overlay, command_line, nlaunch };
-
-/// When an operation applies; what is empty always fits. All that is given must fit.
-struct Condition {
-  std::optional<VersionRange> nodes;            ///< number of nodes, as a version of one part
-  std::string gpu;                              ///< glob on the GPU's model
-  std::string arch;                             ///< glob on the machine's architecture
-  std::optional<RoleKind> kind;                 ///< kind of the role
-  std::map<std::string, VersionRange> library;  ///< version of a library of the site, by name
-  [[nodiscard]] bool always() const { return !nodes && gpu.empty() && arch.empty() && !kind && library.empty(); }
-};
 
 /// One change to an environment, with the place where it was asked for.
 struct EnvOp {
@@ -56,17 +39,6 @@ struct Ready {
   [[nodiscard]] bool given() const {
     return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || delay.has_value();
   }
-};
-
-struct Stop {
-  int signal = 15;
-  Duration grace = std::chrono::seconds(30);
-};
-
-struct Restart {
-  bool on_failure = false;
-  unsigned max = 3;
-  Duration backoff = std::chrono::seconds(5);
 };
 
 struct Role {
@@ -157,8 +129,6 @@ struct WeightSync {
   std::uint16_t port = 0;        ///< on the node of learner 0
 };
 
-enum class PreflightLevel { quick, standard };
-
 /// A figure below which a measurement fails, where its conditions fit.
 struct Expectation {
   std::optional<std::uint32_t> gpus_per_node;  ///< ranks of the group on each node
@@ -180,15 +150,6 @@ struct Preflight {
   bool strict = false;  ///< stop after *unknown* too
 };
 
-enum class AuditMode { report, enforce };
-
-/// What a signal to nlaunch does.
-struct SignalRule {
-  enum class Action { stop, ignore, forward };
-  Action action = Action::stop;
-  std::vector<std::string> roles;  ///< forward: to these; empty: to all
-};
-
 struct Node {
   std::uint32_t count = 1;
   std::uint32_t gpus = 0;    ///< on each node
@@ -199,8 +160,6 @@ struct Node {
   std::string nic_kind;      ///< "cxi", "ib", "efa", ...; may be empty
   std::string scratch;       ///< folder on the node's own disk
 };
-
-enum class Scheduler { local, slurm, beaker };
 
 struct Plan {
   std::string name;
@@ -232,9 +191,7 @@ struct Plan {
   [[nodiscard]] const Role* find_role(std::string_view role_name) const;
 };
 
-std::string_view name_of(RoleKind kind);
 std::string_view name_of(Layer layer);
 std::string_view name_of(GroupKind kind);
-std::string_view name_of(Backend backend);
 
 }  // namespace nlaunch::plan

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 /// The plan as one node will run it: what only the node knows is filled in.
-namespace nlaunch::launch {
+namespace nlaunch::plan {
 
 /// A GPU of this node. The plan's GPU numbers are indices into BoundNode::gpus.
 struct BoundGpu {
@@ -34,7 +34,7 @@ struct BoundProcess {
   std::vector<unsigned> cpus;                               ///< near its GPUs; empty: no binding
   std::vector<std::uint16_t> ports;                         ///< free when bound
   std::vector<std::string> preload;                         ///< paths of the preloaded libraries, scope library not among them
-  plan::Ready ready;                                        ///< references resolved
+  Ready ready;                                        ///< references resolved
 };
 
 struct BoundNode {
@@ -49,4 +49,4 @@ struct BoundNode {
   std::vector<std::string> notes;                     ///< what a person should hear
 };
 
-}  // namespace nlaunch::launch
+}  // namespace nlaunch::plan

@@ -1,0 +1,64 @@
+#pragma once
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+/// The words of nlaunch that both its files and its plan are written in.
+namespace nlaunch {
+
+enum class RoleKind { learner, engine, service };
+enum class Rendezvous { none, torch };
+enum class PreloadScope {
+  process,  ///< the role's program alone
+  tree,     ///< the program and all that it starts
+};
+enum class Backend { nccl, gloo };
+
+/// When an operation applies; what is empty always fits. All that is given must fit.
+struct Condition {
+  std::optional<VersionRange> nodes;            ///< number of nodes, as a version of one part
+  std::string gpu;                              ///< glob on the GPU's model
+  std::string arch;                             ///< glob on the machine's architecture
+  std::optional<RoleKind> kind;                 ///< kind of the role
+  std::map<std::string, VersionRange> library;  ///< version of a library of the site, by name
+  [[nodiscard]] bool always() const { return !nodes && gpu.empty() && arch.empty() && !kind && library.empty(); }
+};
+
+struct Stop {
+  int signal = 15;
+  Duration grace = std::chrono::seconds(30);
+};
+
+struct Restart {
+  bool on_failure = false;
+  unsigned max = 3;
+  Duration backoff = std::chrono::seconds(5);
+};
+
+enum class PreflightLevel { quick, standard };
+
+enum class AuditMode { report, enforce };
+
+/// What a signal to nlaunch does.
+struct SignalRule {
+  enum class Action { stop, ignore, forward };
+  Action action = Action::stop;
+  std::vector<std::string> roles;  ///< forward: to these; empty: to all
+};
+
+enum class Scheduler { local, slurm, beaker };
+
+std::string_view name_of(RoleKind kind);
+std::string_view name_of(Rendezvous rendezvous);
+std::string_view name_of(PreloadScope scope);
+std::string_view name_of(Backend backend);
+std::string_view name_of(PreflightLevel level);
+std::string_view name_of(AuditMode mode);
+std::string_view name_of(Scheduler scheduler);
+
+}  // namespace nlaunch

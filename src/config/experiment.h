@@ -1,0 +1,132 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/source.h"
+#include "base/words.h"
+
+/// The experiment file as typed values that know their place. Nothing is resolved here: texts may hold
+/// references, and what one key means for another is the plan's business.
+namespace nlaunch::config {
+
+using Text = Located<std::string>;
+
+/// One line of an environment block.
+struct EnvEntry {
+  enum class Kind { set, unset, prepend, append };
+  Kind kind = Kind::set;
+  Text name;
+  Text value;      ///< empty for unset
+  Condition when;  ///< of the `when` row that it stands in
+};
+using EnvBlock = std::vector<EnvEntry>;
+
+/// A named bundle of settings, for --with.
+struct Overlay {
+  Text name;
+  EnvBlock env;
+  /// Settings over the experiment, as with --set: "preflight.level" → "quick", in YAML.
+  std::vector<std::pair<Text, Text>> set;
+};
+
+struct Ready {
+  SourceSpan span;
+  std::optional<Text> http, tcp, log, file;
+  std::optional<Duration> delay;
+  std::optional<Duration> timeout;
+};
+
+struct Role {
+  Text name;
+  RoleKind kind = RoleKind::service;
+  std::optional<Located<std::uint32_t>> per_node;
+  std::optional<Located<std::uint32_t>> count;
+  enum class Per { job, node };
+  std::optional<Located<Per>> per;
+  std::optional<Text> except;  ///< of `per: node`: not on the node where this role runs
+  Located<std::uint32_t> gpus{0, {}};
+  std::vector<Text> command;
+  std::optional<Text> workdir;
+  std::optional<Text> venv;
+  Rendezvous rendezvous = Rendezvous::none;
+  std::vector<Text> ports;
+  std::vector<Text> preload;
+  std::optional<PreloadScope> scope;
+  EnvBlock env;
+  std::optional<Ready> ready;
+  std::optional<Stop> stop;
+  std::optional<Restart> restart;
+  std::optional<bool> ends_run;
+  bool exit_ok = false;  ///< `exit: ok`
+  bool leave = false;
+  std::vector<Text> spawned_by;
+  std::optional<Text> classify;
+};
+
+struct Secret {
+  Text name;
+  enum class Source { env, file, netrc };
+  Source source = Source::env;
+  Text from;  ///< env: the variable (by default the name itself); file: the path; netrc: the machine
+};
+
+struct Walltime {
+  int signal = 15;
+  Duration before = std::chrono::minutes(10);
+  enum class Then { stop, requeue, chain };
+  Then then = Then::stop;
+  std::uint32_t max = 30;
+  Duration min_runtime = std::chrono::minutes(15);
+};
+
+/// What is watched during a run.
+struct Watch {
+  std::optional<Text> progress;
+  std::optional<Duration> start, stall;
+  enum class OnStall { warn, dump, abort, restart };
+  OnStall on_stall = OnStall::dump;
+  std::vector<std::pair<Text, Text>> metrics;
+};
+
+struct Experiment {
+  std::string path;  ///< absolute
+  Text name;
+  Located<std::uint32_t> nodes{1, {}};
+  std::optional<Text> workdir;
+  std::optional<Text> venv;
+  std::vector<std::pair<Text, Text>> vars;  ///< in file order
+  EnvBlock env;
+  std::vector<Role> roles;
+  std::vector<std::vector<Text>> start;  ///< stages; empty: all at once
+  Located<Backend> weight_sync{Backend::nccl, {}};
+  std::vector<Secret> secrets;
+  std::optional<Walltime> walltime;
+  PreflightLevel preflight_level = PreflightLevel::standard;
+  bool preflight_strict = false;
+  AuditMode audit = AuditMode::report;
+  std::optional<Watch> watch;
+  Restart restart;
+  std::map<int, SignalRule> signals;
+  std::vector<Overlay> overlays;
+  std::vector<std::pair<Text, Text>> slurm;  ///< sbatch options of this experiment, over the site's
+};
+
+/// A setting from the command line: `--set KEY.PATH=VALUE`.
+struct Setting {
+  Text path;
+  Text value;  ///< YAML
+};
+/// Takes "KEY.PATH=VALUE" apart; spans point into the option as it was typed.
+Result<Setting> parse_setting(const std::string& option, const std::string& typed);
+
+/// Reads and checks an experiment file with `settings` applied over it, first to last. All mistakes are
+/// reported together. `overlays`, those chosen by --with and defined in this file, have their settings
+/// applied below `settings`.
+Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
+                                   const std::vector<std::string>& with);
+
+}  // namespace nlaunch::config

@@ -1,0 +1,100 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/source.h"
+#include "base/words.h"
+#include "config/experiment.h"
+
+/// A site profile as typed values that know their place, `extends` already merged in.
+namespace nlaunch::config {
+
+struct Modules {
+  std::optional<Text> init;
+  bool reset = false;
+  std::vector<Text> load;
+  SourceSpan span;
+};
+
+struct Library {
+  Text path;  ///< a glob that must fit exactly one file
+  std::optional<VersionRange> version;
+};
+
+struct Expectation {
+  SourceSpan span;
+  std::optional<std::uint32_t> gpus_per_node;
+  std::optional<VersionRange> nodes;
+  std::uint64_t size = 0;  ///< bytes
+  double min = 0;          ///< bytes/s
+};
+
+struct Nics {
+  std::string kind;
+  std::uint32_t count = 0;
+  std::string interface;
+};
+
+/// What has to fit for a profile to be chosen by itself; globs, all that are given.
+struct Match {
+  std::optional<std::string> slurm_cluster, hostname, beaker_cluster, file, gpu;
+  [[nodiscard]] bool any() const { return slurm_cluster || hostname || beaker_cluster || file || gpu; }
+};
+
+struct Site {
+  Text name;
+  std::string path;                    ///< of the profile; "built in" for the embedded one
+  std::vector<std::string> sources;    ///< all files that it was made from, absolute
+  Match match;
+  Scheduler scheduler = Scheduler::local;
+  std::vector<Text> submit;
+  std::vector<std::pair<Text, Text>> directives;
+  std::vector<Text> srun;
+  std::optional<Text> bad_nodes_file;
+  std::optional<Duration> bad_nodes_ttl;
+  std::optional<Located<std::uint32_t>> gpus;  ///< on each node
+  std::optional<Text> gpu, arch, scratch;
+  std::optional<std::uint32_t> cpus;
+  std::vector<Text> bus_ids;
+  Nics nics;
+  Modules modules;
+  EnvBlock env;
+  std::vector<std::pair<std::string, Library>> libraries;
+  std::vector<Overlay> overlays;
+  std::vector<Expectation> all_reduce_busbw;
+  std::string intra_node, inter_node;  ///< expected transports; empty: not judged
+  std::string comment;                 ///< `description:`, one line about the site
+};
+
+/// Facts about this machine that `match` is held against.
+struct MatchFacts {
+  std::string hostname, slurm_cluster, beaker_cluster;
+  std::vector<std::string> gpus;  ///< models
+};
+
+/// A profile that can be chosen.
+struct SiteEntry {
+  std::string name;
+  std::string path;    ///< or "built in"
+  std::string folder;  ///< where it was found
+  bool shadowed = false;  ///< an earlier folder has one of the same name
+};
+
+/// The profiles in `folders` (first wins) and the built-in ones.
+std::vector<SiteEntry> list_sites(const std::vector<std::string>& folders);
+
+/// Reads a profile by name or by path (a text with a slash or ending in .yaml), `extends` looked up in the
+/// profile's own folder, then in `folders`, then among the built-in ones. Libraries named in a `when` must be
+/// known. `settings` of --set whose path starts with "site." are applied over it (without that prefix).
+Result<Site> load_site(const std::string& name_or_path, const std::vector<std::string>& folders,
+                       const std::vector<Setting>& settings);
+
+/// The one profile whose `match` fits `facts`; `local` when none does; two that fit are an error.
+Result<Site> choose_site(const std::vector<std::string>& folders, const MatchFacts& facts,
+                         const std::vector<Setting>& settings);
+
+}  // namespace nlaunch::config
