@@ -15,6 +15,21 @@ const Role* Plan::find_role(std::string_view role_name) const {
   return found == roles.end() ? nullptr : &*found;
 }
 
+std::vector<std::uint16_t> gpus_in_reach(const Plan& plan, const Process& process) {
+  auto gpus = process.gpus;
+  const auto& spawner = plan.role_of(process).name;
+  for (const auto& other : plan.processes) {
+    if (other.node != process.node) continue;
+    const auto& by = plan.role_of(other).spawned_by;
+    if (std::ranges::find(by, spawner) == by.end()) continue;
+    gpus.insert(gpus.end(), other.gpus.begin(), other.gpus.end());
+  }
+  std::ranges::sort(gpus);
+  const auto [first, last] = std::ranges::unique(gpus);
+  gpus.erase(first, last);
+  return gpus;
+}
+
 std::string_view name_of(Layer layer) {
   switch (layer) {
     case Layer::inherited: return "inherited";

@@ -18,10 +18,16 @@ enum class Layer { inherited, modules, site, venv, experiment, role, overlay, co
 
 /// One change to an environment, with the place where it was asked for.
 struct EnvOp {
-  enum class Kind { set, unset, prepend, append };
+  enum class Kind {
+    set,
+    unset,
+    prepend,   ///< in front of what is there, with a colon between
+    append,
+    fallback,  ///< set where nobody else has
+  };
   Kind kind = Kind::set;
   std::string name;
-  std::string value;   ///< may hold references; empty for unset
+  std::string value;  ///< may hold references; empty for unset
   Layer layer = Layer::role;
   std::string origin;  ///< "grpo.yaml:12:5", "--env learner:A=1", "nlaunch"
   Condition when;
@@ -50,6 +56,7 @@ struct Role {
   std::uint32_t count = 0;           ///< processes in the whole job
   std::uint32_t gpus = 0;            ///< for each process
   Rendezvous rendezvous = Rendezvous::none;
+  std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
   std::vector<std::string> ports;    ///< names; a process's numbers stand in the same order
   std::vector<std::string> preload;  ///< names of libraries
   PreloadScope scope = PreloadScope::process;
@@ -153,6 +160,7 @@ struct Preflight {
 struct Node {
   std::uint32_t count = 1;
   std::uint32_t gpus = 0;    ///< on each node
+  std::uint32_t cpus = 0;    ///< on each node, as the profile says; 0: not said
   bool cpu_slots = false;    ///< `gpus` counts CPU slots: there is no GPU
   std::string gpu_model;     ///< as the profile or the machine says; may be empty
   std::string arch;          ///< "x86_64", "aarch64"
@@ -184,12 +192,16 @@ struct Plan {
   Restart restart;  ///< of the whole job
   std::vector<std::string> warnings;
   std::vector<std::string> sources;  ///< files that it was made from, absolute
+  std::map<std::string, std::string> vars;
 
   [[nodiscard]] const Role& role_of(const Process& process) const { return roles[process.role]; }
   /// "learner.0"
   [[nodiscard]] std::string name_of(const Process& process) const;
   [[nodiscard]] const Role* find_role(std::string_view role_name) const;
 };
+
+/// The GPUs that a process may touch: its own, and those of the processes on its node that it spawns.
+std::vector<std::uint16_t> gpus_in_reach(const Plan& plan, const Process& process);
 
 std::string_view name_of(Layer layer);
 std::string_view name_of(GroupKind kind);

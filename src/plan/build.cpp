@@ -1,0 +1,356 @@
+#include "plan/build.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "base/text.h"
+#include "plan/build_env.h"
+#include "plan/groups.h"
+#include "plan/placement.h"
+#include "plan/scope.h"
+
+namespace nlaunch::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Below Linux's ephemeral ports (32768 and up, ip_local_port_range): nobody else is given one of these.
+constexpr std::uint32_t kFirstPort = 20000;
+constexpr std::uint32_t kPorts = 12000;
+
+/// Deterministic for a name on every machine, which std::hash is not (FNV-1a).
+std::uint32_t hash_of(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
+
+/// A path of the file: `~` is the caller's home, a relative one starts at `base`.
+std::string absolute(const std::string& path, const std::string& base, const MachineFacts& facts) {
+  const auto home = facts.caller.find("HOME");
+  if (home != facts.caller.end() && (path == "~" || path.starts_with("~/"))) return home->second + path.substr(1);
+  auto joined = (fs::path(base) / path).lexically_normal().string();
+  if (joined.size() > 1 && joined.ends_with('/')) joined.pop_back();
+  return joined;
+}
+
+class Builder {
+ public:
+  Builder(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
+          const PlanOptions& options)
+      : experiment_(experiment), site_(site), facts_(facts), options_(options),
+        names_(experiment, site, facts.caller) {}
+
+  Result<Plan> run() {
+    names_.resolve_vars(diagnostics_);
+    plan_.vars = names_.vars();
+    set_identity();
+    set_site_values();
+    add_roles();
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    set_node();
+    if (!diagnostics_.has_errors()) place_roles();
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    set_ports();
+    plan_.weight_sync.world_size = weight_sync_size(plan_);
+    plan_.groups = make_groups(plan_);
+    add_warnings();
+    return std::move(plan_);
+  }
+
+ private:
+  void set_identity() {
+    plan_.name = experiment_.name.value;
+    plan_.experiment = experiment_.path;
+    plan_.sources.push_back(experiment_.path);
+    plan_.sources.insert(plan_.sources.end(), site_.sources.begin(), site_.sources.end());
+    plan_.weight_sync.backend = experiment_.weight_sync.value;
+    plan_.preflight = {experiment_.preflight_level, experiment_.preflight_strict};
+    plan_.audit = experiment_.audit;
+    plan_.restart = experiment_.restart;
+    plan_.signals = experiment_.signals;
+    std::vector<std::string> learners;
+    for (const auto& role : experiment_.roles) {
+      if (role.kind == RoleKind::learner) learners.push_back(role.name.value);
+    }
+    for (const int signal : {SIGTERM, SIGHUP}) plan_.signals.try_emplace(signal, SignalRule{});
+    const SignalRule to_learners{learners.empty() ? SignalRule::Action::ignore : SignalRule::Action::forward, learners};
+    for (const int signal : {SIGUSR1, SIGUSR2}) plan_.signals.try_emplace(signal, to_learners);
+    workdir_ = absolute(experiment_.workdir ? resolve(*experiment_.workdir) : ".",
+                        fs::path(experiment_.path).parent_path().string(), facts_);
+    for (const auto& secret : experiment_.secrets) {
+      plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
+                               resolve(secret.from), secret.name.span.where()});
+    }
+  }
+
+  void set_site_values() {
+    plan_.site = site_.name.value;
+    plan_.site_path = site_.path;
+    plan_.scheduler = site_.scheduler;
+    const auto& modules = site_.modules;
+    plan_.modules = {modules.init ? resolve(*modules.init) : "", modules.reset, {}, modules.span.where()};
+    for (const auto& module : modules.load) plan_.modules.load.push_back(resolve(module));
+    for (const auto& [name, library] : site_.libraries) {
+      plan_.libraries[name] = {absolute(resolve(library.path), workdir_, facts_), library.version,
+                               library.path.span.where()};
+    }
+    for (const auto& row : site_.all_reduce_busbw) {
+      plan_.expected.all_reduce_busbw.push_back({row.gpus_per_node, row.nodes, row.size, row.min, row.span.where()});
+    }
+    for (const auto& bus_id : site_.bus_ids) plan_.expected.bus_ids.push_back(bus_id.value);
+    plan_.expected.intra_node = site_.intra_node;
+    plan_.expected.inter_node = site_.inter_node;
+  }
+
+  void set_node() {
+    auto& node = plan_.node;
+    node.count = options_.nodes.value_or(experiment_.nodes.value);
+    node.cpus = site_.cpus.value_or(0);
+    node.arch = site_.arch ? site_.arch->value : site_.scheduler == Scheduler::local ? facts_.arch : "";
+    node.interface = site_.nics.interface;
+    node.nic_kind = site_.nics.kind;
+    node.scratch = site_.scratch ? resolve(*site_.scratch) : "/tmp";
+    node.gpu_model = site_.gpu ? site_.gpu->value : facts_.gpus.empty() ? "" : facts_.gpus.front();
+    if (node.count == 0) {
+      diagnostics_.error("plan.no-nodes", experiment_.nodes.span, "a run needs at least one node");
+    }
+    if (site_.scheduler == Scheduler::local && node.count > 1) {
+      diagnostics_
+          .error("plan.one-machine", options_.nodes ? SourceSpan{} : experiment_.nodes.span,
+                 fmt::format("{} nodes are asked for, and site '{}' is one machine", node.count, site_.name.value))
+          .hint = "--nodes 1, or a site with a scheduler: `nlaunch sites` lists them";
+    }
+    set_gpus();
+  }
+
+  void set_gpus() {
+    auto& node = plan_.node;
+    if (site_.gpus) {
+      node.gpus = site_.gpus->value;
+    } else {
+      node.gpus = static_cast<std::uint32_t>(facts_.gpus.size());
+    }
+    const auto needed = std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
+    if (node.gpus > 0 || needed == experiment_.roles.end()) return;
+    if (plan_.weight_sync.backend == Backend::gloo) {
+      node.cpu_slots = true;
+      node.gpus = gpus_on_one_node(demands());
+      return;
+    }
+    auto& error = diagnostics_.error("plan.no-gpu", needed->gpus.span,
+                                     fmt::format("role '{}' asks for {}, and {}", needed->name.value,
+                                                 text::count(needed->gpus.value, "GPU"),
+                                                 site_.scheduler == Scheduler::local
+                                                     ? "none was found on this machine"
+                                                     : fmt::format("site '{}' does not say how many a node has",
+                                                                   site_.name.value)));
+    error.hint = site_.scheduler == Scheduler::local
+                     ? "--set weight_sync.backend=gloo runs on the CPU, a slot for each GPU"
+                     : "state node.gpus in the profile, or --set site.node.gpus=N";
+  }
+
+  void add_roles() {
+    const EnvBuilder env(experiment_, site_, names_, options_, diagnostics_);
+    for (const auto& role : experiment_.roles) plan_.roles.push_back(make_role(role, env));
+    set_stages();
+  }
+
+  Role make_role(const config::Role& role, const EnvBuilder& env) {
+    Role made;
+    made.name = role.name.value;
+    made.kind = role.kind;
+    for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
+    made.workdir = role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), workdir_, facts_)
+                                : workdir_;
+    const auto& venv = role.venv ? role.venv : experiment_.venv;
+    if (venv) made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), workdir_, facts_);
+    made.gpus = role.gpus.value;
+    made.rendezvous = role.rendezvous;
+    for (const auto& port : role.ports) made.ports.push_back(port.value);
+    for (const auto& library : role.preload) add_preload(made, library);
+    made.scope = role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
+    made.env = env.operations(role, made.venv, diagnostics_);
+    if (role.ready) made.ready = make_ready(*role.ready, role);
+    made.stop = role.stop.value_or(Stop{});
+    made.restart = role.restart.value_or(Restart{});
+    made.ends_run = role.ends_run.value_or(role.kind == RoleKind::learner);
+    made.exit_ok = role.exit_ok;
+    made.leave = role.leave;
+    for (const auto& spawner : role.spawned_by) made.spawned_by.push_back(spawner.value);
+    if (role.classify) made.classify = names_.resolve(*role.classify, &role, diagnostics_);
+    return made;
+  }
+
+  void add_preload(Role& role, const config::Text& library) {
+    if (plan_.libraries.contains(library.value)) {
+      role.preload.push_back(library.value);
+      return;
+    }
+    auto& error = diagnostics_.error("plan.unknown-library", library.span,
+                                     fmt::format("site '{}' defines no library '{}'", site_.name.value, library.value));
+    std::vector<std::string> known;
+    for (const auto& [name, definition] : plan_.libraries) known.push_back(name);
+    error.hint = known.empty() ? "add it under `libraries:` of the profile, or leave `preload` out"
+                               : fmt::format("it defines {}", text::join(known, ", "));
+  }
+
+  Ready make_ready(const config::Ready& ready, const config::Role& role) {
+    const auto text = [&](const std::optional<config::Text>& value) {
+      return value ? names_.resolve(*value, &role, diagnostics_) : std::string();
+    };
+    Ready made{text(ready.http), text(ready.tcp), ready.log ? ready.log->value : "", text(ready.file), ready.delay, {}};
+    made.timeout = ready.timeout.value_or(Ready{}.timeout);
+    return made;
+  }
+
+  void set_stages() {
+    const auto index_of = [&](const std::string& name) {
+      return static_cast<std::uint32_t>(std::ranges::find(plan_.roles, name, &Role::name) - plan_.roles.begin());
+    };
+    std::vector<bool> placed(plan_.roles.size(), false);
+    for (const auto& stage : experiment_.start) {
+      auto& roles = plan_.stages.emplace_back();
+      for (const auto& name : stage) {
+        roles.push_back(index_of(name.value));
+        placed[roles.back()] = true;
+      }
+    }
+    if (plan_.stages.empty()) plan_.stages.emplace_back();
+    for (std::uint32_t i = 0; i < plan_.roles.size(); ++i) {
+      if (!placed[i] && plan_.roles[i].spawned_by.empty()) plan_.stages.front().push_back(i);
+    }
+  }
+
+  [[nodiscard]] std::vector<Demand> demands() const {
+    const auto index_of = [&](const std::string& name) {
+      const auto found = std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == name; });
+      return static_cast<std::size_t>(found - experiment_.roles.begin());
+    };
+    std::vector<Demand> demands;
+    for (const auto& role : experiment_.roles) {
+      Demand demand{role.name.value, Demand::Spread::count, 1, role.gpus.value, std::nullopt, {}};
+      if (role.per_node) demand = {role.name.value, Demand::Spread::per_node, role.per_node->value, role.gpus.value, {}, {}};
+      if (role.count) demand.number = role.count->value;
+      if (role.per && role.per->value == config::Role::Per::node) demand.spread = Demand::Spread::per_node;
+      if (role.except) demand.except = index_of(role.except->value);
+      for (const auto& spawner : role.spawned_by) demand.spawners.push_back(index_of(spawner.value));
+      demands.push_back(std::move(demand));
+    }
+    return demands;
+  }
+
+  void place_roles() {
+    const auto wanted = demands();
+    auto placement = place(wanted, plan_.node.count, plan_.node.gpus);
+    for (const auto& misfit : placement.misfits) report(misfit, wanted);
+    for (std::uint32_t i = 0; i < plan_.roles.size(); ++i) add_processes(i, placement.by_demand[i]);
+    plan_.idle_gpus = std::move(placement.idle);
+  }
+
+  void add_processes(std::uint32_t role, const std::vector<Placed>& placed) {
+    auto& of = plan_.roles[role];
+    of.count = static_cast<std::uint32_t>(placed.size());
+    std::uint32_t node_rank = 0;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      Process process{role, static_cast<std::uint32_t>(i), -1, placed[i].node, 0, 1, 0, placed[i].gpus, {}};
+      if (i > 0) {
+        const auto& before = plan_.processes.back();
+        const bool same_node = before.node == process.node;
+        process.local_rank = same_node ? before.local_rank + 1 : 0;
+        node_rank += same_node ? 0 : 1;
+      }
+      process.node_rank = node_rank;
+      if (of.rendezvous == Rendezvous::torch) {
+        process.rank = static_cast<std::int32_t>(i * std::max<std::uint32_t>(1, of.gpus));
+      }
+      plan_.processes.push_back(std::move(process));
+    }
+    set_local_sizes(placed.size());
+  }
+
+  /// Of the last `count` processes, which belong to one role.
+  void set_local_sizes(std::size_t count) {
+    const auto end = plan_.processes.end();
+    for (auto first = end - static_cast<std::ptrdiff_t>(count); first != end;) {
+      const auto last = std::find_if(first, end, [&](const Process& process) { return process.node != first->node; });
+      for (auto it = first; it != last; ++it) it->local_size = static_cast<std::uint32_t>(last - first);
+      first = last;
+    }
+  }
+
+  void report(const Misfit& misfit, const std::vector<Demand>& wanted) {
+    const auto& demand = wanted[misfit.demand];
+    const auto& role = experiment_.roles[misfit.demand];
+    const bool per_node = demand.spread == Demand::Spread::per_node;
+    const auto span = role.count ? role.count->span : role.per_node ? role.per_node->span : role.gpus.span;
+    auto& error = diagnostics_.error(
+        "plan.does-not-fit", span,
+        fmt::format("role '{}': {} of {}{} {} not fit on {} × {}: {} {}{}, and {} {} idle", demand.name,
+                    text::count(demand.number, "process"), text::count(demand.gpus, "GPU"),
+                    per_node ? " on each node" : "", demand.number == 1 ? "does" : "do",
+                    text::count(plan_.node.count, "node"), text::count(plan_.node.gpus, "GPU"),
+                    misfit.fit == 0 ? "none" : std::to_string(misfit.fit), misfit.fit == 1 ? "fits" : "fit",
+                    per_node ? " on each" : "", text::count(misfit.idle, "GPU"), misfit.idle == 1 ? "stays" : "stay"));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (i == misfit.demand || wanted[i].gpus == 0) continue;
+      error.notes.push_back({fmt::format("role '{}' takes {}{}", wanted[i].name,
+                                         text::count(wanted[i].number * wanted[i].gpus, "GPU"),
+                                         wanted[i].spread == Demand::Spread::per_node ? " on each node" : ""),
+                             experiment_.roles[i].name.span});
+    }
+    if (demand.gpus > 1) error.notes.push_back({"a process never spans two nodes", {}});
+    std::vector<std::string> ways;
+    const auto key = per_node ? "per_node" : "count";
+    if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
+    if (misfit.on_nodes && plan_.scheduler != Scheduler::local) ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
+    error.hint = text::join(ways, ", or ");
+  }
+
+  void set_ports() {
+    std::uint32_t next = hash_of(plan_.name) % kPorts;
+    const auto take = [&] { return static_cast<std::uint16_t>(kFirstPort + next++ % kPorts); };
+    plan_.weight_sync.port = take();
+    for (auto& role : plan_.roles) {
+      if (role.rendezvous == Rendezvous::torch) role.rendezvous_port = take();
+    }
+    for (auto& process : plan_.processes) {
+      for (std::size_t i = 0; i < plan_.role_of(process).ports.size(); ++i) process.ports.push_back(take());
+    }
+  }
+
+  void add_warnings() {
+    auto& warnings = plan_.warnings;
+    if (plan_.node.cpu_slots) {
+      warnings.push_back(fmt::format("there is no GPU here: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
+    } else if (!plan_.idle_gpus.empty()) {
+      warnings.push_back(fmt::format("{} of {} stay idle", text::count(plan_.idle_gpus.size(), "GPU"),
+                                     plan_.node.count * plan_.node.gpus));
+    }
+    if (experiment_.watch) warnings.emplace_back("`watch` is read and checked; this version does not act on it");
+    if (experiment_.walltime && plan_.scheduler == Scheduler::local) {
+      warnings.emplace_back("`walltime` has no meaning on a single machine");
+    }
+  }
+
+  std::string resolve(const config::Text& text) { return names_.resolve(text, nullptr, diagnostics_); }
+
+  const config::Experiment& experiment_;
+  const config::Site& site_;
+  const MachineFacts& facts_;
+  const PlanOptions& options_;
+  NameScope names_;
+  Diagnostics diagnostics_;
+  Plan plan_;
+  std::string workdir_;
+};
+
+}  // namespace
+
+Result<Plan> build(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
+                   const PlanOptions& options) {
+  return Builder(experiment, site, facts, options).run();
+}
+
+}  // namespace nlaunch::plan

@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "config/experiment.h"
+#include "config/site.h"
+#include "plan/plan.h"
+
+namespace nlaunch::plan {
+
+/// What is known of the machine that the plan is made on. A plan for a scheduler's nodes needs none of it.
+struct MachineFacts {
+  std::string arch;
+  std::vector<std::string> gpus;             ///< models, one an entry; empty without GPUs
+  std::map<std::string, std::string> caller;  ///< the environment in which nlaunch was called
+};
+
+/// What the command line adds.
+struct PlanOptions {
+  std::optional<std::uint32_t> nodes;
+  std::vector<std::string> with;  ///< overlays, in order
+  std::vector<std::string> env;   ///< "[ROLE:]NAME=VALUE", in order
+};
+
+/// Resolves an experiment and a site into a plan. All mistakes are reported together; nothing is touched.
+Result<Plan> build(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
+                   const PlanOptions& options);
+
+}  // namespace nlaunch::plan

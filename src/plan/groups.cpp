@@ -1,0 +1,88 @@
+#include "plan/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nlaunch::plan {
+namespace {
+
+void add_members(Group& group, const Plan& plan, std::uint32_t process) {
+  for (const auto gpu : plan.processes[process].gpus) group.members.push_back({process, gpu});
+}
+
+Group world(const Plan& plan) {
+  Group group{"learner world", GroupKind::world, plan.weight_sync.backend, {}};
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
+    if (plan.role_of(plan.processes[i]).kind == RoleKind::learner) add_members(group, plan, i);
+  }
+  return group;
+}
+
+Group weight_sync(const Plan& plan) {
+  Group group{"weight sync", GroupKind::weight_sync, plan.weight_sync.backend, {}};
+  if (plan.weight_sync.world_size == 0) return group;
+  const auto learner = std::ranges::find_if(plan.processes, [&](const Process& process) {
+    return plan.role_of(process).kind == RoleKind::learner && !process.gpus.empty();
+  });
+  if (learner == plan.processes.end()) return group;
+  group.members.push_back({static_cast<std::uint32_t>(learner - plan.processes.begin()), learner->gpus.front()});
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
+    if (plan.role_of(plan.processes[i]).kind == RoleKind::engine) add_members(group, plan, i);
+  }
+  return group;
+}
+
+std::vector<Group> by_node(const Plan& plan) {
+  std::vector<Group> groups(plan.node.count);
+  for (std::uint32_t node = 0; node < plan.node.count; ++node) {
+    groups[node] = {fmt::format("node {}", node), GroupKind::node, plan.weight_sync.backend, {}};
+  }
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) add_members(groups[plan.processes[i].node], plan, i);
+  for (auto& group : groups) {
+    std::ranges::stable_sort(group.members, {}, &Member::gpu);
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Group> make_groups(const Plan& plan) {
+  auto groups = by_node(plan);
+  groups.push_back(world(plan));
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
+    const auto& process = plan.processes[i];
+    if (plan.role_of(process).kind != RoleKind::engine) continue;
+    Group group{fmt::format("{} tensor parallel", plan.name_of(process)), GroupKind::tensor_parallel,
+                plan.weight_sync.backend, {}};
+    add_members(group, plan, i);
+    groups.push_back(std::move(group));
+  }
+  groups.push_back(weight_sync(plan));
+  std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
+  return groups;
+}
+
+std::uint32_t weight_sync_size(const Plan& plan) {
+  std::uint32_t engines = 0;
+  bool learner = false;
+  for (const auto& role : plan.roles) {
+    if (role.kind == RoleKind::engine) engines += role.count * role.gpus;
+    learner = learner || (role.kind == RoleKind::learner && role.count > 0);
+  }
+  return learner && engines > 0 ? 1 + engines : 0;
+}
+
+std::int64_t sync_rank(const Plan& plan, const Process& process) {
+  if (plan.weight_sync.world_size == 0) return -1;
+  const auto kind = plan.role_of(process).kind;
+  if (kind == RoleKind::learner) return process.rank <= 0 && process.index == 0 ? 0 : -1;
+  if (kind != RoleKind::engine) return -1;
+  std::int64_t rank = 1;
+  for (std::uint32_t role = 0; role < process.role; ++role) {
+    if (plan.roles[role].kind == RoleKind::engine) rank += std::int64_t{plan.roles[role].count} * plan.roles[role].gpus;
+  }
+  return rank + std::int64_t{process.index} * plan.roles[process.role].gpus;
+}
+
+}  // namespace nlaunch::plan

@@ -1,0 +1,173 @@
+#include "plan/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace nlaunch::plan {
+namespace {
+
+/// The free GPUs of each node, lowest first, and who stands where.
+class Board {
+ public:
+  Board(std::uint32_t nodes, std::uint32_t gpus_per_node) : gpus_(gpus_per_node), used_(nodes, 0) {}
+
+  [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(used_.size()); }
+  [[nodiscard]] std::uint32_t free_on(std::uint32_t node) const { return gpus_ - used_[node]; }
+
+  Placed take(std::uint32_t node, std::uint32_t gpus) {
+    Placed placed{node, {}};
+    for (std::uint32_t i = 0; i < gpus; ++i) placed.gpus.push_back(static_cast<std::uint16_t>(used_[node]++));
+    return placed;
+  }
+
+  [[nodiscard]] std::vector<GpuRef> idle() const {
+    std::vector<GpuRef> idle;
+    for (std::uint32_t node = 0; node < nodes(); ++node) {
+      for (auto gpu = used_[node]; gpu < gpus_; ++gpu) idle.push_back({node, static_cast<std::uint16_t>(gpu)});
+    }
+    return idle;
+  }
+
+ private:
+  std::uint32_t gpus_;
+  std::vector<std::uint32_t> used_;
+};
+
+std::vector<bool> nodes_of(const std::vector<Placed>& placed, std::uint32_t nodes) {
+  std::vector<bool> marks(nodes, false);
+  for (const auto& process : placed) marks[process.node] = true;
+  return marks;
+}
+
+class Placer {
+ public:
+  Placer(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node)
+      : demands_(demands), board_(nodes, gpus_per_node) {
+    result_.by_demand.resize(demands.size());
+  }
+
+  Placement run() {
+    for (const auto i : order()) {
+      if (demands_[i].spread == Demand::Spread::per_node) {
+        place_per_node(i);
+      } else {
+        place_count(i);
+      }
+    }
+    result_.idle = board_.idle();
+    return std::move(result_);
+  }
+
+ private:
+  /// Whom others avoid comes first, then who spawns others, then the rest; `per_node` before `count` in each.
+  [[nodiscard]] std::vector<std::size_t> order() const {
+    std::vector<int> turn(demands_.size(), 2);
+    for (const auto& demand : demands_) {
+      for (const auto spawner : demand.spawners) turn[spawner] = std::min(turn[spawner], 1);
+    }
+    for (const auto& demand : demands_) {
+      if (demand.except) turn[*demand.except] = 0;
+    }
+    std::vector<std::size_t> indices(demands_.size());
+    std::iota(indices.begin(), indices.end(), std::size_t{0});
+    std::ranges::stable_sort(indices, {}, [&](std::size_t i) {
+      return std::pair(turn[i], demands_[i].spread == Demand::Spread::count);
+    });
+    return indices;
+  }
+
+  [[nodiscard]] std::vector<bool> allowed_nodes(std::size_t i) const {
+    const auto& demand = demands_[i];
+    std::vector<bool> allowed(board_.nodes(), demand.spawners.empty());
+    for (const auto spawner : demand.spawners) {
+      const auto marks = nodes_of(result_.by_demand[spawner], board_.nodes());
+      for (std::uint32_t node = 0; node < board_.nodes(); ++node) allowed[node] = allowed[node] || marks[node];
+    }
+    if (demand.except) {
+      const auto marks = nodes_of(result_.by_demand[*demand.except], board_.nodes());
+      for (std::uint32_t node = 0; node < board_.nodes(); ++node) allowed[node] = allowed[node] && !marks[node];
+    }
+    return allowed;
+  }
+
+  void place_per_node(std::size_t i) {
+    const auto& demand = demands_[i];
+    const auto allowed = allowed_nodes(i);
+    std::uint32_t least = demand.number;
+    for (std::uint32_t node = 0; node < board_.nodes(); ++node) {
+      for (std::uint32_t k = 0; allowed[node] && k < demand.number; ++k) {
+        if (board_.free_on(node) < demand.gpus) {
+          least = std::min(least, k);
+          break;
+        }
+        result_.by_demand[i].push_back(board_.take(node, demand.gpus));
+      }
+    }
+    if (least < demand.number) note_misfit(i, least);
+  }
+
+  void place_count(std::size_t i) {
+    const auto& demand = demands_[i];
+    const auto allowed = allowed_nodes(i);
+    std::uint32_t node = 0;
+    for (std::uint32_t k = 0; k < demand.number; ++k) {
+      while (node < board_.nodes() && (!allowed[node] || board_.free_on(node) < demand.gpus)) ++node;
+      if (node == board_.nodes()) {
+        note_misfit(i, k);
+        return;
+      }
+      result_.by_demand[i].push_back(board_.take(node, demand.gpus));
+    }
+  }
+
+  void note_misfit(std::size_t i, std::uint32_t fit) {
+    result_.misfits.push_back({i, fit, static_cast<std::uint32_t>(board_.idle().size()), std::nullopt});
+  }
+
+  const std::vector<Demand>& demands_;
+  Board board_;
+  Placement result_;
+};
+
+bool fits(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {
+  return Placer(demands, nodes, gpus_per_node).run().misfits.empty();
+}
+
+/// The fewest nodes, more than `nodes`, on which everything fits.
+std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands, std::uint32_t nodes,
+                                          std::uint32_t gpus_per_node) {
+  constexpr std::uint32_t kMostNodes = 1U << 16U;
+  std::uint32_t too_few = nodes;
+  std::uint32_t enough = nodes;
+  do {
+    too_few = enough;
+    enough *= 2;
+    if (enough > kMostNodes) return std::nullopt;
+  } while (!fits(demands, enough, gpus_per_node));
+  while (enough - too_few > 1) {
+    const auto middle = too_few + (enough - too_few) / 2;
+    (fits(demands, middle, gpus_per_node) ? enough : too_few) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
+Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {
+  auto placement = Placer(demands, nodes, gpus_per_node).run();
+  for (auto& misfit : placement.misfits) {
+    const auto& demand = demands[misfit.demand];
+    const bool ever = demand.spread == Demand::Spread::count && demand.gpus <= gpus_per_node && nodes > 0;
+    if (ever) misfit.on_nodes = fewest_nodes(demands, nodes, gpus_per_node);
+  }
+  return placement;
+}
+
+std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands) {
+  std::uint32_t total = 0;
+  for (const auto& demand : demands) total += demand.number * demand.gpus;
+  return total;
+}
+
+}  // namespace nlaunch::plan

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+/// Which process on which node with which GPUs: a pure function of what the roles ask for.
+namespace nlaunch::plan {
+
+/// What one role asks for.
+struct Demand {
+  enum class Spread {
+    count,     ///< so many in the whole job, packed onto the first nodes with room
+    per_node,  ///< so many on each node
+  };
+  std::string name;
+  Spread spread = Spread::count;
+  std::uint32_t number = 1;
+  std::uint32_t gpus = 0;
+  std::optional<std::size_t> except;   ///< demand whose nodes are left out (of `per_node`)
+  std::vector<std::size_t> spawners;   ///< demands on whose nodes alone it may stand; empty: anywhere
+};
+
+struct Placed {
+  std::uint32_t node = 0;
+  std::vector<std::uint16_t> gpus;
+};
+
+/// A role that does not fit.
+struct Misfit {
+  std::size_t demand = 0;
+  std::uint32_t fit = 0;                  ///< so many of its processes fit (on each node, for `per_node`)
+  std::uint32_t idle = 0;                 ///< GPUs that would stay idle with those
+  std::optional<std::uint32_t> on_nodes;  ///< the fewest nodes on which all of it would fit; nothing: on none
+};
+
+struct Placement {
+  std::vector<std::vector<Placed>> by_demand;  ///< in order of index, so that ranks follow nodes
+  std::vector<GpuRef> idle;
+  std::vector<Misfit> misfits;
+};
+
+/// Roles `per_node` come first, then `count` roles in file order, each process on the first node with enough
+/// free GPUs: a process never spans two nodes.
+Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node);
+
+/// GPUs that one node needs for all demands: what `place` would use on a single node.
+std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands);
+
+}  // namespace nlaunch::plan
