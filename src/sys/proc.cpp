@@ -1,8 +1,11 @@
 #include "sys/proc.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <memory>
 #include <set>
@@ -38,28 +41,43 @@ std::vector<std::string> split_at_nul(const std::optional<std::string>& content)
 }  // namespace
 
 std::optional<ProcessInfo> process_info(pid_t pid) {
-  const auto stat = read_proc(pid, "stat");
-  if (!stat) return std::nullopt;
+  // A whole sweep waits for this: one read into a small buffer, which every stat file fits.
+  std::array<char, 1024> buffer;
+  const UniqueFd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  const auto got = ::read(fd.get(), buffer.data(), buffer.size());
+  if (got <= 0) return std::nullopt;
+  const std::string_view stat(buffer.data(), static_cast<std::size_t>(got));
   // The name is in brackets and may itself hold brackets and blanks.
-  const auto open = stat->find('(');
-  const auto close = stat->rfind(')');
-  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
-  const auto fields = text::split(std::string_view(*stat).substr(close + 2), ' ');
+  const auto open = stat.find('(');
+  const auto close = stat.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size())
+    return std::nullopt;
+  const auto fields = text::split(stat.substr(close + 2), ' ');
   constexpr std::size_t kStartTime = 19;  // field 22 of proc(5), the third being the first here
-  if (fields.size() <= kStartTime) return std::nullopt;
-  return ProcessInfo{pid, number<pid_t>(fields[1]), fields[0].empty() ? '?' : fields[0][0],
-                     number<std::uint64_t>(fields[kStartTime]), stat->substr(open + 1, close - open - 1)};
+  if (fields.size() <= kStartTime || fields[0].empty()) return std::nullopt;
+  return ProcessInfo{.pid = pid,
+                     .parent = number<pid_t>(fields[1]),
+                     .state = fields[0][0],
+                     .start_ticks = number<std::uint64_t>(fields[kStartTime]),
+                     .name = std::string(stat.substr(open + 1, close - open - 1)),
+                     .group = number<pid_t>(fields[2]),
+                     .session = number<pid_t>(fields[3])};
+}
+
+void for_each_process(const std::function<void(const ProcessInfo&)>& then) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), &::closedir);
+  if (!folder) return;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const auto pid = number<pid_t>(entry->d_name);
+    if (pid <= 0) continue;
+    if (const auto info = process_info(pid)) then(*info);
+  }
 }
 
 std::map<pid_t, ProcessInfo> all_processes() {
   std::map<pid_t, ProcessInfo> found;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), &::closedir);
-  if (!folder) return found;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    const auto pid = number<pid_t>(entry->d_name);
-    if (pid <= 0) continue;
-    if (auto info = process_info(pid)) found.emplace(pid, std::move(*info));
-  }
+  for_each_process([&](const ProcessInfo& info) { found.emplace(info.pid, info); });
   return found;
 }
 
@@ -81,9 +99,13 @@ std::vector<ProcessInfo> descendants(pid_t root) {
   return found;
 }
 
-std::vector<std::string> command_line(pid_t pid) { return split_at_nul(read_proc(pid, "cmdline")); }
+std::vector<std::string> command_line(pid_t pid) {
+  return split_at_nul(read_proc(pid, "cmdline"));
+}
 
-std::vector<std::string> initial_environment(pid_t pid) { return split_at_nul(read_proc(pid, "environ")); }
+std::vector<std::string> initial_environment(pid_t pid) {
+  return split_at_nul(read_proc(pid, "environ"));
+}
 
 std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
   const auto maps = read_proc(pid, "maps");
@@ -99,8 +121,9 @@ std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
       const auto end = rest.find(' ');
       fields.push_back(rest.substr(0, end));
       if (end == std::string_view::npos) break;
-      rest.remove_prefix(rest.find_first_not_of(' ', end) == std::string_view::npos ? rest.size()
-                                                                                   : rest.find_first_not_of(' ', end));
+      rest.remove_prefix(rest.find_first_not_of(' ', end) == std::string_view::npos
+                             ? rest.size()
+                             : rest.find_first_not_of(' ', end));
     }
     if (fields.size() < 5 || !rest.starts_with('/')) continue;
     MappedFile file{std::string(rest), std::string(fields[3]), number<std::uint64_t>(fields[4]), false};

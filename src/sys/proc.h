@@ -2,12 +2,14 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-/// What /proc says of processes. A process may end between two calls: everything here is then absent, not an error.
+/// What /proc says of processes. A process may end between two calls: everything here is then absent, not an
+/// error.
 namespace nlaunch::sys {
 
 struct ProcessInfo {
@@ -16,9 +18,14 @@ struct ProcessInfo {
   char state = '?';               ///< as in proc(5): R S D Z T ...
   std::uint64_t start_ticks = 0;  ///< since boot; with the pid, an identity
   std::string name;               ///< comm, at most 15 characters
+  pid_t group = 0;
+  pid_t session = 0;
 };
 
 std::optional<ProcessInfo> process_info(pid_t pid);
+/// Calls `then` for each process that can be seen, by rising pid, right after it was looked at: what is done
+/// there comes within microseconds of the look.
+void for_each_process(const std::function<void(const ProcessInfo&)>& then);
 /// All processes that can be seen, by pid.
 std::map<pid_t, ProcessInfo> all_processes();
 /// All processes below `root`, parents before children; `root` itself is not among them.

@@ -3,13 +3,18 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/process/v2/posix/default_launcher.hpp>
 #include <boost/process/v2/process.hpp>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/text.h"
@@ -36,19 +41,17 @@ struct ChildSetup {
     return {};
   }
 
+  /// Executes the program itself: on failure Boost would call exit() and flush the parent's buffers a second
+  /// time.
   template <class Launcher>
-  process::error_code on_exec_setup(Launcher& /*launcher*/, const process::filesystem::path& /*program*/,
-                                    const char* const* /*argv*/) {
-    if (!prepare()) return {errno, boost::system::system_category()};
-    return {};
-  }
-
-  /// Boost would call exit() here and flush the parent's buffers a second time.
-  template <class Launcher>
-  void on_exec_error(Launcher& /*launcher*/, const process::filesystem::path& /*program*/,
-                     const char* const* /*argv*/, const process::error_code& /*error*/) {
+  process::error_code on_exec_setup(Launcher& launcher, const process::filesystem::path& program,
+                                    const char* const* argv) {
+    const int to_parent = launcher.fd_whitelist.back();  // where Boost expects the errno of a failure
+    if (prepare()) ::execve(program.c_str(), const_cast<char* const*>(argv), const_cast<char* const*>(env));
+    const int reason = errno;
+    const bool told = ::write(to_parent, &reason, sizeof(reason)) == sizeof(reason);
     constexpr int kNotExecuted = 127;
-    ::_exit(kNotExecuted);
+    ::_exit(told ? kNotExecuted : EXIT_FAILURE);
   }
 
   bool prepare() {
@@ -63,9 +66,17 @@ struct ChildSetup {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (request.mark && !set_mark(*request.mark)) return false;
     if (!request.cpus.empty() && ::sched_setaffinity(0, sizeof(cpus), &cpus) != 0) return false;
     if (!request.cwd.empty() && ::chdir(request.cwd.c_str()) != 0) return false;
     return redirect();
+  }
+
+  static bool set_mark(std::uint64_t mark) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_LOCKS, &limit) != 0) return false;
+    limit.rlim_cur = std::min<rlim_t>(mark, limit.rlim_max);
+    return ::setrlimit(RLIMIT_LOCKS, &limit) == 0;
   }
 
   bool redirect() {
@@ -118,6 +129,7 @@ Result<pid_t> spawn(const SpawnRequest& request) {
     error = thrown.code();  // Boost 1.81 throws from the overload that takes an error_code
   }
   if (error) {
+    if (launcher.pid > 0) ::waitpid(launcher.pid, nullptr, 0);
     return failure("sys.spawn", "cannot start {}: {}{}", *program, error.message(),
                    request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
   }
@@ -143,7 +155,8 @@ Result<std::string> find_program(std::string_view name, std::string_view path, s
     const auto file = fmt::format("{}/{}", absolute(folder.empty() ? "." : folder), name);
     if (executable(file)) return file;
   }
-  return failure("sys.program", "program '{}' was not found in PATH ({})", name, path.empty() ? "which is empty" : path);
+  return failure("sys.program", "program '{}' was not found in PATH ({})", name,
+                 path.empty() ? "which is empty" : path);
 }
 
 std::string_view env_value(const std::vector<std::string>& env, std::string_view name) {

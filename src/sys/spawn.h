@@ -1,6 +1,8 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,8 @@ struct SpawnRequest {
   std::vector<unsigned> cpus;     ///< CPUs it may run on; empty: the caller's
   bool new_session = true;        ///< a session and process group of its own
   bool die_with_parent = true;    ///< SIGKILL when the calling thread ends (PR_SET_PDEATHSIG)
+  /// By which all that descends from it can be told, even once it is gone: see Subtree in sys/sweep.h.
+  std::optional<std::uint64_t> mark;
 };
 
 /// Starts a process: no descriptor but the three given, default signal dispositions, an empty signal mask.

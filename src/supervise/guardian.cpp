@@ -1,0 +1,155 @@
+#include "supervise/guardian.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "base/exit_code.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+constexpr std::array kForwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+/// Processes that hold a GPU may need seconds until the driver has torn them down.
+constexpr Duration kSweepLimit = std::chrono::seconds(20);
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t watched_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGCHLD);
+  ::sigaddset(&set, SIGTSTP);
+  for (const int signal : kForwarded) {
+    if (!is_ignored(signal)) ::sigaddset(&set, signal);
+  }
+  return set;
+}
+
+/// What the supervisor has announced: the last folder that it sent.
+std::string announced(int channel) {
+  std::string folder;
+  std::array<char, 4096> message;
+  for (;;) {
+    const auto got = ::recv(channel, message.data(), message.size(), MSG_DONTWAIT);
+    if (got <= 0) return folder;
+    folder.assign(message.data(), static_cast<std::size_t>(got));
+  }
+}
+
+class Guardian {
+ public:
+  Guardian(pid_t supervisor, sys::UniqueFd channel, sys::ProcessIds existing, sigset_t watched)
+      : supervisor_(supervisor),
+        channel_(std::move(channel)),
+        existing_(std::move(existing)),
+        watched_(watched) {}
+
+  int run(const std::function<void(const SupervisorLost&)>& on_lost) {
+    const auto status = await_supervisor();
+    auto swept = sys::sweep(existing_, kSweepLimit);
+    if (!status.by_signal()) return status.code();
+    const SupervisorLost lost{announced(channel_.get()), status, forwarded_.contains(status.signal()),
+                              std::move(swept)};
+    on_lost(lost);
+    return lost.forwarded ? status.shell_code() : exit_code::internal;
+  }
+
+ private:
+  sys::WaitStatus await_supervisor() {
+    for (;;) {
+      const int signal = ::sigwaitinfo(&watched_, nullptr);
+      if (signal == SIGCHLD) {
+        if (const auto status = reap()) return *status;
+      } else if (signal == SIGTSTP) {
+        ::raise(SIGSTOP);
+      } else if (signal > 0) {
+        forwarded_.insert(signal);
+        ::kill(supervisor_, signal);
+      }
+    }
+  }
+
+  std::optional<sys::WaitStatus> reap() const {
+    std::optional<sys::WaitStatus> ended;
+    for (;;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid <= 0) return ended;
+      if (pid == supervisor_) ended = sys::WaitStatus(status);
+    }
+  }
+
+  pid_t supervisor_;
+  sys::UniqueFd channel_;
+  sys::ProcessIds existing_;
+  sigset_t watched_;
+  std::set<int> forwarded_;
+};
+
+[[noreturn]] void guard(Guardian guardian, const std::function<void(const SupervisorLost&)>& on_lost) {
+  // In the background, a terminal with `tostop` must not stop the one who waits.
+  ::signal(SIGTTOU, SIG_IGN);
+  ::signal(SIGTTIN, SIG_IGN);
+  const int code = guardian.run(on_lost);
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace
+
+pid_t GuardianLink::guardian() const {
+  return guardian_ == 0 ? ::getpid() : guardian_;
+}
+
+bool GuardianLink::alive() const {
+  if (!channel_) return true;
+  pollfd watched{channel_.get(), POLLIN, 0};
+  return ::poll(&watched, 1, 0) == 0;
+}
+
+void GuardianLink::announce(std::string_view run_folder) const {
+  if (channel_) ::send(channel_.get(), run_folder.data(), run_folder.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_lost) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw std::runtime_error(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
+  }
+  sys::UniqueFd ours(ends[0]);
+  sys::UniqueFd theirs(ends[1]);
+  auto existing = sys::own_descendants();
+  sys::become_subreaper();
+  const auto watched = watched_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &watched, &before);
+  std::fflush(nullptr);
+  const pid_t guardian = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (child > 0) {
+    theirs.reset();
+    guard(Guardian(child, std::move(ours), std::move(existing), watched), on_lost);
+  }
+  ours.reset();
+  ::setsid();
+  sys::become_subreaper();  // is not inherited
+  ::signal(SIGPIPE, SIG_IGN);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return {std::move(theirs), guardian};
+}
+
+}  // namespace nlaunch::supervise

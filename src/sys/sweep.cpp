@@ -1,0 +1,145 @@
+#include "sys/sweep.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <thread>
+
+namespace nlaunch::sys {
+namespace {
+
+ProcessId id_of(const ProcessInfo& info) {
+  return {info.pid, info.start_ticks};
+}
+
+bool is_alive(const ProcessInfo& info) {
+  return info.state != 'Z' && info.state != 'X';
+}
+
+bool has_mark(pid_t pid, std::uint64_t mark) {
+  rlimit limit{};
+  return ::prlimit(pid, RLIMIT_LOCKS, nullptr, &limit) == 0 && limit.rlim_cur == mark;
+}
+
+/// One hunt for the descendants of this process. What is found is stopped within microseconds of being seen:
+/// a process that forks and exits every 200 µs would be gone at the end of the scan.
+class Hunt {
+ public:
+  Hunt(const ProcessIds& except, std::optional<Subtree> only) : except_(except), only_(only) {}
+
+  /// Stops all and then kills all; returns those that were alive.
+  std::vector<ProcessInfo> run() {
+    constexpr int kMostScans = 64;  // a fork bomb outside of our reach must not hold us here
+    for (int scan = 0; scan < kMostScans && stop_new_ones(); ++scan) {
+    }
+    std::vector<ProcessInfo> found;
+    for (const auto& [id, info] : prey_) {
+      send(info, SIGKILL);
+      found.push_back(info);
+    }
+    return found;
+  }
+
+ private:
+  enum class Kin { prey, excluded, bystander };
+
+  /// True when there was somebody new.
+  bool stop_new_ones() {
+    kin_ = {{::getpid(), Kin::bystander}};
+    const auto before = prey_.size();
+    std::vector<ProcessInfo> strangers;
+    for_each_process([&](const ProcessInfo& info) {
+      if (!look_at(info)) strangers.push_back(info);
+    });
+    // A child has a lower pid than its parent where the numbers have wrapped around.
+    while (std::erase_if(strangers, [&](const ProcessInfo& info) { return look_at(info); }) > 0) {
+    }
+    return prey_.size() > before;
+  }
+
+  /// False when it is not (yet) known as a descendant.
+  bool look_at(const ProcessInfo& info) {
+    const auto parent = kin_.find(info.parent);
+    if (parent == kin_.end() || info.pid == ::getpid()) return false;
+    const auto kin = kin_of(info, parent->second);
+    kin_.emplace(info.pid, kin);
+    if (kin == Kin::prey && is_alive(info) && prey_.emplace(id_of(info), info).second) send(info, SIGSTOP);
+    return true;
+  }
+
+  Kin kin_of(const ProcessInfo& info, Kin parent) const {
+    if (parent != Kin::bystander) return parent;
+    if (except_.contains(id_of(info))) return Kin::excluded;
+    if (!only_) return Kin::prey;
+    const bool chosen =
+        info.pid == only_->leader || info.session == only_->leader || has_mark(info.pid, only_->mark);
+    return chosen ? Kin::prey : Kin::bystander;
+  }
+
+  /// A signal to a process group reaches a fork in progress, too. Groups of our own session are the user's.
+  void send(const ProcessInfo& info, int signal) const {
+    if (info.session != own_session_ && info.group > 1) ::kill(-info.group, signal);
+    ::kill(info.pid, signal);
+  }
+
+  const ProcessIds& except_;
+  std::optional<Subtree> only_;
+  pid_t own_session_ = ::getsid(0);
+  std::map<pid_t, Kin> kin_;
+  std::map<ProcessId, ProcessInfo> prey_;
+};
+
+/// False when there is no child left.
+bool reap() {
+  for (;;) {
+    const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
+    if (pid <= 0) return pid == 0;
+  }
+}
+
+}  // namespace
+
+void become_subreaper() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+ProcessIds own_descendants() {
+  ProcessIds found;
+  for (const auto& info : descendants(::getpid())) found.insert(id_of(info));
+  return found;
+}
+
+std::vector<ProcessInfo> kill_descendants(const ProcessIds& except) {
+  return Hunt(except, std::nullopt).run();
+}
+
+std::vector<ProcessInfo> kill_subtree(const Subtree& subtree) {
+  return Hunt({}, subtree).run();
+}
+
+SweepReport sweep(const ProcessIds& except, Duration limit) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + limit;
+  std::map<ProcessId, ProcessInfo> killed;
+  SweepReport report;
+  for (auto pause = std::chrono::microseconds(200);;
+       pause = std::min(2 * pause, std::chrono::microseconds(10000))) {
+    report.survivors = kill_descendants(except);
+    for (const auto& info : report.survivors) killed.emplace(id_of(info), info);
+    const bool children = reap();
+    // Where some are left alone there may be children for ever.
+    if (report.survivors.empty() && (!children || !except.empty())) break;
+    if (Clock::now() >= deadline) break;
+    std::this_thread::sleep_for(pause);
+  }
+  for (const auto& [id, info] : killed) report.killed.push_back(info);
+  return report;
+}
+
+}  // namespace nlaunch::sys
