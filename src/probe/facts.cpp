@@ -1,0 +1,125 @@
+#include "probe/facts.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <optional>
+
+#include "base/text.h"
+#include "probe/dynamic_library.h"
+#include "probe/nvml.h"
+#include "probe/output.h"
+#include "sys/files.h"
+
+namespace nlaunch::probe {
+namespace {
+
+using nlohmann::json;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
+std::string boot_id() {
+  constexpr std::uint64_t kEnough = 4096;
+  const auto text = sys::read_regular_file("/proc/sys/kernel/random/boot_id", kEnough);
+  return text ? std::string(text::trim(*text)) : std::string();
+}
+
+template <class T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json limit(int resource) {
+  rlimit value{};
+  // glibc's prototype wants its own enumeration under C++.
+  if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &value) != 0) return nullptr;
+  return value.rlim_cur == RLIM_INFINITY ? json(nullptr) : json(value.rlim_cur);
+}
+
+json limits() {
+  json out{{"memlock", limit(RLIMIT_MEMLOCK)}, {"nofile", limit(RLIMIT_NOFILE)}};
+  struct statvfs shm {};
+  if (::statvfs("/dev/shm", &shm) == 0) {
+    out["shm_size"] = std::uint64_t{shm.f_blocks} * shm.f_frsize;
+    out["shm_free"] = std::uint64_t{shm.f_bavail} * shm.f_frsize;
+  }
+  return out;
+}
+
+void add_gpus(json& out) {
+  out["gpus"] = json::array();
+  const auto nvml = ask_nvml();
+  if (!nvml) {
+    out["nvml_error"] = text_of(nvml.error());
+    return;
+  }
+  out["driver"] = nvml->driver;
+  out["cuda_driver"] = fmt::format("{}.{}", nvml->cuda_driver / 1000, nvml->cuda_driver % 1000 / 10);
+  out["gpu_errors"] = nvml->errors;
+  for (const auto& gpu : nvml->gpus) {
+    out["gpus"].push_back({{"index", gpu.index},
+                           {"bus_id", gpu.bus_id},
+                           {"uuid", gpu.uuid},
+                           {"name", gpu.name},
+                           {"memory_total", gpu.memory_total},
+                           {"memory_used", gpu.memory_used},
+                           {"mig", or_null(gpu.mig)},
+                           {"nvlinks_up", or_null(gpu.nvlinks_up)}});
+  }
+}
+
+json libfabric() {
+  const auto library = DynamicLibrary::open("libfabric.so.1");
+  if (!library) return {{"error", text_of(library.error())}};
+  const auto version = library->find<std::uint32_t (*)()>("fi_version");
+  if (version == nullptr) return {{"error", library->path() + " has no fi_version"}};
+  const auto code = version();
+  return {{"version", fmt::format("{}.{}", code >> 16U, code & 0xffffU)}, {"path", library->path()}};
+}
+
+json feature(const char* version) {
+  return *version == 0 ? json(nullptr) : json(version);
+}
+
+}  // namespace
+
+HostIdentity host_identity() {
+  const char* given = std::getenv("NCCL_HOSTID");
+  if (given != nullptr && *given != 0) return {given, "NCCL_HOSTID"};
+  return {host_name() + "/" + boot_id(), "hostname and boot id"};
+}
+
+json machine_facts() {
+  const auto identity = host_identity();
+  utsname kernel{};
+  ::uname(&kernel);
+  json out{{"event", "facts"},
+           {"hostname", host_name()},
+           {"boot_id", boot_id()},
+           {"host_id", identity.id},
+           {"host_id_source", identity.source},
+           {"arch", kernel.machine},
+           {"kernel", kernel.release},
+           {"limits", limits()},
+           {"libfabric", libfabric()}};
+  add_gpus(out);
+  return out;
+}
+
+json built_in() {
+  return {{"event", "version"},
+          {"nlaunch", NLAUNCH_VERSION},
+          {"cuda", feature(NLAUNCH_CUDA_VERSION)},
+          {"nccl_header", feature(NLAUNCH_NCCL_HEADER_VERSION)},
+          {"gloo", feature(NLAUNCH_GLOO_VERSION)},
+          {"libfabric", feature(NLAUNCH_LIBFABRIC_VERSION)}};
+}
+
+}  // namespace nlaunch::probe

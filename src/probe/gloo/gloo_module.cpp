@@ -1,0 +1,83 @@
+#include "probe/gloo/gloo_module.h"
+
+#include <gloo/allreduce.h>
+#include <gloo/broadcast.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+struct nlaunch_gloo_context {
+  std::shared_ptr<gloo::rendezvous::Context> context;
+  uint32_t tag = 0;  // one operation must not take another's messages
+};
+
+namespace {
+
+/// Runs `work`; an exception becomes a text and -1.
+template <class Work>
+int guarded(char* error, size_t size, Work work) {
+  try {
+    work();
+    return 0;
+  } catch (const std::exception& thrown) {
+    std::snprintf(error, size, "%s", thrown.what());
+  } catch (...) {
+    std::snprintf(error, size, "unknown exception");
+  }
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+#pragma GCC visibility push(default)
+
+nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, int rank, int size,
+                                        long timeout_ms, char* error, size_t error_size) {
+  auto made = std::make_unique<nlaunch_gloo_context>();
+  const int failed = guarded(error, error_size, [&] {
+    gloo::transport::tcp::attr attributes;
+    attributes.iface = interface;
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
+    gloo::rendezvous::FileStore store(folder);
+    made->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
+    made->context->setTimeout(std::chrono::milliseconds(timeout_ms));
+    made->context->connectFullMesh(store, device);
+  });
+  return failed != 0 ? nullptr : made.release();
+}
+
+int nlaunch_gloo_all_reduce(nlaunch_gloo_context* context, uint32_t* data, size_t count, long timeout_ms,
+                            char* error, size_t error_size) {
+  return guarded(error, error_size, [&] {
+    gloo::AllreduceOptions options(context->context);
+    options.setOutput(data, count);
+    options.setTag(context->tag++);
+    options.setTimeout(std::chrono::milliseconds(timeout_ms));
+    options.setReduceFunction(
+        static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<uint32_t>));
+    gloo::allreduce(options);
+  });
+}
+
+int nlaunch_gloo_broadcast(nlaunch_gloo_context* context, uint32_t* data, size_t count, long timeout_ms,
+                           char* error, size_t error_size) {
+  return guarded(error, error_size, [&] {
+    gloo::BroadcastOptions options(context->context);
+    options.setOutput(data, count);
+    options.setRoot(0);
+    options.setTag(context->tag++);
+    options.setTimeout(std::chrono::milliseconds(timeout_ms));
+    gloo::broadcast(options);
+  });
+}
+
+#pragma GCC visibility pop
+}

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace nlaunch::probe {
+
+/// A GPU as the driver's management library sees it, whatever CUDA_VISIBLE_DEVICES says.
+struct NvmlGpu {
+  unsigned index = 0;  ///< in order of bus ids
+  std::string bus_id;  ///< with the whole PCI domain: "00000000:3B:00.0"
+  std::string uuid;    ///< "GPU-..."
+  std::string name;
+  std::uint64_t memory_total = 0;  ///< bytes
+  std::uint64_t memory_used = 0;
+  std::optional<bool> mig;             ///< absent where the GPU has no such mode
+  std::optional<unsigned> nvlinks_up;  ///< absent where NVML does not say
+};
+
+struct NvmlFacts {
+  std::string driver;   ///< "580.95.05"
+  int cuda_driver = 0;  ///< 13000 for 13.0
+  std::vector<NvmlGpu> gpus;
+  std::vector<std::string> errors;  ///< GPUs that could not be asked, and why
+};
+
+/// Asks NVML without creating a CUDA context. The failure says which library was looked for, and where.
+Result<NvmlFacts> ask_nvml();
+
+/// The UUID that NVML gives the GPU at this bus id; a failure says why it has none.
+Result<std::string> nvml_uuid(const std::string& bus_id);
+
+}  // namespace nlaunch::probe
