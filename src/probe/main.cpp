@@ -11,6 +11,7 @@
 #include "probe/facts.h"
 #include "probe/library.h"
 #include "probe/output.h"
+#include "probe/rank.h"
 
 namespace {
 
@@ -31,6 +32,9 @@ int version(Arguments) {
 int library(Arguments arguments) {
   return print(probe::examine_nccl(arguments[0]));
 }
+int rank(Arguments arguments) {
+  return probe::run_rank(arguments);
+}
 
 struct Subcommand {
   std::string_view name;
@@ -44,6 +48,7 @@ constexpr Subcommand kSubcommands[] = {
     {"facts", "", "this machine: host, GPUs (by NVML), limits", 0, facts},
     {"library", "PATH", "the version of the libnccl in this file", 1, library},
     {"find-library", "NAME", "what the loader takes for this name in this environment", 1, library},
+    {"rank", "--spec FILE --index I", "one rank of a preflight; waits for \"go\" on standard input", 4, rank},
     {"version", "", "what was built in", 0, version},
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "probe/dynamic_library.h"
 
@@ -62,7 +63,7 @@ NvmlGpu describe(const Nvml& nvml, Device device) {
   NvmlGpu gpu;
   PciInfo pci{};
   if (nvml.call<int (*)(Device, PciInfo*)>("nvmlDeviceGetPciInfo_v3", device, &pci) == 0)
-    gpu.bus_id = pci.bus_id;
+    gpu.bus_id = full_bus_id(pci.bus_id);
   gpu.uuid = nvml.text<Device>("nvmlDeviceGetUUID", device);
   gpu.name = nvml.text<Device>("nvmlDeviceGetName", device);
   Memory memory{};
@@ -111,15 +112,14 @@ Result<NvmlFacts> ask_nvml() {
   return facts;
 }
 
-Result<std::string> nvml_uuid(const std::string& bus_id) {
-  const auto nvml = Nvml::open();
-  if (!nvml) return std::unexpected(nvml.error());
-  Device device = nullptr;
-  const int error =
-      nvml->call<int (*)(const char*, Device*)>("nvmlDeviceGetHandleByPciBusId_v2", bus_id.c_str(), &device);
-  if (error != 0)
-    return failure("probe.nvml", "NVML knows no GPU at {}: {}", bus_id, nvml->error_text(error));
-  return nvml->text<Device>("nvmlDeviceGetUUID", device);
+std::string full_bus_id(const std::string& text) {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  unsigned function = 0;
+  constexpr int kParts = 4;
+  if (std::sscanf(text.c_str(), "%x:%x:%x.%x", &domain, &bus, &device, &function) != kParts) return "";
+  return fmt::format("{:08X}:{:02X}:{:02X}.{:X}", domain, bus, device, function);
 }
 
 }  // namespace nlaunch::probe

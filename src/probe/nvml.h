@@ -30,7 +30,8 @@ struct NvmlFacts {
 /// Asks NVML without creating a CUDA context. The failure says which library was looked for, and where.
 Result<NvmlFacts> ask_nvml();
 
-/// The UUID that NVML gives the GPU at this bus id; a failure says why it has none.
-Result<std::string> nvml_uuid(const std::string& bus_id);
+/// A bus id with its whole PCI domain and in capitals, however it was written: "00000009:01:00.0". GPUs of
+/// one machine may differ in the domain alone. Empty for a text that is no bus id.
+std::string full_bus_id(const std::string& text);
 
 }  // namespace nlaunch::probe

@@ -1,0 +1,56 @@
+#include "probe/gpu_kernels.h"
+#include "probe/pattern.h"
+
+namespace nlaunch::probe {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr uint64_t kMostBlocks = 4096;
+
+unsigned blocks_for(uint64_t count) {
+  const uint64_t wanted = (count + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
+}
+
+__device__ uint64_t first_index() {
+  return uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ uint64_t stride() {
+  return uint64_t{gridDim.x} * blockDim.x;
+}
+
+__global__ void fill(uint32_t* data, uint64_t count, uint32_t rank) {
+  for (uint64_t i = first_index(); i < count; i += stride()) data[i] = term(rank, i);
+}
+
+__global__ void clear(DeviceVerdict* verdict) {
+  *verdict = {0, ~0ULL};
+}
+
+__global__ void compare(const uint32_t* data, uint64_t count, uint32_t weight, DeviceVerdict* verdict) {
+  unsigned long long wrong = 0;
+  unsigned long long first = ~0ULL;
+  for (uint64_t i = first_index(); i < count; i += stride()) {
+    if (data[i] == expected_element(weight, i)) continue;
+    if (wrong++ == 0) first = i;
+  }
+  if (wrong == 0) return;
+  atomicAdd(&verdict->wrong, wrong);
+  atomicMin(&verdict->first_wrong, first);
+}
+
+}  // namespace
+
+cudaError_t fill_terms(uint32_t* data, uint64_t count, uint32_t rank, cudaStream_t stream) {
+  fill<<<blocks_for(count), kThreads, 0, stream>>>(data, count, rank);
+  return cudaGetLastError();
+}
+
+cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint32_t weight, DeviceVerdict* verdict,
+                             cudaStream_t stream) {
+  clear<<<1, 1, 0, stream>>>(verdict);
+  compare<<<blocks_for(count), kThreads, 0, stream>>>(data, count, weight, verdict);
+  return cudaGetLastError();
+}
+
+}  // namespace nlaunch::probe

@@ -1,0 +1,32 @@
+#pragma once
+#include <nccl.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "probe/dynamic_library.h"
+
+namespace nlaunch::probe {
+
+/// The functions of one libnccl, found at run time. Only what has been in its interface since 2.4 is
+/// required.
+struct NcclLibrary {
+  DynamicLibrary library;
+  decltype(&ncclGetUniqueId) get_unique_id;
+  decltype(&ncclCommInitRank) comm_init_rank;
+  decltype(&ncclCommGetAsyncError) comm_get_async_error;
+  decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclGetErrorString) get_error_string;
+  decltype(&ncclGetLastError) get_last_error;  ///< null before 2.13
+  void (*reset_debug)();                       ///< null where the debug settings are read once a process
+
+  static Result<NcclLibrary> open(const std::string& path);
+  /// NCCL's description of its last error; empty where there is none.
+  [[nodiscard]] std::string last_error() const;
+  /// "ncclAllReduce: unhandled system error: Connection refused"
+  [[nodiscard]] std::string describe(const char* call, ncclResult_t error) const;
+};
+
+}  // namespace nlaunch::probe

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/units.h"
+#include "base/words.h"
+
+namespace nlaunch::probe {
+
+enum class Op { all_reduce, broadcast };
+std::string_view name_of(Op op);
+
+struct RankSpec {
+  std::string name;     ///< for people: "learner rank 1 (GPU 1)"
+  int device = -1;      ///< CUDA ordinal in this rank's environment; -1: no GPU
+  std::string library;  ///< path of the libnccl to load; empty: none is needed
+};
+
+struct GroupSpec {
+  std::string name;
+  Op op = Op::all_reduce;
+  Backend backend = Backend::nccl;
+  std::vector<unsigned> members;     ///< ranks of the preflight, in the communicator's order
+  std::vector<std::uint64_t> sizes;  ///< bytes of each message, multiples of 4
+  bool transport = false;            ///< read the chosen transport from a second communicator
+};
+
+/// The work of one preflight, the same file for every rank:
+///   {"folder": PATH, "join_ms": N, "op_ms": N,
+///    "ranks": [{"name":..., "device":0, "library": PATH}],
+///    "groups": [{"name":..., "op":"all_reduce", "backend":"nccl", "members":[0,1], "sizes":[8],
+///    "transport":true}]}
+struct Spec {
+  std::string folder;  ///< where the ranks leave communicator ids and logs; exists
+  Duration join{};     ///< to form one communicator
+  Duration op{};       ///< for one check or one measurement
+  std::vector<RankSpec> ranks;
+  std::vector<GroupSpec> groups;
+
+  /// Names the communicator that a group uses: groups with the same backend and the same members in the same
+  /// order share one, and then have the same key.
+  [[nodiscard]] std::size_t communicator_of(std::size_t group) const;
+};
+
+Result<Spec> read_spec(const std::string& path);
+
+}  // namespace nlaunch::probe
