@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# A real libnccl for the tests: preload and its proof are tested with the library itself, for which no GPU is needed.
+
+NCCL_WHEEL=nvidia-nccl-cu13==2.28.9
+NCCL_CACHE=.test-cache/nccl
+
+# The first libnccl in the usual places, or nothing.
+find_nccl() {
+  local candidate
+  for candidate in "$(ldconfig -p 2>/dev/null | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n1)" \
+    /usr/local/cuda*/lib*/libnccl.so.2 /usr/lib/*/libnccl.so.2 \
+    "$NCCL_CACHE"/nvidia/nccl/lib/libnccl.so.2; do
+    if [[ -f $candidate ]]; then
+      readlink -f "$candidate"
+      return
+    fi
+  done
+}
+
+# pip is wanted only where the library has to be fetched.
+ensure_nccl_tools() {
+  [[ -n ${NLAUNCH_TEST_LIBNCCL:-} || -n $(find_nccl) ]] || ensure_packages python3-pip
+}
+
+# Exports NLAUNCH_TEST_LIBNCCL. Without the library the tests that want it are skipped, and say so.
+provide_nccl() {
+  [[ -z ${NLAUNCH_TEST_LIBNCCL:-} ]] || return 0
+  local found
+  found=$(find_nccl)
+  if [[ -z $found ]]; then
+    say "no libnccl here: fetching $NCCL_WHEEL from PyPI into $NCCL_CACHE (about 200 MB, once)"
+    mkdir -p "$NCCL_CACHE"
+    if /usr/bin/python3 -m pip download -q --no-deps --only-binary=:all: --timeout 30 -d "$NCCL_CACHE" "$NCCL_WHEEL"; then
+      /usr/bin/python3 -m zipfile -e "$NCCL_CACHE"/*.whl "$NCCL_CACHE"
+      rm -f "$NCCL_CACHE"/*.whl
+      found=$(find_nccl)
+    else
+      say "PyPI cannot be reached: the tests that need a libnccl are skipped (NLAUNCH_TEST_LIBNCCL=PATH names one)"
+      return 0
+    fi
+  fi
+  export NLAUNCH_TEST_LIBNCCL=$found
+}

@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# Debian 12's packages for building and testing nlaunch, and how they are asked for.
+
+BUILD_PACKAGES=(
+  g++ cmake ninja-build python3
+  libboost1.81-dev libboost-filesystem1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev
+  libfabric-dev libgloo-dev
+)
+# shellcheck disable=SC2034  # for those who source this file
+TEST_PACKAGES=(
+  "${BUILD_PACKAGES[@]}"
+  libgtest-dev lmod python3-torch python3-numpy shellcheck git
+)
+
+say() { printf '== %s\n' "$*"; }
+
+# Those of the packages that are not installed, one a line.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || printf '%s\n' "$package"
+  done
+}
+
+# Installs what is missing of the packages. Without root it names them, says what to type, and ends the script.
+ensure_packages() {
+  local missing
+  command -v dpkg-query >/dev/null || {
+    echo "This is no Debian: install what Debian 12 calls $* and run cmake --preset release yourself." >&2
+    exit 1
+  }
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]} > 0)) || return 0
+  if ((EUID != 0)); then
+    {
+      echo "Missing packages: ${missing[*]}"
+      echo "Install them, then run this again:"
+      echo "  sudo apt-get install -y --no-install-recommends ${missing[*]}"
+    } >&2
+    exit 1
+  fi
+  say "installing ${missing[*]}"
+  apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+}
+
+# Under sudo, what comes after the installation belongs to the user whose tree this is: starts the script again as that user.
+leave_root() {
+  ((EUID == 0)) && [[ -n ${SUDO_USER:-} && $SUDO_USER != root ]] || return 0
+  [[ $(stat -c %U .) == "$SUDO_USER" ]] || return 0
+  exec runuser -u "$SUDO_USER" -- "$@"
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs all tests. Arguments go to ctest: scripts/test.sh -R plan
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/lib/packages.sh
+source scripts/lib/build.sh
+source scripts/lib/nccl.sh
+
+ensure_packages "${TEST_PACKAGES[@]}"
+ensure_nccl_tools
+leave_root "$PWD/scripts/test.sh" "$@"
+configure ON
+say "building nlaunch and its tests in build/"
+ninja -C build
+provide_nccl
+status=0
+output=build/test-output.txt
+ctest --test-dir build --output-on-failure -j2 "$@" | tee "$output" || status=$?
+python3 scripts/lib/skips.py build/Testing/Temporary/LastTest.log
+grep -E '^[0-9]+% tests passed' "$output" || status=$((status == 0 ? 1 : status))
+exit "$status"
