@@ -1,0 +1,43 @@
+#include "plan/bound_json.h"
+
+#include <algorithm>
+
+namespace nlaunch::plan {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json write(const BoundNode& node, const BoundProcess& process) {
+  ordered_json env = ordered_json::object();
+  for (const auto& [name, value] : process.env) {
+    const bool secret = std::ranges::find(node.secret_names, name) != node.secret_names.end();
+    env[name] = secret || looks_like_secret(name) ? std::string(kMasked) : node.masker.mask(value);
+  }
+  auto argv = process.argv;
+  for (auto& word : argv) word = node.masker.mask(std::move(word));
+  return {{"name", process.name}, {"argv", argv},           {"workdir", process.workdir},
+          {"cpus", process.cpus}, {"ports", process.ports}, {"preload", process.preload},
+          {"env", std::move(env)}};
+}
+
+}  // namespace
+
+ordered_json to_json(const Plan& plan, const BoundNode& node) {
+  ordered_json out{{"host", node.host}, {"run", plan.name}, {"scratch", node.scratch}};
+  auto& gpus = out["gpus"] = ordered_json::array();
+  for (const auto& gpu : node.gpus) {
+    gpus.push_back({{"visible", gpu.visible}, {"bus_id", gpu.bus_id}, {"uuid", gpu.uuid}});
+  }
+  auto& libraries = out["libraries"] = ordered_json::object();
+  for (const auto& [name, library] : node.libraries) {
+    libraries[name] = {{"path", library.path}, {"version", library.version}};
+  }
+  out["secrets"] = node.secret_names;
+  out["dropped"] = node.dropped;
+  out["notes"] = node.notes;
+  auto& processes = out["processes"] = ordered_json::array();
+  for (const auto& process : node.processes) processes.push_back(write(node, process));
+  return out;
+}
+
+}  // namespace nlaunch::plan

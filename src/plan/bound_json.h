@@ -1,0 +1,12 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "plan/bound.h"
+#include "plan/plan.h"
+
+namespace nlaunch::plan {
+
+/// What `bound.HOST.json` holds: secrets by name only, values that look like secrets masked.
+nlohmann::ordered_json to_json(const Plan& plan, const BoundNode& node);
+
+}  // namespace nlaunch::plan

@@ -1,0 +1,391 @@
+#include "plan/json.h"
+
+#include <array>
+
+#include "base/secrets.h"
+
+// The words of the plan as JSON; an unknown word is an exception here, which from_json turns into a message.
+namespace nlaunch {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+
+template <class Enum, std::size_t N>
+Enum word(const json& from, const std::array<Enum, N>& all) {
+  for (const auto value : all) {
+    if (from == name_of(value)) return value;
+  }
+  throw std::domain_error(fmt::format("unknown word {}", from.dump()));
+}
+
+constexpr std::array kKinds{RoleKind::learner, RoleKind::engine, RoleKind::service};
+constexpr std::array kBackends{Backend::nccl, Backend::gloo};
+
+std::string str(const std::optional<VersionRange>& range) { return range ? range->str() : std::string(); }
+
+std::optional<VersionRange> range(const json& from, const char* key) {
+  const auto text = from.value(key, "");
+  if (text.empty()) return std::nullopt;
+  auto parsed = VersionRange::parse(text);
+  if (!parsed) throw std::domain_error(parsed.error());
+  return std::move(*parsed);
+}
+
+Duration milliseconds(const json& from) { return Duration(from.get<Duration::rep>()); }
+
+}  // namespace
+
+namespace plan {
+namespace {
+
+constexpr std::array<std::string_view, 5> kOps{"set", "unset", "prepend", "append", "fallback"};
+constexpr std::array kLayers{Layer::inherited,  Layer::modules, Layer::site,    Layer::venv,        Layer::experiment,
+                             Layer::role,       Layer::overlay, Layer::command_line, Layer::nlaunch};
+constexpr std::array kGroups{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel, GroupKind::weight_sync};
+constexpr std::array<std::string_view, 3> kSources{"env", "file", "netrc"};
+constexpr std::array<std::string_view, 3> kActions{"stop", "ignore", "forward"};
+
+template <class Enum, std::size_t N>
+Enum numbered(const json& from, const std::array<std::string_view, N>& names) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (from == names[i]) return static_cast<Enum>(i);
+  }
+  throw std::domain_error(fmt::format("unknown word {}", from.dump()));
+}
+
+ordered_json write(const Condition& when) {
+  ordered_json out = ordered_json::object();
+  if (when.nodes) out["nodes"] = when.nodes->str();
+  if (!when.gpu.empty()) out["gpu"] = when.gpu;
+  if (!when.arch.empty()) out["arch"] = when.arch;
+  if (when.kind) out["kind"] = name_of(*when.kind);
+  for (const auto& [library, versions] : when.library) out["library"][library] = versions.str();
+  return out;
+}
+
+Condition read_condition(const json& from) {
+  Condition when;
+  when.nodes = range(from, "nodes");
+  when.gpu = from.value("gpu", "");
+  when.arch = from.value("arch", "");
+  if (from.contains("kind")) when.kind = word(from.at("kind"), kKinds);
+  const auto libraries = from.value("library", json::object());
+  for (const auto& [library, versions] : libraries.items()) when.library.emplace(library, *range(libraries, library.c_str()));
+  return when;
+}
+
+ordered_json write(const EnvOp& op) {
+  ordered_json out{{"op", kOps[static_cast<std::size_t>(op.kind)]}, {"name", op.name}};
+  if (op.kind != EnvOp::Kind::unset && looks_like_secret(op.name)) {
+    out["masked"] = true;
+  } else if (op.kind != EnvOp::Kind::unset) {
+    out["value"] = op.value;
+  }
+  out["layer"] = name_of(op.layer);
+  out["origin"] = op.origin;
+  if (!op.when.always()) out["when"] = write(op.when);
+  return out;
+}
+
+EnvOp read_op(const json& from) {
+  EnvOp op;
+  op.kind = numbered<EnvOp::Kind>(from.at("op"), kOps);
+  from.at("name").get_to(op.name);
+  op.value = from.value("value", "");
+  op.layer = word(from.at("layer"), kLayers);
+  from.at("origin").get_to(op.origin);
+  op.when = read_condition(from.value("when", json::object()));
+  op.masked = from.value("masked", false);
+  return op;
+}
+
+ordered_json write(const Ready& ready) {
+  ordered_json out = ordered_json::object();
+  if (!ready.http.empty()) out["http"] = ready.http;
+  if (!ready.tcp.empty()) out["tcp"] = ready.tcp;
+  if (!ready.log.empty()) out["log"] = ready.log;
+  if (!ready.file.empty()) out["file"] = ready.file;
+  if (ready.delay) out["delay_ms"] = ready.delay->count();
+  out["timeout_ms"] = ready.timeout.count();
+  return out;
+}
+
+Ready read_ready(const json& from) {
+  Ready ready{from.value("http", ""), from.value("tcp", ""), from.value("log", ""), from.value("file", ""), {}, {}};
+  if (from.contains("delay_ms")) ready.delay = milliseconds(from.at("delay_ms"));
+  ready.timeout = milliseconds(from.at("timeout_ms"));
+  return ready;
+}
+
+ordered_json write(const Restart& restart) {
+  return {{"on_failure", restart.on_failure}, {"max", restart.max}, {"backoff_ms", restart.backoff.count()}};
+}
+
+Restart read_restart(const json& from) {
+  return {from.at("on_failure"), from.at("max"), milliseconds(from.at("backoff_ms"))};
+}
+
+ordered_json write(const Role& role) {
+  ordered_json out{{"name", role.name},
+                   {"kind", name_of(role.kind)},
+                   {"command", role.command},
+                   {"workdir", role.workdir},
+                   {"venv", role.venv},
+                   {"count", role.count},
+                   {"gpus", role.gpus},
+                   {"rendezvous", name_of(role.rendezvous)},
+                   {"rendezvous_port", role.rendezvous_port},
+                   {"ports", role.ports},
+                   {"preload", role.preload},
+                   {"scope", name_of(role.scope)},
+                   {"ready", write(role.ready)},
+                   {"stop", {{"signal", role.stop.signal}, {"grace_ms", role.stop.grace.count()}}},
+                   {"restart", write(role.restart)},
+                   {"ends_run", role.ends_run},
+                   {"exit_ok", role.exit_ok},
+                   {"leave", role.leave},
+                   {"spawned_by", role.spawned_by},
+                   {"classify", role.classify}};
+  auto& env = out["env"] = ordered_json::array();
+  for (const auto& op : role.env) env.push_back(write(op));
+  return out;
+}
+
+Role read_role(const json& from) {
+  Role role;
+  from.at("name").get_to(role.name);
+  role.kind = word(from.at("kind"), kKinds);
+  from.at("command").get_to(role.command);
+  from.at("workdir").get_to(role.workdir);
+  from.at("venv").get_to(role.venv);
+  from.at("count").get_to(role.count);
+  from.at("gpus").get_to(role.gpus);
+  role.rendezvous = word(from.at("rendezvous"), std::array{Rendezvous::none, Rendezvous::torch});
+  from.at("rendezvous_port").get_to(role.rendezvous_port);
+  from.at("ports").get_to(role.ports);
+  from.at("preload").get_to(role.preload);
+  role.scope = word(from.at("scope"), std::array{PreloadScope::process, PreloadScope::tree});
+  role.ready = read_ready(from.at("ready"));
+  role.stop = {from.at("stop").at("signal"), milliseconds(from.at("stop").at("grace_ms"))};
+  role.restart = read_restart(from.at("restart"));
+  from.at("ends_run").get_to(role.ends_run);
+  from.at("exit_ok").get_to(role.exit_ok);
+  from.at("leave").get_to(role.leave);
+  from.at("spawned_by").get_to(role.spawned_by);
+  from.at("classify").get_to(role.classify);
+  for (const auto& op : from.at("env")) role.env.push_back(read_op(op));
+  return role;
+}
+
+ordered_json write(const Plan& plan, const Process& process) {
+  return {{"role", plan.role_of(process).name}, {"index", process.index},
+          {"rank", process.rank},               {"node", process.node},
+          {"local_rank", process.local_rank},   {"local_size", process.local_size},
+          {"node_rank", process.node_rank},     {"gpus", process.gpus},
+          {"ports", process.ports}};
+}
+
+Process read_process(const json& from, const std::map<std::string, std::uint32_t>& roles, const Plan& plan) {
+  Process process{roles.at(from.at("role")), from.at("index"), from.at("rank"), from.at("node"), from.at("local_rank"),
+                  from.at("local_size"),     from.at("node_rank"), from.at("gpus"), from.at("ports")};
+  if (process.node >= plan.node.count) throw std::domain_error(fmt::format("there is no node {}", process.node));
+  for (const auto gpu : process.gpus) {
+    if (gpu >= plan.node.gpus) throw std::domain_error(fmt::format("there is no GPU {} on a node", gpu));
+  }
+  return process;
+}
+
+ordered_json write(const Node& node) {
+  return {{"count", node.count},         {"gpus", node.gpus},           {"cpus", node.cpus},
+          {"cpu_slots", node.cpu_slots}, {"gpu_model", node.gpu_model}, {"arch", node.arch},
+          {"interface", node.interface}, {"nic_kind", node.nic_kind},   {"scratch", node.scratch}};
+}
+
+Node read_node(const json& from) {
+  return {from.at("count"),     from.at("gpus"), from.at("cpus"),      from.at("cpu_slots"), from.at("gpu_model"),
+          from.at("arch"),      from.at("interface"), from.at("nic_kind"), from.at("scratch")};
+}
+
+ordered_json write(const Expected& expected) {
+  ordered_json out{{"bus_ids", expected.bus_ids},
+                   {"intra_node", expected.intra_node},
+                   {"inter_node", expected.inter_node},
+                   {"all_reduce_busbw", ordered_json::array()}};
+  for (const auto& row : expected.all_reduce_busbw) {
+    out["all_reduce_busbw"].push_back({{"gpus_per_node", row.gpus_per_node.value_or(0)},
+                                       {"nodes", str(row.nodes)},
+                                       {"size", row.size},
+                                       {"min", row.min},
+                                       {"origin", row.origin}});
+  }
+  return out;
+}
+
+Expected read_expected(const json& from) {
+  Expected expected{{}, from.at("bus_ids"), from.at("intra_node"), from.at("inter_node")};
+  for (const auto& row : from.at("all_reduce_busbw")) {
+    Expectation read{{}, range(row, "nodes"), row.at("size"), row.at("min"), row.at("origin")};
+    if (const std::uint32_t gpus = row.at("gpus_per_node"); gpus > 0) read.gpus_per_node = gpus;
+    expected.all_reduce_busbw.push_back(std::move(read));
+  }
+  return expected;
+}
+
+ordered_json write_settings(const Plan& plan) {
+  ordered_json signals = ordered_json::object();
+  for (const auto& [signal, rule] : plan.signals) {
+    signals[std::to_string(signal)] = {{"action", kActions[static_cast<std::size_t>(rule.action)]}, {"roles", rule.roles}};
+  }
+  ordered_json secrets = ordered_json::array();
+  for (const auto& secret : plan.secrets) {
+    secrets.push_back({{"name", secret.name},
+                       {"source", kSources[static_cast<std::size_t>(secret.source)]},
+                       {"from", secret.from},
+                       {"origin", secret.origin}});
+  }
+  ordered_json libraries = ordered_json::object();
+  for (const auto& [name, library] : plan.libraries) {
+    libraries[name] = {{"path", library.path}, {"version", str(library.version)}, {"origin", library.origin}};
+  }
+  return {{"weight_sync",
+           {{"backend", name_of(plan.weight_sync.backend)},
+            {"world_size", plan.weight_sync.world_size},
+            {"port", plan.weight_sync.port}}},
+          {"preflight", {{"level", name_of(plan.preflight.level)}, {"strict", plan.preflight.strict}}},
+          {"audit", name_of(plan.audit)},
+          {"signals", std::move(signals)},
+          {"restart", write(plan.restart)},
+          {"secrets", std::move(secrets)},
+          {"libraries", std::move(libraries)},
+          {"modules",
+           {{"init", plan.modules.init},
+            {"reset", plan.modules.reset},
+            {"load", plan.modules.load},
+            {"origin", plan.modules.origin}}},
+          {"expected", write(plan.expected)}};
+}
+
+void read_settings(const json& from, Plan& plan) {
+  const auto& sync = from.at("weight_sync");
+  plan.weight_sync = {word(sync.at("backend"), kBackends), sync.at("world_size"), sync.at("port")};
+  const auto& preflight = from.at("preflight");
+  plan.preflight = {word(preflight.at("level"), std::array{PreflightLevel::quick, PreflightLevel::standard}),
+                    preflight.at("strict")};
+  plan.audit = word(from.at("audit"), std::array{AuditMode::report, AuditMode::enforce});
+  for (const auto& [signal, rule] : from.at("signals").items()) {
+    plan.signals[std::stoi(signal)] = {numbered<SignalRule::Action>(rule.at("action"), kActions), rule.at("roles")};
+  }
+  plan.restart = read_restart(from.at("restart"));
+  for (const auto& secret : from.at("secrets")) {
+    plan.secrets.push_back({secret.at("name"), numbered<Secret::Source>(secret.at("source"), kSources),
+                            secret.at("from"), secret.at("origin")});
+  }
+  for (const auto& [name, library] : from.at("libraries").items()) {
+    plan.libraries[name] = {library.at("path"), range(library, "version"), library.at("origin")};
+  }
+  const auto& modules = from.at("modules");
+  plan.modules = {modules.at("init"), modules.at("reset"), modules.at("load"), modules.at("origin")};
+  plan.expected = read_expected(from.at("expected"));
+}
+
+ordered_json write_groups(const Plan& plan) {
+  ordered_json groups = ordered_json::array();
+  for (const auto& group : plan.groups) {
+    ordered_json members = ordered_json::array();
+    for (const auto& member : group.members) members.push_back({member.process, member.gpu});
+    groups.push_back({{"name", group.name},
+                      {"kind", name_of(group.kind)},
+                      {"backend", name_of(group.backend)},
+                      {"members", std::move(members)}});
+  }
+  return groups;
+}
+
+void read_groups(const json& from, Plan& plan) {
+  for (const auto& group : from) {
+    Group read{group.at("name"), word(group.at("kind"), kGroups), word(group.at("backend"), kBackends), {}};
+    for (const auto& member : group.at("members")) {
+      read.members.push_back({member.at(0), member.at(1)});
+      if (read.members.back().process >= plan.processes.size()) throw std::domain_error("a group names no process");
+    }
+    plan.groups.push_back(std::move(read));
+  }
+}
+
+void read_processes(const json& from, Plan& plan) {
+  std::map<std::string, std::uint32_t> roles;
+  for (std::uint32_t i = 0; i < plan.roles.size(); ++i) roles[plan.roles[i].name] = i;
+  for (const auto& process : from.at("processes")) plan.processes.push_back(read_process(process, roles, plan));
+  for (const auto& gpu : from.at("idle_gpus")) plan.idle_gpus.push_back({gpu.at(0), gpu.at(1)});
+  for (const auto& stage : from.at("stages")) {
+    auto& indices = plan.stages.emplace_back();
+    for (const auto& role : stage) indices.push_back(roles.at(role));
+  }
+}
+
+Plan read_plan(const json& from) {
+  if (from.value("format", "") != "nlaunch plan") throw std::domain_error("it is not a plan of nlaunch");
+  const int version = from.at("version");
+  if (version > kPlanFormat) {
+    throw std::domain_error(fmt::format("it has format {}, and this nlaunch reads up to {}", version, kPlanFormat));
+  }
+  Plan plan;
+  from.at("name").get_to(plan.name);
+  from.at("experiment").get_to(plan.experiment);
+  from.at("site").get_to(plan.site);
+  from.at("site_path").get_to(plan.site_path);
+  plan.scheduler = word(from.at("scheduler"), std::array{Scheduler::local, Scheduler::slurm, Scheduler::beaker});
+  plan.node = read_node(from.at("node"));
+  for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
+  read_processes(from, plan);
+  read_groups(from.at("groups"), plan);
+  read_settings(from, plan);
+  from.at("vars").get_to(plan.vars);
+  from.at("warnings").get_to(plan.warnings);
+  from.at("sources").get_to(plan.sources);
+  return plan;
+}
+
+}  // namespace
+
+ordered_json to_json(const Plan& plan) {
+  ordered_json out{{"format", "nlaunch plan"},
+                   {"version", kPlanFormat},
+                   {"name", plan.name},
+                   {"experiment", plan.experiment},
+                   {"site", plan.site},
+                   {"site_path", plan.site_path},
+                   {"scheduler", name_of(plan.scheduler)},
+                   {"node", write(plan.node)}};
+  auto& roles = out["roles"] = ordered_json::array();
+  for (const auto& role : plan.roles) roles.push_back(write(role));
+  auto& processes = out["processes"] = ordered_json::array();
+  for (const auto& process : plan.processes) processes.push_back(write(plan, process));
+  out["groups"] = write_groups(plan);
+  auto& idle = out["idle_gpus"] = ordered_json::array();
+  for (const auto& gpu : plan.idle_gpus) idle.push_back({gpu.node, gpu.gpu});
+  auto& stages = out["stages"] = ordered_json::array();
+  for (const auto& stage : plan.stages) {
+    auto names = ordered_json::array();
+    for (const auto role : stage) names.push_back(plan.roles[role].name);
+    stages.push_back(std::move(names));
+  }
+  out.update(write_settings(plan));
+  out["vars"] = plan.vars;
+  out["warnings"] = plan.warnings;
+  out["sources"] = plan.sources;
+  return out;
+}
+
+Result<Plan> from_json(const std::string& text, const std::string& name) {
+  try {
+    return read_plan(json::parse(text));
+  } catch (const std::exception& error) {
+    return failure("plan.file", "'{}' cannot be read as a plan: {}", name, error.what());
+  }
+}
+
+}  // namespace plan
+}  // namespace nlaunch

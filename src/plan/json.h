@@ -1,0 +1,20 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/diagnostic.h"
+#include "plan/plan.h"
+
+namespace nlaunch::plan {
+
+/// The form of plan.json; a reader refuses a newer one by name.
+inline constexpr int kPlanFormat = 1;
+
+/// The whole plan. Values of variables whose names look like secrets are left out ("masked": true).
+nlohmann::ordered_json to_json(const Plan& plan);
+
+/// The plan in a text made from `to_json`. A damaged or foreign text is a failure that says where.
+/// `name` is what the text is called in messages.
+Result<Plan> from_json(const std::string& text, const std::string& name);
+
+}  // namespace nlaunch::plan
