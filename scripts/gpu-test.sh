@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The tests that need GPUs: two or more of one machine, joined by NVLink, with PyTorch. Needs no network and no build:
+# dist/ (or build/), configs/, site-profiles/ and tests/ are enough. Ends with "N passed, N failed".
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+NLAUNCH=${NLAUNCH:-$(ls -d "$PWD/dist/bin/nlaunch" "$PWD/build/bin/nlaunch" 2>/dev/null | head -n1)}
+WORK=$(mktemp -d)
+OPTIONS=(--site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --color never)
+WEIGHT_SYNC=(configs/weight-sync.yaml --set roles.engine.count=1 "${OPTIONS[@]}")  # two GPUs
+trap 'rm -rf "$WORK"' EXIT
+passed=0
+failed=0
+
+# expect NAME CODE PATTERN... -- COMMAND...: the command ends with this code, and every pattern is in what it prints.
+expect() {
+  local name=$1 code=$2 patterns=() pattern why=() start=$SECONDS status
+  shift 2
+  while [[ $1 != -- ]]; do
+    patterns+=("$1")
+    shift
+  done
+  shift
+  local output=$WORK/$name.txt
+  timeout 180 "$@" >"$output" 2>&1 </dev/null
+  status=$?
+  ((status == code)) || why+=("it ended with $status, not $code")
+  for pattern in "${patterns[@]}"; do
+    grep -qE -e "$pattern" "$output" || why+=("nothing in it matches '$pattern'")
+  done
+  if ((${#why[@]} == 0)); then
+    passed=$((passed + 1))
+    echo "PASS $name ($((SECONDS - start)) s)"
+  else
+    failed=$((failed + 1))
+    echo "FAIL $name ($((SECONDS - start)) s): $*"
+    printf '     %s\n' "${why[@]}"
+    tail -n 60 "$output" | sed 's/^/     | /'
+  fi
+}
+
+preflight_passes_on_all_gpus() {
+  expect "${FUNCNAME[0]}" 0 'all-reduce' 'P2P' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
+}
+
+preflight_prints_json() {
+  expect "${FUNCNAME[0]}" 0 '"status": *"pass"' '22118400' -- "$NLAUNCH" preflight --json "${OPTIONS[@]}"
+}
+
+preflight_passes_for_the_experiment() {
+  expect "${FUNCNAME[0]}" 0 'weight sync' 'P2P' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
+}
+
+# The agent is given GPU 0 twice: the plan has two GPUs, and both are the same device.
+two_processes_on_one_gpu_are_refused() {
+  expect "${FUNCNAME[0]}" 69 'learner' 'engine' '[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0' 'GPU-[0-9a-f]+' 'same GPU|one GPU' -- \
+    env CUDA_VISIBLE_DEVICES=0,0 "$NLAUNCH" run "${WEIGHT_SYNC[@]}"
+}
+
+two_nccl_versions_in_one_group_are_refused() {
+  expect "${FUNCNAME[0]}" 69 "$(version_pattern "$GPU_TEST_SYSTEM_NCCL")" "$(version_pattern "$GPU_TEST_WHEEL_NCCL")" -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set 'roles.learner.preload=[nccl-system]'
+}
+
+one_nccl_version_runs_with_its_preload_proven() {
+  expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' 'libnccl' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --with preload-nccl --set vars.tensor_kib=4096
+}
+
+a_lost_nvlink_is_noticed() {
+  expect "${FUNCNAME[0]}" 69 'SHM' 'P2P' 'GB/s' -- "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env NCCL_P2P_DISABLE=1
+}
+
+a_rank_that_never_joins_is_named() {
+  expect "${FUNCNAME[0]}" 2 'engine.* did not join within' -- \
+    python3 tests/gpu/stop_probe.py 1 "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
+}
+
+no_gpu_memory_is_held_afterwards() {
+  expect "${FUNCNAME[0]}" 0 -- bash -c '[[ -z $(nvidia-smi --query-compute-apps=pid --format=csv,noheader) ]]'
+}
+
+weight_sync_runs_over_nccl() {
+  expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- "$NLAUNCH" run "${WEIGHT_SYNC[@]}"
+}
+
+weight_sync_runs_over_gloo() {
+  expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set weight_sync.backend=gloo
+}
+
+# 2.28.9 of a library, as a regular expression.
+version_pattern() {
+  "$(dirname "$NLAUNCH")/nlaunch-probe" library "$1" | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n1 | sed 's/\./\\./g'
+}
+
+require() {
+  local gpus
+  gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+  [[ -x $NLAUNCH ]] || { echo "no nlaunch in dist/ or build/: cmake --install build --prefix dist --strip" >&2; exit 1; }
+  ((gpus >= 2)) || { echo "two GPUs are needed, $gpus found" >&2; exit 1; }
+  GPU_TEST_WHEEL_NCCL=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")')
+  GPU_TEST_SYSTEM_NCCL=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n1)
+  export GPU_TEST_WHEEL_NCCL GPU_TEST_SYSTEM_NCCL
+}
+
+require
+"$NLAUNCH" --version
+# Every function above whose name has three words or more is a case, in the order of the file.
+mapfile -t cases < <(grep -oE '^[a-z0-9]+(_[a-z0-9]+){2,}\(\)' "$0" | tr -d '()')
+for name in "${cases[@]}"; do "$name"; done
+echo "$passed passed, $failed failed"
+((failed == 0))
