@@ -1,0 +1,66 @@
+#pragma once
+#include <array>
+#include <string_view>
+
+#include "base/words.h"
+#include "config/experiment.h"
+
+/// The words that a key may hold, for each enumeration.
+namespace nlaunch::config {
+
+template <class E>
+struct Choices;
+
+template <>
+struct Choices<RoleKind> {
+  static constexpr std::array<std::string_view, 3> words{"learner", "engine", "service"};
+  static constexpr std::array values{RoleKind::learner, RoleKind::engine, RoleKind::service};
+};
+template <>
+struct Choices<Rendezvous> {
+  static constexpr std::array<std::string_view, 2> words{"torch", "none"};
+  static constexpr std::array values{Rendezvous::torch, Rendezvous::none};
+};
+template <>
+struct Choices<PreloadScope> {
+  static constexpr std::array<std::string_view, 2> words{"process", "tree"};
+  static constexpr std::array values{PreloadScope::process, PreloadScope::tree};
+};
+template <>
+struct Choices<Backend> {
+  static constexpr std::array<std::string_view, 2> words{"nccl", "gloo"};
+  static constexpr std::array values{Backend::nccl, Backend::gloo};
+};
+template <>
+struct Choices<AuditMode> {
+  static constexpr std::array<std::string_view, 2> words{"report", "enforce"};
+  static constexpr std::array values{AuditMode::report, AuditMode::enforce};
+};
+template <>
+struct Choices<PreflightLevel> {
+  static constexpr std::array<std::string_view, 2> words{"quick", "standard"};
+  static constexpr std::array values{PreflightLevel::quick, PreflightLevel::standard};
+};
+template <>
+struct Choices<Scheduler> {
+  static constexpr std::array<std::string_view, 3> words{"slurm", "beaker", "local"};
+  static constexpr std::array values{Scheduler::slurm, Scheduler::beaker, Scheduler::local};
+};
+template <>
+struct Choices<Role::Per> {
+  static constexpr std::array<std::string_view, 2> words{"job", "node"};
+  static constexpr std::array values{Role::Per::job, Role::Per::node};
+};
+template <>
+struct Choices<Walltime::Then> {
+  static constexpr std::array<std::string_view, 3> words{"stop", "requeue", "chain"};
+  static constexpr std::array values{Walltime::Then::stop, Walltime::Then::requeue, Walltime::Then::chain};
+};
+template <>
+struct Choices<Watch::OnStall> {
+  static constexpr std::array<std::string_view, 4> words{"warn", "dump", "abort", "restart"};
+  static constexpr std::array values{Watch::OnStall::warn, Watch::OnStall::dump, Watch::OnStall::abort,
+                                     Watch::OnStall::restart};
+};
+
+}  // namespace nlaunch::config

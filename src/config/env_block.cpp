@@ -1,0 +1,158 @@
+#include "config/env_block.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "config/names.h"
+
+namespace nlaunch::config {
+namespace {
+
+constexpr std::array<std::string_view, 5> kBlockKeys{"set", "unset", "prepend", "append", "when"};
+
+/// Adds the operations of an environment block, in the order in which they act: what a block unsets it may
+/// set anew.
+class EnvReader {
+ public:
+  EnvReader(EnvBlock& out, const std::vector<std::string>* libraries) : out_(out), libraries_(libraries) {}
+
+  void operations(Keys& keys, const Condition& when) {
+    if (const auto names = keys.get("unset")) {
+      for (auto& name : texts(names->one_or_more())) unset(std::move(name), names->problems(), when);
+    }
+    for (const auto& [key, kind] : {std::pair{"set", EnvEntry::Kind::set},
+                                    {"prepend", EnvEntry::Kind::prepend},
+                                    {"append", EnvEntry::Kind::append}}) {
+      if (const auto values = keys.get(key)) assignments(*values, kind, when);
+    }
+  }
+
+  void assignments(const Value& values, EnvEntry::Kind kind, const Condition& when) {
+    for (const auto& [name, value] : values.entries()) {
+      if (!check_variable_name(name, value.problems()) || !may_be_set(name, value.problems())) continue;
+      if (auto text = value.text()) out_.push_back({kind, name, {std::move(*text), value.span()}, when});
+    }
+  }
+
+  void unset(Text name, Problems& problems, const Condition& when) {
+    if (check_variable_name(name, problems))
+      out_.push_back({EnvEntry::Kind::unset, std::move(name), {}, when});
+  }
+
+  void rows(const Value& value) {
+    for (const auto& row : value.items()) {
+      Keys keys(row);
+      const auto when = condition(keys);
+      operations(keys, when);
+      keys.finish();
+    }
+  }
+
+ private:
+  static bool may_be_set(const Text& name, Problems& problems) {
+    if (!is_reserved_variable(name.value)) return true;
+    problems.error(name.value == "LD_PRELOAD" ? "config.env-preload" : "config.env-owned", name.span,
+                   reserved_reason(name.value));
+    return false;
+  }
+
+  Condition condition(Keys& keys) {
+    Condition when;
+    keys.read("nodes", when.nodes);
+    keys.read("gpu", when.gpu);
+    keys.read("arch", when.arch);
+    keys.read("kind", when.kind);
+    for (const auto* entry : keys.unknown()) {
+      const auto& name = entry->key.value;
+      if (std::ranges::find(kBlockKeys, name) != kBlockKeys.end() || !may_be_library(name, keys.known()))
+        continue;
+      if (const auto range = keys.get(name)->parsed(VersionRange::parse)) when.library.emplace(name, *range);
+    }
+    if (libraries_ != nullptr) {
+      for (const auto& name : *libraries_) std::ignore = keys.get(name);  // so that hints know it
+    }
+    return when;
+  }
+
+  /// Where the libraries are not known, a name that is nearly one of the keys is a misspelling.
+  [[nodiscard]] bool may_be_library(const std::string& name, const std::vector<std::string>& known) const {
+    if (libraries_ != nullptr) return std::ranges::find(*libraries_, name) != libraries_->end();
+    return !text::nearest(name, known) &&
+           !text::nearest(name, std::vector<std::string>(kBlockKeys.begin(), kBlockKeys.end()));
+  }
+
+  EnvBlock& out_;
+  const std::vector<std::string>* libraries_;
+};
+
+bool is_plain(const Value& value) {
+  const auto& entries = value.node().entries;
+  const auto of_block = [](const Entry& entry) {
+    return std::ranges::find(kBlockKeys, entry.key.value) != kBlockKeys.end();
+  };
+  return entries.empty() || !std::ranges::all_of(entries, of_block);
+}
+
+void read_plain(const Value& value, EnvBlock& out) {
+  EnvReader reader(out, nullptr);
+  for (const auto& [name, item] : value.entries()) {
+    if (item.is(Node::Kind::null)) reader.unset(name, item.problems(), {});
+  }
+  Node set = value.node();
+  std::erase_if(set.entries, [](const Entry& entry) { return entry.value.kind == Node::Kind::null; });
+  if (value.is(Node::Kind::map))
+    reader.assignments(Value(set, value.path(), value.problems()), EnvEntry::Kind::set, {});
+}
+
+}  // namespace
+
+EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries) {
+  EnvBlock out;
+  if (form == EnvForm::plain_or_block && is_plain(value)) {
+    read_plain(value, out);
+    return out;
+  }
+  EnvReader reader(out, libraries);
+  Keys keys(value);
+  reader.operations(keys, {});
+  if (const auto rows = keys.get("when")) reader.rows(*rows);
+  keys.finish();
+  return out;
+}
+
+std::vector<Overlay> read_overlays(const Value& value, const std::vector<std::string>* libraries) {
+  std::vector<Overlay> out;
+  for (const auto& [name, item] : value.entries()) {
+    Overlay overlay{name, {}, {}};
+    Keys keys(item);
+    if (const auto env = keys.get("env")) overlay.env = read_env(*env, EnvForm::plain_or_block, libraries);
+    keys.pairs("set", overlay.set);
+    keys.finish();
+    for (const auto& [path, setting] : overlay.set) {
+      if (!path.value.starts_with("site.")) continue;
+      value.problems()
+          .error("config.setting", path.span, "an overlay sets keys of the experiment, not of the site")
+          .hint = "define the overlay in a profile that extends this one";
+    }
+    out.push_back(std::move(overlay));
+  }
+  return out;
+}
+
+bool is_variable_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && letter(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return letter(c) || digit(c); });
+}
+
+bool check_variable_name(const Text& name, Problems& problems) {
+  if (is_variable_name(name.value)) return true;
+  problems
+      .error("config.env-name", name.span, fmt::format("'{}' cannot be the name of a variable", name.value))
+      .hint = "letters, digits and _, not starting with a digit";
+  return false;
+}
+
+}  // namespace nlaunch::config

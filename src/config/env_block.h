@@ -1,0 +1,28 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "config/reader.h"
+
+namespace nlaunch::config {
+
+/// What may stand in an `env:`.
+enum class EnvForm {
+  block,          ///< set, unset, prepend, append, when: a site profile, an overlay
+  plain_or_block  ///< or just NAME: VALUE, null for unset: an experiment, a role
+};
+
+/// Reads an `env:`. `libraries` are the names that a `when` may ask for; without a list (an experiment is
+/// read before its site is known) any name goes.
+EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries);
+
+/// Reads `overlays:`.
+std::vector<Overlay> read_overlays(const Value& value, const std::vector<std::string>* libraries);
+
+/// Letters, digits and _, no digit first.
+bool is_variable_name(std::string_view name);
+/// Reports a name that is no variable's.
+bool check_variable_name(const Text& name, Problems& problems);
+
+}  // namespace nlaunch::config

@@ -1,0 +1,258 @@
+#include "config/experiment.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "base/text.h"
+#include "config/document.h"
+#include "config/env_block.h"
+#include "config/role.h"
+#include "config/setting.h"
+
+namespace nlaunch::config {
+namespace {
+
+using Kind = Node::Kind;
+
+/// It names a folder of runs and a job.
+void check_name(const Text& name, Problems& problems) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  const bool good = !name.value.empty() && name.value.size() <= 100 && name.value[0] != '-' &&
+                    name.value[0] != '.' && std::ranges::all_of(name.value, fits);
+  if (good) return;
+  problems
+      .error("config.name", name.span, fmt::format("'{}' cannot be the name of an experiment", name.value))
+      .hint = "letters, digits, . - and _, at most 100, starting with a letter or a digit";
+}
+
+Secret read_secret(const Text& name, const Value& value) {
+  Secret secret{name, Secret::Source::env, {name.value, value.span()}};
+  check_variable_name(name, value.problems());
+  constexpr std::string_view kHint = "write env, {env: NAME}, {file: PATH} or {netrc: HOST}";
+  if (value.is(Kind::scalar)) {
+    if (value.node().text != "env") {
+      value.error("config.secret", fmt::format("'{}' does not say where the secret comes from", value.path()))
+          .hint = kHint;
+    }
+    return secret;
+  }
+  Keys keys(value);
+  std::size_t sources = 0;
+  for (const auto& [key, source] : {std::pair{"env", Secret::Source::env},
+                                    {"file", Secret::Source::file},
+                                    {"netrc", Secret::Source::netrc}}) {
+    if (!keys.get(key)) continue;
+    keys.read(key, secret.from);
+    secret.source = source;
+    ++sources;
+  }
+  if (value.is(Kind::map) && sources != 1) {
+    value.error("config.secret", fmt::format("'{}' must have one source", value.path())).hint = kHint;
+  }
+  keys.finish();
+  return secret;
+}
+
+Walltime read_walltime(const Value& value) {
+  Walltime walltime;
+  Keys keys(value);
+  read_signal(keys, walltime.signal);
+  keys.read("before", walltime.before);
+  keys.read("then", walltime.then);
+  keys.number("max", walltime.max, 1, 1000);
+  keys.read("min_runtime", walltime.min_runtime);
+  keys.finish();
+  return walltime;
+}
+
+Watch read_watch(const Value& value) {
+  Watch watch;
+  Keys keys(value);
+  keys.read("progress", watch.progress);
+  keys.read("start", watch.start);
+  keys.read("stall", watch.stall);
+  keys.read("on_stall", watch.on_stall);
+  keys.pairs("metrics", watch.metrics);
+  if (watch.progress) check_regex(*watch.progress, value.problems());
+  for (const auto& [name, pattern] : watch.metrics) check_regex(pattern, value.problems());
+  keys.finish();
+  return watch;
+}
+
+void read_preflight(const Value& value, Experiment& out) {
+  Keys keys(value);
+  const auto* level = value.node().find("level");
+  if (level != nullptr && level->text == "deep") {
+    keys.get("level")->error("config.choice", "the preflight level 'deep' is not part of this version").hint =
+        "write quick or standard";
+  } else {
+    keys.read("level", out.preflight_level);
+  }
+  keys.read("strict", out.preflight_strict);
+  keys.finish();
+}
+
+SignalRule read_signal_rule(const Value& value, const std::vector<Role>& roles) {
+  const auto names = texts(value.one_or_more());
+  if (value.is(Kind::scalar) && !names.empty()) {
+    if (names[0].value == "stop") return {SignalRule::Action::stop, {}};
+    if (names[0].value == "ignore") return {SignalRule::Action::ignore, {}};
+    if (names[0].value == "all") return {SignalRule::Action::forward, {}};
+  }
+  SignalRule rule{SignalRule::Action::forward, {}};
+  if (value.is(Kind::sequence) && names.empty()) {
+    value.error("config.signal", fmt::format("'{}' names no role", value.path())).hint =
+        "write stop, ignore, all, or the roles that get the signal";
+  }
+  for (const auto& name : names) {
+    if (find_role(roles, name.value) != nullptr) {
+      rule.roles.push_back(name.value);
+      continue;
+    }
+    auto allowed = names_of(roles);
+    if (value.is(Kind::scalar)) allowed.insert(allowed.end(), {"stop", "ignore", "all"});
+    report_unknown(value.problems(), "config.unknown-role", name,
+                   fmt::format("there is no role '{}'", name.value), allowed);
+  }
+  return rule;
+}
+
+std::map<int, SignalRule> read_signals(const std::optional<Value>& value, const std::vector<Role>& roles) {
+  SignalRule to_learners{SignalRule::Action::ignore, {}};
+  for (const auto& role : roles) {
+    if (role.kind != RoleKind::learner) continue;
+    to_learners.action = SignalRule::Action::forward;
+    to_learners.roles.push_back(role.name.value);
+  }
+  std::map<int, SignalRule> rules{
+      {SIGTERM, {}}, {SIGHUP, {}}, {SIGUSR1, to_learners}, {SIGUSR2, to_learners}};
+  if (!value) return rules;
+  Keys keys(*value);
+  for (const auto& [name, signal] :
+       {std::pair{"TERM", SIGTERM}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}}) {
+    if (const auto rule = keys.get(name)) rules[signal] = read_signal_rule(*rule, roles);
+  }
+  keys.finish();
+  return rules;
+}
+
+/// Every role that nlaunch starts must be in one stage.
+void check_stages(const Experiment& experiment, const Value& value) {
+  auto& problems = value.problems();
+  std::map<std::string, SourceSpan> seen;
+  for (const auto& stage : experiment.start) {
+    for (const auto& name : stage) {
+      if (!check_role(experiment.roles, name, problems)) continue;
+      const auto [first, fresh] = seen.emplace(name.value, name.span);
+      if (!fresh) {
+        auto& problem =
+            problems.error("config.start", name.span, fmt::format("'{}' is in two stages", name.value));
+        problem.notes.push_back({"it is first here", first->second});
+      } else if (!find_role(experiment.roles, name.value)->spawned_by.empty()) {
+        problems.error("config.start", name.span, fmt::format("'{}' is started by another role", name.value))
+            .hint = "remove it from 'start'";
+      }
+    }
+  }
+  for (const auto& role : experiment.roles) {
+    if (seen.contains(role.name.value) || !role.spawned_by.empty()) continue;
+    auto& problem = value.error("config.start", fmt::format("the role '{}' is in no stage", role.name.value));
+    problem.notes.push_back({"it is defined here", role.name.span});
+    problem.hint = "add it to a stage, or leave out 'start' to start all roles at once";
+  }
+}
+
+void read_start(const Value& value, Experiment& out) {
+  for (const auto& stage : value.items()) out.start.push_back(texts(stage.one_or_more()));
+  if (value.is(Kind::sequence)) check_stages(out, value);
+}
+
+void read_head(Keys& keys, Experiment& out) {
+  check_version(keys);
+  if (const auto name = keys.require("name", "name: my-run")) {
+    keys.read("name", out.name);
+    if (name->is(Kind::scalar)) check_name(out.name, name->problems());
+  }
+  keys.number("nodes", out.nodes, 1, 100'000);
+  keys.read("workdir", out.workdir);
+  keys.read("venv", out.venv);
+  keys.pairs("vars", out.vars);
+  if (const auto env = keys.get("env")) out.env = read_env(*env, EnvForm::plain_or_block, nullptr);
+}
+
+void read_roles_and_order(Keys& keys, Experiment& out) {
+  if (const auto roles =
+          keys.require("roles", "roles: {learner: {kind: learner, command: [python, train.py]}}")) {
+    out.roles = read_roles(*roles);
+  }
+  check_role_names(out.roles, keys.value().problems());
+  if (const auto start = keys.get("start")) read_start(*start, out);
+  if (const auto sync = keys.get("weight_sync")) {
+    Keys inner(*sync);
+    inner.read("backend", out.weight_sync);
+    inner.finish();
+  }
+  out.signals = read_signals(keys.get("signals"), out.roles);
+}
+
+void read_policies(Keys& keys, Experiment& out) {
+  if (const auto secrets = keys.get("secrets")) {
+    for (const auto& [name, secret] : secrets->entries()) out.secrets.push_back(read_secret(name, secret));
+  }
+  if (const auto walltime = keys.get("walltime")) out.walltime = read_walltime(*walltime);
+  if (const auto preflight = keys.get("preflight")) read_preflight(*preflight, out);
+  if (const auto audit = keys.get("audit")) {
+    Keys inner(*audit);
+    inner.read("mode", out.audit);
+    inner.finish();
+  }
+  if (const auto watch = keys.get("watch")) out.watch = read_watch(*watch);
+  if (const auto restart = keys.get("restart")) out.restart = read_restart(*restart);
+  if (const auto overlays = keys.get("overlays")) out.overlays = read_overlays(*overlays, nullptr);
+  keys.pairs("slurm", out.slurm);
+}
+
+/// The settings of the chosen overlays of this file, in the order of --with. What is wrong in them is
+/// reported when the overlays are read.
+void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& problems) {
+  const auto* node = root.find("overlays");
+  if (node == nullptr || node->kind != Kind::map) return;
+  Problems unheard;
+  const auto overlays = read_overlays(Value(*node, "overlays", unheard), nullptr);
+  for (const auto& name : with) {
+    for (const auto& overlay : overlays) {
+      if (overlay.name.value != name) continue;
+      for (const auto& [path, value] : overlay.set) apply_setting(root, {path, value}, problems);
+    }
+  }
+}
+
+}  // namespace
+
+Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
+                                   const std::vector<std::string>& with) {
+  Problems problems;
+  auto root = read_document(path, problems);
+  if (!root) return std::unexpected(root.error());
+  apply_overlays(*root, with, problems);
+  for (const auto& setting : settings) {
+    if (!setting.path.value.starts_with("site.")) apply_setting(*root, setting, problems);
+  }
+  Experiment experiment;
+  experiment.path = std::filesystem::absolute(path).lexically_normal();
+  Keys keys(Value(*root, "", problems));
+  read_head(keys, experiment);
+  read_roles_and_order(keys, experiment);
+  read_policies(keys, experiment);
+  keys.finish();
+  if (problems.any()) return std::unexpected(problems.take());
+  return experiment;
+}
+
+}  // namespace nlaunch::config

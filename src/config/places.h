@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "config/experiment.h"
+
+namespace nlaunch::config {
+
+/// Turns byte offsets of a text into places of the source that it came from.
+class Places {
+ public:
+  explicit Places(std::shared_ptr<const SourceFile> file);
+  /// `value` outlives this.
+  explicit Places(const Text& value);
+
+  [[nodiscard]] std::string_view text() const { return text_; }
+  [[nodiscard]] SourceSpan at(std::size_t offset, std::size_t bytes) const;
+
+ private:
+  std::string_view text_;
+  const Text* value_ = nullptr;
+  std::shared_ptr<const SourceFile> file_;
+  std::vector<std::size_t> lines_;  ///< where each starts
+  // Columns are counted on from the last place asked for: a line of a megabyte would cost its square.
+  mutable std::size_t last_offset_ = 0;
+  mutable std::size_t last_column_ = 1;
+};
+
+}  // namespace nlaunch::config

@@ -1,0 +1,259 @@
+#include "config/role.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "base/text.h"
+#include "config/env_block.h"
+#include "sys/wait_status.h"
+
+namespace nlaunch::config {
+namespace {
+
+constexpr std::uint32_t kMostProcesses = 1'000'000;
+constexpr std::uint32_t kMostGpus = 1024;  // of a process, which stands on one node
+
+/// [a-z][a-z0-9_-]*: it becomes part of file names, host lists and references.
+bool is_role_name(std::string_view name) {
+  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto other = [](char c) { return (c >= '0' && c <= '9') || c == '_' || c == '-'; };
+  return !name.empty() && lower(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return lower(c) || other(c); });
+}
+
+void check_simple_name(const Text& name, std::string_view what, Problems& problems) {
+  if (is_role_name(name.value)) return;
+  problems.error("config.name", name.span, fmt::format("'{}' cannot be the name of {}", name.value, what))
+      .hint = "lower-case letters, digits, - and _, starting with a letter";
+}
+
+void read_counts(Keys& keys, Role& role) {
+  keys.number("per_node", role.per_node, 1, kMostGpus);
+  keys.number("count", role.count, 1, kMostProcesses);
+  keys.read("per", role.per);
+  keys.read("except", role.except);
+  const Entry* first = nullptr;
+  for (const auto& entry : keys.value().node().entries) {
+    const auto& key = entry.key.value;
+    if (key != "per_node" && key != "count" && key != "per") continue;
+    if (first == nullptr) {
+      first = &entry;
+      continue;
+    }
+    auto& problem = keys.value().problems().error(
+        "config.exclusive", entry.key.span,
+        fmt::format("'{}' has both '{}' and '{}'", keys.value().path(), first->key.value, key));
+    problem.notes.push_back({fmt::format("'{}' is here", first->key.value), first->key.span});
+    problem.hint = "keep one: count: N for the whole job, per_node: N, or per: job | node";
+  }
+  if (role.except && (!role.per || role.per->value != Role::Per::node)) {
+    keys.value()
+        .problems()
+        .error("config.except", role.except->span, "'except' leaves a node out of 'per: node'")
+        .hint = "write per: node, or remove 'except'";
+  }
+}
+
+void read_command(Keys& keys, Role& role) {
+  const bool spawned = keys.value().node().find("spawned_by") != nullptr;
+  keys.list("spawned_by", role.spawned_by);
+  keys.read("classify", role.classify);
+  const auto command = spawned ? keys.get("command") : keys.require("command", "command: [python, train.py]");
+  if (command && spawned) {
+    keys.value()
+        .problems()
+        .error("config.exclusive", keys.key_span("command"),
+               fmt::format("'{}' has both 'spawned_by' and 'command'", keys.value().path()))
+        .hint = "a role that another one starts has no command of its own";
+  } else if (command && command->is(Node::Kind::scalar)) {
+    command->wrong_type("a list").hint =
+        "write [PROGRAM, ARGUMENT, ...], or [bash, -c, '...'] for a shell command";
+  } else if (command) {
+    role.command = texts(command->items());
+    if (command->is(Node::Kind::sequence) && command->node().items.empty()) {
+      command->error("config.empty-value", fmt::format("'{}' is an empty list", command->path())).hint =
+          "write [PROGRAM, ARGUMENT, ...]";
+    }
+  }
+}
+
+void read_ports(Keys& keys, Role& role) {
+  keys.list("ports", role.ports);
+  std::set<std::string> seen;
+  for (const auto& port : role.ports) {
+    check_simple_name(port, "a port", keys.value().problems());
+    if (seen.insert(port.value).second) continue;
+    keys.value().problems().error("config.name", port.span,
+                                  fmt::format("the port '{}' is there twice", port.value));
+  }
+}
+
+Ready read_ready(const Value& value) {
+  Ready ready;
+  ready.span = value.span();
+  Keys keys(value);
+  keys.read("http", ready.http);
+  keys.read("tcp", ready.tcp);
+  keys.read("log", ready.log);
+  keys.read("file", ready.file);
+  keys.read("delay", ready.delay);
+  keys.read("timeout", ready.timeout);
+  if (ready.log) check_regex(*ready.log, value.problems());
+  std::vector<std::string> ways;
+  for (const auto& entry : value.node().entries) {
+    const std::set<std::string_view> known{"http", "tcp", "log", "file", "delay"};
+    if (known.contains(entry.key.value)) ways.push_back(entry.key.value);
+  }
+  if (value.is(Node::Kind::map) && ways.size() != 1) {
+    value
+        .error("config.ready", ways.empty()
+                                   ? fmt::format("'{}' does not say when the role is ready", value.path())
+                                   : fmt::format("'{}' has {}", value.path(), text::join(ways, " and ")))
+        .hint = "write exactly one of http, tcp, log, file, delay";
+  }
+  keys.finish();
+  return ready;
+}
+
+Stop read_stop(const Value& value) {
+  Stop stop;
+  Keys keys(value);
+  read_signal(keys, stop.signal);
+  keys.read("grace", stop.grace);
+  keys.finish();
+  return stop;
+}
+
+void read_ends(Keys& keys, Role& role) {
+  if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
+  if (const auto stop = keys.get("stop")) role.stop = read_stop(*stop);
+  if (const auto restart = keys.get("restart")) role.restart = read_restart(*restart);
+  keys.read("ends_run", role.ends_run);
+  keys.read("leave", role.leave);
+  if (const auto exit = keys.get("exit")) {
+    constexpr std::array<std::string_view, 1> kWords{"ok"};
+    role.exit_ok = exit->choice(kWords).has_value();
+  }
+}
+
+Role read_role(const Text& name, const Value& value) {
+  Role role;
+  role.name = name;
+  check_simple_name(name, "a role", value.problems());
+  Keys keys(value);
+  if (keys.require("kind", "kind: learner, engine or service")) keys.read("kind", role.kind);
+  read_counts(keys, role);
+  keys.number("gpus", role.gpus, 0, kMostGpus);
+  read_command(keys, role);
+  keys.read("workdir", role.workdir);
+  keys.read("venv", role.venv);
+  keys.read("rendezvous", role.rendezvous);
+  read_ports(keys, role);
+  keys.list("preload", role.preload);
+  keys.read("scope", role.scope);
+  if (const auto env = keys.get("env")) role.env = read_env(*env, EnvForm::plain_or_block, nullptr);
+  read_ends(keys, role);
+  keys.finish();
+  return role;
+}
+
+void check_spawner(const std::vector<Role>& roles, const Role& role, const Text& name, Problems& problems) {
+  if (!check_role(roles, name, problems)) return;
+  if (name.value == role.name.value) {
+    problems.error("config.spawned-by", name.span,
+                   fmt::format("the role '{}' cannot start itself", name.value));
+  } else if (const auto* spawner = find_role(roles, name.value); !spawner->spawned_by.empty()) {
+    auto& problem = problems.error("config.spawned-by", name.span,
+                                   fmt::format("'{}' is itself started by another role", name.value));
+    problem.notes.push_back({"it says so here", spawner->spawned_by.front().span});
+    problem.hint = "name the role that nlaunch starts";
+  }
+}
+
+}  // namespace
+
+std::vector<Role> read_roles(const Value& value) {
+  std::vector<Role> roles;
+  for (const auto& [name, item] : value.entries()) roles.push_back(read_role(name, item));
+  if (value.is(Node::Kind::map) && roles.empty()) {
+    value.error("config.empty-value", "'roles' has no role").hint =
+        "write roles: {learner: {kind: learner, ...}}";
+  }
+  return roles;
+}
+
+void check_role_names(const std::vector<Role>& roles, Problems& problems) {
+  for (const auto& role : roles) {
+    for (const auto& name : role.spawned_by) check_spawner(roles, role, name, problems);
+    if (!role.except || !check_role(roles, *role.except, problems)) continue;
+    if (role.except->value == role.name.value) {
+      problems.error("config.except", role.except->span, "a role cannot stay away from itself");
+    }
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<Role>& roles) {
+  std::vector<std::string> names;
+  for (const auto& role : roles) names.push_back(role.name.value);
+  return names;
+}
+
+const Role* find_role(const std::vector<Role>& roles, std::string_view name) {
+  const auto found =
+      std::ranges::find(roles, name, [](const Role& role) { return std::string_view(role.name.value); });
+  return found == roles.end() ? nullptr : &*found;
+}
+
+bool check_role(const std::vector<Role>& roles, const Text& name, Problems& problems) {
+  if (find_role(roles, name.value) != nullptr) return true;
+  report_unknown(problems, "config.unknown-role", name, fmt::format("there is no role '{}'", name.value),
+                 names_of(roles));
+  return false;
+}
+
+void read_signal(Keys& keys, int& target) {
+  const auto value = keys.get("signal");
+  const auto name = value ? value->text() : std::nullopt;
+  if (!name) return;
+  if (const int number = sys::signal_number(*name); number > 0) {
+    target = number;
+  } else {
+    value->error("config.signal", fmt::format("'{}' is not a signal", *name)).hint =
+        "write TERM, INT, USR1 ...";
+  }
+}
+
+Restart read_restart(const Value& value) {
+  Restart restart;
+  Keys keys(value);
+  if (const auto policy = keys.require("policy", "policy: never, or policy: on-failure")) {
+    constexpr std::array<std::string_view, 2> kPolicies{"never", "on-failure"};
+    restart.on_failure = policy->choice(kPolicies) == 1;
+  }
+  keys.number("max", restart.max, 1, 1000);
+  keys.read("backoff", restart.backoff);
+  keys.finish();
+  return restart;
+}
+
+void check_regex(const Text& pattern, Problems& problems) {
+  constexpr std::size_t kLongest = 1000;  // std::regex recurses over its pattern
+  if (pattern.value.size() > kLongest) {
+    problems
+        .error("config.regex", pattern.span,
+               fmt::format("a regular expression of {} bytes is too long", pattern.value.size()))
+        .hint = fmt::format("at most {}", kLongest);
+    return;
+  }
+  try {
+    const std::regex compiled(pattern.value, std::regex::ECMAScript);
+  } catch (const std::regex_error& error) {
+    problems
+        .error("config.regex", pattern.span,
+               fmt::format("'{}' is not a regular expression: {}", pattern.value, error.what()))
+        .hint = "write \\\\ before a character that stands for itself, and use single quotes in YAML";
+  }
+}
+
+}  // namespace nlaunch::config

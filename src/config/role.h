@@ -1,0 +1,26 @@
+#pragma once
+#include <vector>
+
+#include "config/reader.h"
+
+namespace nlaunch::config {
+
+/// Reads `roles:`, each role by itself.
+std::vector<Role> read_roles(const Value& value);
+
+/// Checks what one role says of another: `except`, `spawned_by`.
+void check_role_names(const std::vector<Role>& roles, Problems& problems);
+
+std::vector<std::string> names_of(const std::vector<Role>& roles);
+const Role* find_role(const std::vector<Role>& roles, std::string_view name);
+/// Reports a name that is no role's; true when it is one.
+bool check_role(const std::vector<Role>& roles, const Text& name, Problems& problems);
+
+/// `signal: TERM`
+void read_signal(Keys& keys, int& target);
+/// `{policy: on-failure, max: 3, backoff: 5s}`
+Restart read_restart(const Value& value);
+/// Reports a regular expression that does not compile.
+void check_regex(const Text& pattern, Problems& problems);
+
+}  // namespace nlaunch::config

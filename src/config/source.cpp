@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "config/yaml.h"
+#include "sys/files.h"
+
+namespace nlaunch::config {
+namespace {
+
+/// The place of a byte of the file.
+SourceSpan place_of(const std::shared_ptr<const SourceFile>& file, std::size_t offset) {
+  const std::string_view before = std::string_view(file->text).substr(0, offset);
+  const auto line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  const auto line = static_cast<std::uint32_t>(std::ranges::count(before, '\n')) + 1;
+  const auto column = static_cast<std::uint32_t>(text::characters(before.substr(line_start)).size()) + 1;
+  return {file, line, column, 1};
+}
+
+std::unexpected<Diagnostics> bad_byte(const std::shared_ptr<const SourceFile>& file, std::size_t offset,
+                                      std::string message, std::string hint) {
+  Diagnostics problems;
+  problems.error("config.encoding", place_of(file, offset), std::move(message)).hint = std::move(hint);
+  return std::unexpected(std::move(problems));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const SourceFile>> read_source(const std::string& path) {
+  auto content = sys::read_regular_file(path, kMostBytes);
+  if (!content) return std::unexpected(content.error());
+  if (content->starts_with("\xEF\xBB\xBF")) content->erase(0, 3);
+  const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*content)});
+  const std::string_view all = file->text;
+  if (all.starts_with("\xFF\xFE") || all.starts_with("\xFE\xFF")) {
+    return bad_byte(file, 0, "the file is UTF-16, and must be UTF-8",
+                    fmt::format("iconv -f UTF-16 -t UTF-8 '{}'", path));
+  }
+  if (const auto bad = text::first_invalid_utf8(all)) {
+    return bad_byte(file, *bad,
+                    fmt::format("byte 0x{:02x} is not UTF-8", static_cast<unsigned char>(all[*bad])),
+                    "save the file as UTF-8");
+  }
+  if (const auto nul = all.find('\0'); nul != std::string_view::npos) {
+    return bad_byte(file, nul, "a NUL byte has no place in YAML", "is this a binary file, or UTF-16?");
+  }
+  return file;
+}
+
+}  // namespace nlaunch::config
