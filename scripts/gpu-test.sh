@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The tests that need GPUs: two or more of one machine, joined by NVLink, with PyTorch. Needs no network and no build:
-# dist/ (or build/), configs/, site-profiles/ and tests/ are enough. Ends with "N passed, N failed".
+# dist/ (or build/), configs/, site-profiles/ and tests/ are enough, with scripts/. Ends with "N passed, N failed".
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+source scripts/lib/installed.sh
 
-NLAUNCH=${NLAUNCH:-$(ls -d "$PWD/dist/bin/nlaunch" "$PWD/build/bin/nlaunch" 2>/dev/null | head -n1)}
+NLAUNCH=${NLAUNCH:-$(find_nlaunch)}
 WORK=$(mktemp -d)
 OPTIONS=(--site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --color never)
 WEIGHT_SYNC=(configs/weight-sync.yaml --set roles.engine.count=1 "${OPTIONS[@]}")  # two GPUs
@@ -77,7 +78,7 @@ a_rank_that_never_joins_is_named() {
 }
 
 no_gpu_memory_is_held_afterwards() {
-  expect "${FUNCNAME[0]}" 0 -- bash -c '[[ -z $(nvidia-smi --query-compute-apps=pid --format=csv,noheader) ]]'
+  expect "${FUNCNAME[0]}" 0 -- test -z "$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)"
 }
 
 weight_sync_runs_over_nccl() {

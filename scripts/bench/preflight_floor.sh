@@ -4,10 +4,11 @@
 # Usage: scripts/bench/preflight_floor.sh [GPUS] [ROUNDS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source scripts/lib/installed.sh
 
 GPUS=${1:-$(nvidia-smi -L | wc -l)}
 ROUNDS=${2:-5}
-NLAUNCH=${NLAUNCH:-$(ls -d "$PWD/dist/bin/nlaunch" "$PWD/build/bin/nlaunch" 2>/dev/null | head -n1)}
+NLAUNCH=${NLAUNCH:-$(find_nlaunch)}
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 export CUDA_VISIBLE_DEVICES
