@@ -1,0 +1,169 @@
+#include "config/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/text.h"
+#include "config/document.h"
+#include "config/setting.h"
+
+namespace nlaunch::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBuiltIn = "built in";
+constexpr std::string_view kSuffix = ".yaml";
+
+std::vector<SiteEntry> in_folder(const std::string& folder) {
+  std::vector<SiteEntry> found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != kSuffix) continue;
+    found.push_back({at->path().stem().string(), at->path().string(), folder, false});
+  }
+  std::ranges::sort(found, {}, &SiteEntry::name);
+  return found;
+}
+
+bool is_path(const std::string& name) {
+  return name.contains('/') || name.ends_with(kSuffix);
+}
+
+/// The profile of this name that a file in `own_folder` means; `own_folder` may be empty.
+Result<SiteEntry> find_profile(const Text& name, const std::string& own_folder,
+                               std::vector<std::string> folders) {
+  const fs::path path = name.value;
+  if (is_path(name.value)) {
+    const auto full = path.is_absolute() || own_folder.empty() ? path : fs::path(own_folder) / path;
+    return SiteEntry{path.stem().string(), full.string(), full.parent_path().string(), false};
+  }
+  if (!own_folder.empty()) folders.insert(folders.begin(), own_folder);
+  const auto sites = list_sites(folders);
+  const auto found = std::ranges::find(sites, name.value, &SiteEntry::name);
+  if (found != sites.end()) return *found;
+  std::vector<std::string> names;
+  for (const auto& site : sites) {
+    if (!site.shadowed) names.push_back(site.name);
+  }
+  Diagnostics problems;
+  auto& problem =
+      problems.error("site.not-found", name.span, fmt::format("there is no site profile '{}'", name.value));
+  problem.hint = suggest(name.value, names);
+  problem.notes.push_back(
+      {fmt::format("looked in {} and among the built-in ones", text::join(folders, ", ")), {}});
+  return std::unexpected(std::move(problems));
+}
+
+/// The place of `extends` in a profile, its name as text.
+std::optional<Text> base_of(const Node& root, Problems& problems) {
+  const auto* node = root.find("extends");
+  if (node == nullptr) return std::nullopt;
+  const auto name = Value(*node, "extends", problems).text();
+  return name ? std::optional(Text{*name, node->span}) : std::nullopt;
+}
+
+Diagnostics cycle(const ProfileChain& chain, std::size_t first, const Text& last) {
+  std::vector<std::string> names;
+  for (std::size_t i = first; i < chain.size(); ++i) names.push_back(chain[i].entry.name);
+  names.push_back(chain[first].entry.name);
+  Diagnostics problems;
+  auto& problem =
+      problems.error("site.extends-cycle", last.span,
+                     fmt::format("profiles extend each other in a circle: {}", text::join(names, " → ")));
+  for (std::size_t i = first; i + 1 < chain.size(); ++i) {
+    problem.notes.push_back(
+        {fmt::format("'{}' extends '{}' here", chain[i].entry.name, chain[i + 1].entry.name),
+         chain[i].root.find("extends")->span});
+  }
+  problem.hint = "remove one 'extends'";
+  return problems;
+}
+
+bool same_file(const SiteEntry& a, const SiteEntry& b) {
+  std::error_code error;
+  return a.path == b.path ||
+         (a.path != kBuiltIn && b.path != kBuiltIn && fs::equivalent(a.path, b.path, error));
+}
+
+void merge_into(Node& base, const Node& over) {
+  if (base.kind != Node::Kind::map || over.kind != Node::Kind::map) {
+    base = over;
+    return;
+  }
+  for (const auto& entry : over.entries) {
+    if (auto* below = base.find(entry.key.value)) {
+      merge_into(*below, entry.value);
+    } else {
+      base.entries.push_back(entry);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<SiteEntry> list_sites(const std::vector<std::string>& folders) {
+  std::vector<SiteEntry> all;
+  for (const auto& folder : folders) {
+    const auto found = in_folder(folder);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  for (const auto& file : built_in_profiles()) {
+    all.push_back({fs::path(file->name).stem().string(), std::string(kBuiltIn), "", false});
+  }
+  for (auto site = all.begin(); site != all.end(); ++site) {
+    site->shadowed = std::ranges::find(all.begin(), site, site->name, &SiteEntry::name) != site;
+  }
+  return all;
+}
+
+Result<Node> read_profile(const SiteEntry& entry, Problems& problems) {
+  if (entry.path != kBuiltIn) return read_document(entry.path, problems);
+  for (const auto& file : built_in_profiles()) {
+    if (fs::path(file->name).stem() == entry.name) return read_document(file, problems);
+  }
+  return failure("site.not-found", "there is no built-in profile '{}'", entry.name);
+}
+
+Result<ProfileChain> read_profiles(const std::string& name_or_path, const std::vector<std::string>& folders,
+                                   const std::vector<Setting>& settings, Problems& problems) {
+  ProfileChain chain;  // the most basic last, until the end
+  std::optional<Text> wanted = Text{name_or_path, {}};
+  std::string own_folder;
+  while (wanted) {
+    const auto entry = find_profile(*wanted, own_folder, folders);
+    if (!entry) return std::unexpected(entry.error());
+    const auto again =
+        std::ranges::find_if(chain, [&](const Profile& p) { return same_file(p.entry, *entry); });
+    if (again != chain.end()) {
+      return std::unexpected(cycle(chain, static_cast<std::size_t>(again - chain.begin()), *wanted));
+    }
+    auto root = read_profile(*entry, problems);
+    if (!root) return std::unexpected(root.error());
+    for (const auto& setting : settings) {
+      if (chain.empty()) apply_setting(*root, setting, problems);
+    }
+    chain.push_back({*entry, std::move(*root)});
+    own_folder = entry->folder;
+    wanted = base_of(chain.back().root, problems);
+  }
+  std::ranges::reverse(chain);
+  return chain;
+}
+
+Node merge(const ProfileChain& chain) {
+  constexpr std::array<std::string_view, 5> kOwn{"version", "name", "description", "extends", "match"};
+  const auto is_own = [&](const Entry& entry) {
+    return std::ranges::find(kOwn, entry.key.value) != kOwn.end();
+  };
+  Node merged = chain.front().root;
+  for (std::size_t i = 1; i < chain.size(); ++i) {
+    std::erase_if(merged.entries, is_own);
+    merge_into(merged, chain[i].root);
+  }
+  merged.span = chain.back().root.span;
+  return merged;
+}
+
+}  // namespace nlaunch::config
