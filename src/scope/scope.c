@@ -1,0 +1,105 @@
+/// libnlaunch-scope.so: keeps a preload to a role's program alone.
+///
+/// nlaunch starts a role of `scope: process` with LD_PRELOAD="LIBRARY...:libnlaunch-scope.so". Being last,
+/// this library is initialised first, when the loader has mapped all of them and nothing of the program has
+/// run. What its constructor does depends on what the process is (wrapper.h), each process deciding for
+/// itself:
+///
+///   process                                                        LD_PRELOAD
+///   a launcher                                                     stays: its ranks need it
+///   a wrapper                                                      stays: its program needs it
+///   a wrapper, started by a launcher, without RANK and LOCAL_RANK  is taken out: a helper, no rank
+///   anything else (the program, a rank, a helper)                  is taken out
+///
+/// Where it was taken out, all that the process starts begins without the libraries; they need no rule.
+/// A static program has no loader and hands LD_PRELOAD on; a program that executes itself anew loses the
+/// libraries.
+///
+/// It is taken out of `environ` in place: bash puts its own getenv, setenv and unsetenv over those of libc.
+/// Nothing here allocates, prints or fails.
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scope/wrapper.h"
+
+extern char** environ;
+
+// What tells a process's kind stands at the front of its command line: the rest may be cut off.
+enum { MAX_TEXT = 8192, MAX_ARGUMENTS = 128 };
+
+static const char* const preload = "LD_PRELOAD=";
+
+static bool starts_with(const char* text, const char* prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_set(const char* assignment) {
+  for (char** entry = environ; *entry; ++entry) {
+    if (starts_with(*entry, assignment)) return true;
+  }
+  return false;
+}
+
+static bool is_rank(void) {
+  return is_set("RANK=") && is_set("LOCAL_RANK=");
+}
+
+static void take_out(const char* assignment) {
+  char** to = environ;
+  for (char** from = environ; *from; ++from) {
+    if (!starts_with(*from, assignment)) *to++ = *from;
+  }
+  *to = NULL;
+}
+
+// Up to `size` - 1 bytes and a NUL; an empty text when the file cannot be read.
+static size_t read_file(const char* path, char* text, size_t size) {
+  size_t have = 0;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    ssize_t got;
+    while (have < size - 1 && (got = read(fd, text + have, size - 1 - have)) > 0) have += (size_t)got;
+    close(fd);
+  }
+  text[have] = '\0';
+  return have;
+}
+
+static enum nlaunch_kind kind_of_process(pid_t pid) {
+  char path[64];
+  char executable[1024];
+  char text[MAX_TEXT];
+  const char* argv[MAX_ARGUMENTS + 1];
+
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  const ssize_t length = readlink(path, executable, sizeof executable - 1);
+  executable[length > 0 ? length : 0] = '\0';
+
+  snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+  const size_t size = read_file(path, text, sizeof text);
+  size_t count = 0;
+  for (size_t at = 0; at < size && count < MAX_ARGUMENTS; at += strlen(text + at) + 1)
+    argv[count++] = text + at;
+  argv[count] = NULL;
+  return nlaunch_kind_of(executable, argv);
+}
+
+static bool hands_on(void) {
+  switch (kind_of_process(getpid())) {
+    case NLAUNCH_LAUNCHER:
+      return true;
+    case NLAUNCH_WRAPPER:
+      return is_rank() || kind_of_process(getppid()) != NLAUNCH_LAUNCHER;
+    case NLAUNCH_PROGRAM:
+      break;
+  }
+  return false;
+}
+
+__attribute__((constructor)) static void nlaunch_scope(void) {
+  if (environ && is_set(preload) && !hands_on()) take_out(preload);
+}
