@@ -107,6 +107,8 @@ class Transition {
 
   void on(const event::GuardianLost&) { kill_all(GuardianGone{}); }
 
+  void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code}); }
+
  private:
   void act(Action action) { actions_.push_back(std::move(action)); }
   Life& life_of(ProcessIndex process) { return state_.processes[process].life; }

@@ -53,7 +53,13 @@ struct StoppedBySignal {
   int signal = 0;
 };
 struct GuardianGone {};
-using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone>;
+/// Somebody who watches the run (the audit, for one) has ended it.
+struct Aborted {
+  std::string reason;
+  int exit_code = 0;
+};
+using Cause =
+    std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone, Aborted>;
 
 // Where a process is in its life.
 struct Waiting {};   ///< for its stage
@@ -129,6 +135,10 @@ struct Signal {
   int signal = 0;
 };
 struct GuardianLost {};
+struct Abort {
+  std::string reason;
+  int exit_code = 0;
+};
 }  // namespace event
 using Event =
     std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout, event::Ended,

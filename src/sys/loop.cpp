@@ -12,6 +12,8 @@
 #include <map>
 #include <utility>
 
+#include "sys/loop_access.h"
+
 namespace nlaunch::sys {
 namespace {
 
@@ -72,6 +74,10 @@ struct Loop::State {
   }
 };
 
+boost::asio::io_context& LoopAccess::context(Loop& loop) {
+  return loop.state_->context;
+}
+
 Loop::Loop() : state_(std::make_unique<State>()) {
   on_signal(SIGCHLD, [this] { state_->reap(); });
 }
@@ -88,7 +94,9 @@ Loop::TimerId Loop::after(Duration delay, Callback then) {
   return id;
 }
 
-void Loop::cancel(TimerId timer) { state_->timers.erase(timer); }
+void Loop::cancel(TimerId timer) {
+  state_->timers.erase(timer);
+}
 
 void Loop::on_signal(int signal, Callback then) {
   auto& set = state_->signals[signal];
@@ -103,13 +111,21 @@ void Loop::watch(int fd, Callback readable) {
   state_->await_readable(entry);
 }
 
-void Loop::unwatch(int fd) { state_->watched.erase(fd); }
+void Loop::unwatch(int fd) {
+  state_->watched.erase(fd);
+}
 
-void Loop::on_child(pid_t pid, std::function<void(WaitStatus)> ended) { state_->children[pid] = std::move(ended); }
+void Loop::on_child(pid_t pid, std::function<void(WaitStatus)> ended) {
+  state_->children[pid] = std::move(ended);
+}
 
-void Loop::forget_child(pid_t pid) { state_->children.erase(pid); }
+void Loop::forget_child(pid_t pid) {
+  state_->children.erase(pid);
+}
 
-void Loop::post(Callback then) { asio::post(state_->context, std::move(then)); }
+void Loop::post(Callback then) {
+  asio::post(state_->context, std::move(then));
+}
 
 void Loop::run() {
   state_->context.restart();
@@ -118,6 +134,8 @@ void Loop::run() {
   state_->context.run();
 }
 
-void Loop::stop() { state_->context.stop(); }
+void Loop::stop() {
+  state_->context.stop();
+}
 
 }  // namespace nlaunch::sys

@@ -46,6 +46,7 @@ class Loop {
   void stop();
 
  private:
+  friend struct LoopAccess;  // sys/loop_access.h
   struct State;
   std::unique_ptr<State> state_;
 };

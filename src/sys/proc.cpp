@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
@@ -53,13 +54,18 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
   const auto close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size())
     return std::nullopt;
-  const auto fields = text::split(stat.substr(close + 2), ' ');
-  constexpr std::size_t kStartTime = 19;  // field 22 of proc(5), the third being the first here
-  if (fields.size() <= kStartTime || fields[0].empty()) return std::nullopt;
+  std::array<std::string_view, 20> fields;  // the first is field 3 of proc(5)
+  std::string_view rest = stat.substr(close + 2);
+  for (auto& field : fields) {
+    const auto end = std::min(rest.find(' '), rest.size());
+    field = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (fields.front().empty() || fields.back().empty()) return std::nullopt;
   return ProcessInfo{.pid = pid,
                      .parent = number<pid_t>(fields[1]),
                      .state = fields[0][0],
-                     .start_ticks = number<std::uint64_t>(fields[kStartTime]),
+                     .start_ticks = number<std::uint64_t>(fields[19]),
                      .name = std::string(stat.substr(open + 1, close - open - 1)),
                      .group = number<pid_t>(fields[2]),
                      .session = number<pid_t>(fields[3])};

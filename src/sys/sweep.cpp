@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <thread>
+#include <variant>
 
 namespace nlaunch::sys {
 namespace {
@@ -22,36 +23,43 @@ bool is_alive(const ProcessInfo& info) {
   return info.state != 'Z' && info.state != 'X';
 }
 
-bool has_mark(pid_t pid, std::uint64_t mark) {
+std::optional<std::uint64_t> mark_of(pid_t pid) {
   rlimit limit{};
-  return ::prlimit(pid, RLIMIT_LOCKS, nullptr, &limit) == 0 && limit.rlim_cur == mark;
+  if (::prlimit(pid, RLIMIT_LOCKS, nullptr, &limit) != 0) return std::nullopt;
+  return limit.rlim_cur;
 }
 
 /// One hunt for the descendants of this process. What is found is stopped within microseconds of being seen:
 /// a process that forks and exits every 200 µs would be gone at the end of the scan.
 class Hunt {
  public:
-  Hunt(const ProcessIds& except, std::optional<Subtree> only) : except_(except), only_(only) {}
+  /// Without `only`, all that are not excepted; they count as members of subtree 0.
+  Hunt(const ProcessIds& except, const std::vector<Subtree>* only) : except_(except), only_(only) {}
 
   /// Stops all and then kills all; returns those that were alive.
-  std::vector<ProcessInfo> run() {
+  std::vector<SubtreeMember> run() {
     constexpr int kMostScans = 64;  // a fork bomb outside of our reach must not hold us here
     for (int scan = 0; scan < kMostScans && stop_new_ones(); ++scan) {
     }
-    std::vector<ProcessInfo> found;
-    for (const auto& [id, info] : prey_) {
-      send(info, SIGKILL);
-      found.push_back(info);
+    std::vector<SubtreeMember> found;
+    for (const auto& [id, member] : prey_) {
+      send(member.process, SIGKILL);
+      found.push_back(member);
     }
     return found;
   }
 
  private:
-  enum class Kin { prey, excluded, bystander };
+  struct Excluded {};
+  struct Bystander {};
+  struct Prey {
+    std::size_t subtree = 0;
+  };
+  using Kin = std::variant<Bystander, Excluded, Prey>;
 
   /// True when there was somebody new.
   bool stop_new_ones() {
-    kin_ = {{::getpid(), Kin::bystander}};
+    kin_ = {{::getpid(), Bystander{}}};
     const auto before = prey_.size();
     std::vector<ProcessInfo> strangers;
     for_each_process([&](const ProcessInfo& info) {
@@ -69,17 +77,24 @@ class Hunt {
     if (parent == kin_.end() || info.pid == ::getpid()) return false;
     const auto kin = kin_of(info, parent->second);
     kin_.emplace(info.pid, kin);
-    if (kin == Kin::prey && is_alive(info) && prey_.emplace(id_of(info), info).second) send(info, SIGSTOP);
+    const auto* prey = std::get_if<Prey>(&kin);
+    if (prey == nullptr || !is_alive(info)) return true;
+    if (prey_.emplace(id_of(info), SubtreeMember{prey->subtree, info}).second) send(info, SIGSTOP);
     return true;
   }
 
-  Kin kin_of(const ProcessInfo& info, Kin parent) const {
-    if (parent != Kin::bystander) return parent;
-    if (except_.contains(id_of(info))) return Kin::excluded;
-    if (!only_) return Kin::prey;
-    const bool chosen =
-        info.pid == only_->leader || info.session == only_->leader || has_mark(info.pid, only_->mark);
-    return chosen ? Kin::prey : Kin::bystander;
+  Kin kin_of(const ProcessInfo& info, const Kin& parent) const {
+    if (!std::holds_alternative<Bystander>(parent)) return parent;
+    if (except_.contains(id_of(info))) return Excluded{};
+    if (only_ == nullptr) return Prey{};
+    for (std::size_t i = 0; i < only_->size(); ++i) {
+      if (info.pid == (*only_)[i].leader || info.session == (*only_)[i].leader) return Prey{i};
+    }
+    const auto mark = mark_of(info.pid);
+    for (std::size_t i = 0; mark && i < only_->size(); ++i) {
+      if (*mark == (*only_)[i].mark) return Prey{i};
+    }
+    return Bystander{};
   }
 
   /// A signal to a process group reaches a fork in progress, too. Groups of our own session are the user's.
@@ -89,10 +104,10 @@ class Hunt {
   }
 
   const ProcessIds& except_;
-  std::optional<Subtree> only_;
+  const std::vector<Subtree>* only_;
   pid_t own_session_ = ::getsid(0);
   std::map<pid_t, Kin> kin_;
-  std::map<ProcessId, ProcessInfo> prey_;
+  std::map<ProcessId, SubtreeMember> prey_;
 };
 
 /// False when there is no child left.
@@ -116,11 +131,14 @@ ProcessIds own_descendants() {
 }
 
 std::vector<ProcessInfo> kill_descendants(const ProcessIds& except) {
-  return Hunt(except, std::nullopt).run();
+  std::vector<ProcessInfo> found;
+  for (auto& member : Hunt(except, nullptr).run()) found.push_back(std::move(member.process));
+  return found;
 }
 
-std::vector<ProcessInfo> kill_subtree(const Subtree& subtree) {
-  return Hunt({}, subtree).run();
+std::vector<SubtreeMember> kill_subtrees(const std::vector<Subtree>& subtrees) {
+  const ProcessIds none;
+  return Hunt(none, &subtrees).run();
 }
 
 SweepReport sweep(const ProcessIds& except, Duration limit) {

@@ -42,8 +42,13 @@ struct Subtree {
 /// is in `except`, and what descends from it, is left alone. Returns those that were alive (zombies are not):
 /// call again until it returns none. Reaps nothing.
 std::vector<ProcessInfo> kill_descendants(const ProcessIds& except);
-/// The same for one subtree.
-std::vector<ProcessInfo> kill_subtree(const Subtree& subtree);
+
+struct SubtreeMember {
+  std::size_t subtree = 0;  ///< index of the one that it belongs to
+  ProcessInfo process;
+};
+/// The same for some subtrees alone, in one scan for all of them.
+std::vector<SubtreeMember> kill_subtrees(const std::vector<Subtree>& subtrees);
 
 struct SweepReport {
   std::vector<ProcessInfo> killed;     ///< that were alive, each once

@@ -44,6 +44,7 @@ struct Describe {
       std::string operator()(const NeverReady& c) const { return fmt::format("not ready {}", c.process); }
       std::string operator()(const StoppedBySignal& c) const { return sys::signal_name(c.signal); }
       std::string operator()(const GuardianGone&) const { return "guardian gone"; }
+      std::string operator()(const Aborted& c) const { return "aborted: " + c.reason; }
     };
     return std::visit(Name{}, cause);
   }
@@ -208,6 +209,12 @@ TEST_F(Machine, SignalsDoWhatTheExperimentSays) {
   EXPECT_EQ(on(event::Signal{SIGHUP}), "");
   EXPECT_TRUE(on(event::Signal{SIGTERM}).starts_with("decide SIGTERM, SIGTERM to group 0"));
   EXPECT_EQ(on(event::Signal{SIGTERM}), "");
+}
+
+TEST_F(Machine, AWatcherMayEndTheRun) {
+  all_ready();
+  EXPECT_TRUE(
+      on(event::Abort{"wrong libnccl", 70}).starts_with("decide aborted: wrong libnccl, SIGTERM to group 0"));
 }
 
 TEST_F(Machine, LateEventsChangeNothing) {

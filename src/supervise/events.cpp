@@ -1,0 +1,43 @@
+#include "supervise/events.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::supervise {
+
+std::string utc_now() {
+  using namespace std::chrono;
+  const auto now = time_point_cast<milliseconds>(system_clock::now());
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(system_clock::to_time_t(now)),
+                     now.time_since_epoch().count() % 1000);
+}
+
+void EventLog::write(std::string_view event, const Json& fields) {
+  using namespace std::chrono;
+  Json line;
+  line["mono_ms"] = duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+  line["time"] = utc_now();
+  line["event"] = event;
+  line.update(fields);
+  // One write for each line: a reader, or a second writer, never sees half of one.
+  file_.append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
+  constexpr std::uint64_t kLargest = 1U << 30U;
+  const auto content = sys::read_regular_file(path, kLargest);
+  if (!content) return std::unexpected(content.error());
+  std::vector<Json> events;
+  for (const auto& line : text::split(*content, '\n')) {
+    auto event = Json::parse(line, nullptr, false);
+    if (event.is_object()) events.push_back(std::move(event));
+  }
+  return events;
+}
+
+}  // namespace nlaunch::supervise

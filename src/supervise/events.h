@@ -1,0 +1,39 @@
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "supervise/log_file.h"
+
+namespace nlaunch::supervise {
+
+using Json = nlohmann::ordered_json;
+
+/// events.jsonl: one JSON object a line, in the order in which things happened, so that the file retells the
+/// run. Each has "mono_ms" (CLOCK_MONOTONIC, milliseconds: differences are true), "time" (UTC, ISO 8601) and
+/// "event".
+class EventLog {
+ public:
+  /// Keeps nothing.
+  EventLog() = default;
+  /// Appends to `path`. What cannot be written is said once, to `trouble`.
+  EventLog(std::filesystem::path path, AppendedFile::Trouble trouble)
+      : file_(std::move(path), std::move(trouble)) {}
+
+  void write(std::string_view event, const Json& fields = Json::object());
+  /// Notices that the file has been removed.
+  void check() { file_.check(); }
+
+ private:
+  AppendedFile file_;
+};
+
+/// "2026-01-31T12:00:00.123Z", now.
+std::string utc_now();
+
+/// The events of a run that may still be going on: a last line that is not whole yet is left out.
+Result<std::vector<Json>> read_events(const std::filesystem::path& path);
+
+}  // namespace nlaunch::supervise

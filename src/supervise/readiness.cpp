@@ -1,0 +1,127 @@
+#include "supervise/readiness.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <regex>
+#include <utility>
+
+#include "sys/net_check.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+/// Between two looks, and for how long one may take.
+constexpr Duration kPause = std::chrono::milliseconds(100);
+constexpr Duration kOneLook = std::chrono::seconds(5);
+/// std::regex recurses for each character: a longer line would use up the stack.
+constexpr std::size_t kLongestSearched = 4096;
+
+std::string target_of(const plan::Ready& ready) {
+  if (!ready.http.empty()) return ready.http;
+  if (!ready.tcp.empty()) return ready.tcp;
+  if (!ready.file.empty()) return fmt::format("file '{}'", ready.file);
+  if (!ready.log.empty()) return fmt::format("a line of its output with '{}'", ready.log);
+  return "its delay";
+}
+
+}  // namespace
+
+struct Readiness::State : std::enable_shared_from_this<State> {
+  State(sys::Loop& where, plan::Ready what, Then then_call)
+      : loop(where), ready(std::move(what)), then(std::move(then_call)) {}
+
+  void start() {
+    if (ready.delay) {
+      next = loop.after(*ready.delay, [this] { finish(then.ready); });
+      return;
+    }
+    deadline = loop.after(ready.timeout, [this] { finish(then.timed_out); });
+    if (!ready.log.empty()) {
+      watch_log();
+    } else {
+      look();
+    }
+  }
+
+  void watch_log() {
+    last = "no such line yet";
+    then.watch_lines([weak = weak_from_this(), pattern = std::regex(ready.log)](std::string_view line) {
+      const auto self = weak.lock();
+      if (!self) return true;
+      line = line.substr(0, kLongestSearched);
+      if (!std::regex_search(line.begin(), line.end(), pattern)) return false;
+      self->finish(self->then.ready);
+      return true;
+    });
+  }
+
+  void look() {
+    const auto answer = [this](const sys::CheckResult& result) { judge(result); };
+    if (!ready.http.empty()) {
+      check = sys::NetCheck::http(loop, *sys::parse_http_url(ready.http), kOneLook, answer);
+    } else if (!ready.tcp.empty()) {
+      check = sys::NetCheck::tcp(loop, *sys::parse_endpoint(ready.tcp), kOneLook, answer);
+    } else {
+      struct stat info {};
+      judge(::stat(ready.file.c_str(), &info) == 0 ? sys::CheckResult{} : "does not exist");
+    }
+  }
+
+  void judge(const sys::CheckResult& result) {
+    if (!result) return finish(then.ready);
+    last = *result;
+    next = loop.after(kPause, [this] { look(); });
+  }
+
+  void finish(const std::function<void()>& call) {
+    const auto keep = shared_from_this();
+    const auto how = call;
+    abandon();
+    how();
+  }
+
+  void abandon() {
+    loop.cancel(deadline);
+    loop.cancel(next);
+  }
+
+  sys::Loop& loop;
+  plan::Ready ready;
+  Then then;
+  sys::Loop::TimerId deadline = 0;
+  sys::Loop::TimerId next = 0;
+  std::unique_ptr<sys::NetCheck> check;
+  std::string last = "not looked yet";
+};
+
+Readiness::Readiness(sys::Loop& loop, const plan::Ready& ready, Then then)
+    : state_(std::make_shared<State>(loop, ready, std::move(then))) {
+  state_->start();
+}
+
+Readiness::~Readiness() {
+  state_->abandon();
+  state_->check.reset();
+}
+
+std::string Readiness::status() const {
+  return fmt::format("{}: {}", target_of(state_->ready), state_->last);
+}
+
+std::string problem_with(const plan::Ready& ready) {
+  if (!ready.http.empty()) {
+    if (const auto url = sys::parse_http_url(ready.http); !url) return url.error();
+  }
+  if (!ready.tcp.empty()) {
+    if (const auto endpoint = sys::parse_endpoint(ready.tcp); !endpoint) return endpoint.error();
+  }
+  try {
+    if (!ready.log.empty()) const std::regex pattern(ready.log);
+  } catch (const std::regex_error& error) {
+    return fmt::format("'{}' is not a regular expression: {}", ready.log, error.what());
+  }
+  return {};
+}
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,40 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/units.h"
+#include "plan/plan.h"
+#include "sys/loop.h"
+
+namespace nlaunch::supervise {
+
+/// Waits until one process counts as ready; nothing of it blocks the loop. Destroyed, it waits no longer and
+/// calls nothing.
+class Readiness {
+ public:
+  struct Then {
+    std::function<void()> ready;
+    std::function<void()> timed_out;
+    /// Sets where the lines of the process's output go; needed for `log` alone.
+    std::function<void(std::function<bool(std::string_view)>)> watch_lines;
+  };
+
+  /// `ready.given()` holds.
+  Readiness(sys::Loop& loop, const plan::Ready& ready, Then then);
+  ~Readiness();
+  Readiness(const Readiness&) = delete;
+  Readiness& operator=(const Readiness&) = delete;
+
+  /// What it waits for and what the last look said: "http://n1:8000/health: connection refused".
+  [[nodiscard]] std::string status() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// What is wrong with a readiness check, or empty: a URL or a pattern that cannot be read.
+std::string problem_with(const plan::Ready& ready);
+
+}  // namespace nlaunch::supervise

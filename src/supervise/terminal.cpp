@@ -1,0 +1,140 @@
+#include "supervise/terminal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+/// A description of its own for the same terminal or pipe, so that it can be non-blocking for us alone (the
+/// shell shares the caller's). A regular file keeps the shared one: it has the position, and never blocks.
+sys::UniqueFd open_again(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode))) {
+    const auto path = fmt::format("/proc/self/fd/{}", fd);
+    sys::UniqueFd own(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (own) return own;
+  }
+  return sys::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+}  // namespace
+
+/// Shared with the thread, which may outlive the Terminal where a write never returns.
+struct Terminal::Queue {
+  sys::UniqueFd fd;
+  std::size_t limit = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string pending;
+  std::size_t being_written = 0;  ///< bytes
+  Skipped skipped;
+  Skipped unsaid;  ///< skipped, and not said there yet
+  bool closing = false;
+  bool gone = false;  ///< nobody reads it any more
+
+  void say_skipped() {
+    if (unsaid.lines == 0) return;
+    pending +=
+        fmt::format("nlaunch: {} ({}) skipped here, the terminal was too slow; the log files have them\n",
+                    text::count(unsaid.lines, "line"), format_size(unsaid.bytes));
+    unsaid = {};
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    std::string block;
+    for (;;) {
+      changed.wait(lock, [&] { return closing || !pending.empty(); });
+      if (pending.empty()) return;
+      block.swap(pending);
+      being_written = block.size();
+      lock.unlock();
+      const bool written = write_block(block);
+      lock.lock();
+      block.clear();
+      being_written = 0;
+      gone = gone || !written;
+      if (!gone) say_skipped();
+      changed.notify_all();
+    }
+  }
+
+  /// False when the other end is gone.
+  bool write_block(std::string_view block) const {
+    while (!block.empty()) {
+      const auto written = ::write(fd.get(), block.data(), block.size());
+      if (written >= 0) {
+        block.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno == EAGAIN) {
+        pollfd ready{fd.get(), POLLOUT, 0};
+        ::poll(&ready, 1, -1);
+      } else if (errno != EINTR) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+Terminal::Terminal(int fd, std::size_t queue) : queue_(std::make_shared<Queue>()) {
+  queue_->fd = open_again(fd);
+  queue_->limit = queue;
+  // Signals are for the main thread.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([shared = queue_] { shared->run(); }).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Terminal::~Terminal() {
+  constexpr std::chrono::milliseconds kLastWords{500};
+  flush(kLastWords);
+  const std::lock_guard lock(queue_->mutex);
+  queue_->closing = true;
+  queue_->changed.notify_all();
+}
+
+void Terminal::write(std::string_view text, std::size_t lines) {
+  if (text.empty()) return;
+  const std::lock_guard lock(queue_->mutex);
+  auto& queue = *queue_;
+  if (queue.gone || queue.pending.size() + queue.being_written + text.size() > queue.limit) {
+    for (auto* count : {&queue.skipped, &queue.unsaid}) {
+      count->lines += lines;
+      count->bytes += text.size();
+    }
+    return;
+  }
+  const bool idle = queue.pending.empty();
+  queue.say_skipped();
+  queue.pending += text;
+  if (idle) queue.changed.notify_all();
+}
+
+bool Terminal::flush(Duration limit) {
+  std::unique_lock lock(queue_->mutex);
+  return queue_->changed.wait_for(
+      lock, limit, [&] { return queue_->gone || (queue_->pending.empty() && queue_->being_written == 0); });
+}
+
+Terminal::Skipped Terminal::skipped() const {
+  const std::lock_guard lock(queue_->mutex);
+  return queue_->skipped;
+}
+
+}  // namespace nlaunch::supervise

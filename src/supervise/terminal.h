@@ -1,0 +1,40 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace nlaunch::supervise {
+
+/// Writes to a terminal (or pipe, or file) from a thread of its own, so that one that blocks never stops the
+/// caller: what does not fit into the bounded queue is skipped and counted, and said there later.
+class Terminal {
+ public:
+  struct Skipped {
+    std::size_t lines = 0;
+    std::size_t bytes = 0;
+  };
+  static constexpr std::size_t kQueue = 4U << 20U;  ///< bytes
+
+  /// `fd` stays the caller's and is to stay open until this is gone.
+  explicit Terminal(int fd, std::size_t queue = kQueue);
+  /// Writes what is queued, for half a second at most.
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  /// Queues whole lines. Never blocks.
+  void write(std::string_view text, std::size_t lines);
+  /// Waits until everything queued is written, or `limit` is over. False in the second case.
+  bool flush(Duration limit);
+  /// All that was skipped so far.
+  [[nodiscard]] Skipped skipped() const;
+
+ private:
+  struct Queue;
+  std::shared_ptr<Queue> queue_;
+};
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,162 @@
+#include "sys/net_check.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+
+#include "sys/loop_access.h"
+
+namespace nlaunch::sys {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+bool is_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && port > 0;
+}
+
+/// The status of "HTTP/1.1 200 OK", or 0.
+int status_of(std::string_view head) {
+  const auto blank = head.find(' ');
+  if (!head.starts_with("HTTP/") || blank == std::string_view::npos) return 0;
+  int status = 0;
+  std::from_chars(head.data() + blank + 1, head.data() + head.size(), status);
+  return status;
+}
+
+}  // namespace
+
+std::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || !is_port(text.substr(colon + 1))) {
+    return std::unexpected(fmt::format("'{}' is not HOST:PORT with a port from 1 to 65535", text));
+  }
+  auto host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return Endpoint{std::string(host), std::string(text.substr(colon + 1))};
+}
+
+std::expected<HttpUrl, std::string> parse_http_url(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  if (!text.starts_with(kScheme)) {
+    return std::unexpected(fmt::format("'{}' does not begin with http:// (https is not supported)", text));
+  }
+  const auto rest = text.substr(kScheme.size());
+  const auto slash = rest.find('/');
+  const auto host = rest.substr(0, slash);
+  const bool has_port = host.rfind(':') != std::string_view::npos && !host.ends_with(']');
+  auto endpoint = parse_endpoint(has_port ? std::string(host) : fmt::format("{}:80", host));
+  if (!endpoint) return std::unexpected(endpoint.error());
+  return HttpUrl{std::move(*endpoint), std::string(host),
+                 slash == std::string_view::npos ? "/" : std::string(rest.substr(slash))};
+}
+
+struct NetCheck::State : std::enable_shared_from_this<State> {
+  State(Loop& loop, Done on_done)
+      : resolver(LoopAccess::context(loop)),
+        socket(LoopAccess::context(loop)),
+        timer(LoopAccess::context(loop)),
+        done(std::move(on_done)) {}
+
+  void start(const Endpoint& endpoint, Duration timeout) {
+    timer.expires_after(timeout);
+    timer.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->finish("no answer in time");
+    });
+    error_code not_an_address;
+    const auto address = asio::ip::make_address(endpoint.host, not_an_address);
+    if (!not_an_address) {
+      std::uint16_t port = 0;
+      std::from_chars(endpoint.port.data(), endpoint.port.data() + endpoint.port.size(), port);
+      return connect(std::array{tcp::endpoint(address, port)});
+    }
+    resolver.async_resolve(endpoint.host, endpoint.port,
+                           [self = shared_from_this()](const error_code& error, const auto& found) {
+                             if (error) return self->finish(error.message());
+                             self->connect(found);
+                           });
+  }
+
+  template <class Endpoints>
+  void connect(const Endpoints& endpoints) {
+    asio::async_connect(socket, endpoints, [self = shared_from_this()](const error_code& error, const auto&) {
+      if (error) return self->finish(error.message());
+      if (self->request.empty()) return self->finish(std::nullopt);
+      self->send();
+    });
+  }
+
+  void send() {
+    asio::async_write(socket, asio::buffer(request),
+                      [self = shared_from_this()](const error_code& error, auto) {
+                        if (error) return self->finish(error.message());
+                        self->receive();
+                      });
+  }
+
+  void receive() {
+    socket.async_read_some(asio::buffer(block), [self = shared_from_this()](const error_code& error,
+                                                                            auto got) {
+      if (error) return self->finish("closed the connection without an answer");
+      self->answer.append(self->block.data(), got);
+      const bool whole = self->answer.find('\n') != std::string::npos || self->answer.size() > kLongestHead;
+      if (!whole) return self->receive();
+      const int status = status_of(self->answer);
+      if (status >= 200 && status < 300) return self->finish(std::nullopt);
+      self->finish(status == 0 ? "did not answer in HTTP" : fmt::format("answered {}", status));
+    });
+  }
+
+  void finish(CheckResult result) {
+    const auto then = std::exchange(done, nullptr);
+    abandon();
+    if (then) then(std::move(result));
+  }
+
+  void abandon() {
+    done = nullptr;
+    error_code ignored;
+    resolver.cancel();
+    socket.close(ignored);
+    timer.cancel();
+  }
+
+  static constexpr std::size_t kLongestHead = 4096;
+  tcp::resolver resolver;
+  tcp::socket socket;
+  asio::steady_timer timer;
+  Done done;
+  std::string request;
+  std::array<char, 1024> block{};
+  std::string answer;
+};
+
+NetCheck::~NetCheck() {
+  state_->abandon();
+}
+
+std::unique_ptr<NetCheck> NetCheck::tcp(Loop& loop, const Endpoint& endpoint, Duration timeout, Done done) {
+  auto state = std::make_shared<State>(loop, std::move(done));
+  state->start(endpoint, timeout);
+  return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
+}
+
+std::unique_ptr<NetCheck> NetCheck::http(Loop& loop, const HttpUrl& url, Duration timeout, Done done) {
+  auto state = std::make_shared<State>(loop, std::move(done));
+  state->request = fmt::format(
+      "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+      url.target, url.host_header);
+  state->start(url.endpoint, timeout);
+  return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
+}
+
+}  // namespace nlaunch::sys

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/units.h"
+#include "sys/loop.h"
+
+/// Asks whether a server answers, on a Loop, without blocking it.
+namespace nlaunch::sys {
+
+struct Endpoint {
+  std::string host;  ///< name or address; without the brackets of an IPv6 address
+  std::string port;
+};
+/// "HOST:PORT", "[::1]:80". The error is a sentence for the user.
+std::expected<Endpoint, std::string> parse_endpoint(std::string_view text);
+
+struct HttpUrl {
+  Endpoint endpoint;
+  std::string host_header;
+  std::string target = "/";
+};
+/// "http://HOST[:PORT][/PATH]"; https is an error that says so.
+std::expected<HttpUrl, std::string> parse_http_url(std::string_view text);
+
+/// What came of a check: nothing when all is well, else why not: "connection refused", "answered 503".
+using CheckResult = std::optional<std::string>;
+
+/// A check under way; it is abandoned when this is destroyed, and `done` is not called then.
+class NetCheck {
+ public:
+  using Done = std::function<void(CheckResult)>;
+  ~NetCheck();
+  NetCheck(const NetCheck&) = delete;
+  NetCheck& operator=(const NetCheck&) = delete;
+
+  /// A connection is accepted.
+  static std::unique_ptr<NetCheck> tcp(Loop& loop, const Endpoint& endpoint, Duration timeout, Done done);
+  /// A GET is answered with 2xx.
+  static std::unique_ptr<NetCheck> http(Loop& loop, const HttpUrl& url, Duration timeout, Done done);
+
+ private:
+  struct State;
+  explicit NetCheck(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace nlaunch::sys
