@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kBlockKeys{"set", "unset", "prepend", "append", "when"};
 
+constexpr std::string_view kBlockKeyList = "set, unset, prepend, append, when";
+
+bool is_block_key(std::string_view key) {
+  return std::ranges::find(kBlockKeys, key) != kBlockKeys.end();
+}
+
 /// Adds the operations of an environment block, in the order in which they act: what a block unsets it may
 /// set anew.
 class EnvReader {
@@ -31,7 +37,12 @@ class EnvReader {
   void assignments(const Value& values, EnvEntry::Kind kind, const Condition& when) {
     for (const auto& [name, value] : values.entries()) {
       if (!check_variable_name(name, value.problems()) || !may_be_set(name, value.problems())) continue;
-      if (auto text = value.text()) out_.push_back({kind, name, {std::move(*text), value.span()}, when});
+      if (value.is(Node::Kind::map) && is_block_key(name.value)) {
+        value.wrong_type("a text").hint =
+            fmt::format("an env with '{}' holds nothing but {}", name.value, kBlockKeyList);
+      } else if (auto text = value.text()) {
+        out_.push_back({kind, name, {std::move(*text), value.span()}, when});
+      }
     }
   }
 
@@ -65,8 +76,7 @@ class EnvReader {
     keys.read("kind", when.kind);
     for (const auto* entry : keys.unknown()) {
       const auto& name = entry->key.value;
-      if (std::ranges::find(kBlockKeys, name) != kBlockKeys.end() || !may_be_library(name, keys.known()))
-        continue;
+      if (is_block_key(name) || !may_be_library(name, keys.known())) continue;
       if (const auto range = keys.get(name)->parsed(VersionRange::parse)) when.library.emplace(name, *range);
     }
     if (libraries_ != nullptr) {
@@ -88,9 +98,7 @@ class EnvReader {
 
 bool is_plain(const Value& value) {
   const auto& entries = value.node().entries;
-  const auto of_block = [](const Entry& entry) {
-    return std::ranges::find(kBlockKeys, entry.key.value) != kBlockKeys.end();
-  };
+  const auto of_block = [](const Entry& entry) { return is_block_key(entry.key.value); };
   return entries.empty() || !std::ranges::all_of(entries, of_block);
 }
 

@@ -4,7 +4,8 @@
 
 namespace nlaunch::config {
 
-/// True for a variable that nlaunch sets itself and nobody else may: LD_PRELOAD, RANK, CUDA_VISIBLE_DEVICES ...
+/// True for a variable that nlaunch sets itself and nobody else may: LD_PRELOAD, RANK, CUDA_VISIBLE_DEVICES
+/// ...
 bool is_reserved_variable(std::string_view name);
 /// Why, and what to write instead.
 std::string reserved_reason(std::string_view name);

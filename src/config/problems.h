@@ -11,7 +11,7 @@ namespace nlaunch::config {
 /// places is wrong in one way, and the time and memory that its errors take stay bounded.
 class Problems {
  public:
-  static constexpr std::size_t kMost = 100;
+  static constexpr std::size_t kMost = 50;
 
   /// The reference is valid until the next call.
   Diagnostic& error(std::string id, SourceSpan span, std::string message);

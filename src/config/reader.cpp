@@ -13,7 +13,7 @@ std::string describe(const Node& node) {
     case Node::Kind::null:
       return "nothing";
     case Node::Kind::scalar:
-      return fmt::format("'{}'", node.text);
+      return fmt::format("{}'{}'", node.plain ? "" : "the text ", node.text);
     case Node::Kind::sequence:
       return "a list";
     case Node::Kind::map:
@@ -91,14 +91,15 @@ std::optional<std::size_t> Value::choice(std::span<const std::string_view> words
   const auto found = std::ranges::find(words, std::string_view(*word));
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   const std::vector<std::string> allowed(words.begin(), words.end());
-  error("config.choice",
-        fmt::format("'{}' must be one of {}, found '{}'", path_, text::join(allowed, ", "), *word))
+  error("config.choice", fmt::format("'{}' must be {}{}, found '{}'", path_,
+                                     words.size() > 1 ? "one of " : "", text::join(allowed, ", "), *word))
       .hint = text::nearest(*word, allowed) ? suggest(*word, allowed) : "";
   return std::nullopt;
 }
 
-Value Value::child(std::string_view key, const Node& node) const {
-  return {node, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), *problems_};
+Value Value::child(const Entry& entry) const {
+  const auto& key = entry.key.value;
+  return {entry.value, path_.empty() ? key : fmt::format("{}.{}", path_, key), *problems_, entry.key.span};
 }
 
 std::vector<Value> Value::items() const {
@@ -120,7 +121,7 @@ std::vector<Value> Value::one_or_more() const {
 std::vector<std::pair<Text, Value>> Value::entries() const {
   std::vector<std::pair<Text, Value>> out;
   if (!is(Node::Kind::map)) wrong_type("a map");
-  for (const auto& entry : node_->entries) out.emplace_back(entry.key, child(entry.key.value, entry.value));
+  for (const auto& entry : node_->entries) out.emplace_back(entry.key, child(entry));
   return out;
 }
 
@@ -137,17 +138,18 @@ Keys::Keys(const Value& value) : value_(value) {
 }
 
 std::optional<Value> Keys::get(std::string_view key) {
-  known_.emplace_back(key);
-  const auto* node = value_.node().find(key);
-  return node == nullptr ? std::nullopt : std::optional(value_.child(key, *node));
+  if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
+  const auto* entry = value_.node().entry(key);
+  return entry == nullptr ? std::nullopt : std::optional(value_.child(*entry));
 }
 
 std::optional<Value> Keys::require(std::string_view key, std::string_view example) {
   auto value = get(key);
   if (!value && value_.is(Node::Kind::map)) {
     const auto in = value_.path().empty() ? "the file" : fmt::format("'{}'", value_.path());
-    value_.error("config.missing-key", fmt::format("{} needs '{}'", in, key)).hint =
-        fmt::format("write {}", example);
+    value_.problems()
+        .error("config.missing-key", value_.key_span(), fmt::format("{} needs '{}'", in, key))
+        .hint = fmt::format("write {}", example);
   }
   return value;
 }
@@ -164,13 +166,6 @@ void Keys::pairs(std::string_view key, std::vector<std::pair<Text, Text>>& targe
   }
 }
 
-SourceSpan Keys::key_span(std::string_view key) const {
-  for (const auto& entry : value_.node().entries) {
-    if (entry.key.value == key) return entry.key.span;
-  }
-  return value_.span();
-}
-
 std::vector<const Entry*> Keys::unknown() const {
   std::vector<const Entry*> out;
   for (const auto& entry : value_.node().entries) {
@@ -182,7 +177,6 @@ std::vector<const Entry*> Keys::unknown() const {
 void Keys::finish() {
   const auto in = value_.path().empty() ? "the file" : fmt::format("'{}'", value_.path());
   for (const auto* entry : unknown()) {
-    if (entry->key.value == "<<") continue;  // reported where it was read
     report_unknown(value_.problems(), "config.unknown-key", entry->key,
                    fmt::format("unknown key '{}' in {}", entry->key.value, in), known_);
   }

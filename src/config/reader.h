@@ -18,11 +18,13 @@ namespace nlaunch::config {
 /// A node with its path ("roles.learner.gpus"), for messages.
 class Value {
  public:
-  Value(const Node& node, std::string path, Problems& problems)
-      : node_(&node), path_(std::move(path)), problems_(&problems) {}
+  /// `key` is the place of the key that the value belongs to; the file itself has none.
+  Value(const Node& node, std::string path, Problems& problems, SourceSpan key = {})
+      : node_(&node), path_(std::move(path)), problems_(&problems), key_(std::move(key)) {}
 
   [[nodiscard]] const Node& node() const { return *node_; }
   [[nodiscard]] const SourceSpan& span() const { return node_->span; }
+  [[nodiscard]] const SourceSpan& key_span() const { return key_ ? key_ : node_->span; }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] Problems& problems() const { return *problems_; }
   [[nodiscard]] bool is(Node::Kind kind) const { return node_->kind == kind; }
@@ -48,12 +50,13 @@ class Value {
   [[nodiscard]] std::vector<Value> one_or_more() const;
   /// The entries of a map whose keys are the user's own.
   [[nodiscard]] std::vector<std::pair<Text, Value>> entries() const;
-  [[nodiscard]] Value child(std::string_view key, const Node& node) const;
+  [[nodiscard]] Value child(const Entry& entry) const;
 
  private:
   const Node* node_;
   std::string path_;
   Problems* problems_;
+  SourceSpan key_;
 };
 
 template <class T>
@@ -144,8 +147,6 @@ class Keys {
   void pairs(std::string_view key, std::vector<std::pair<Text, Text>>& target);
 
   [[nodiscard]] const Value& value() const { return value_; }
-  /// The place of a key itself; of the whole map where it is not there.
-  [[nodiscard]] SourceSpan key_span(std::string_view key) const;
   /// The keys of the map that nobody asked for.
   [[nodiscard]] std::vector<const Entry*> unknown() const;
   [[nodiscard]] const std::vector<std::string>& known() const { return known_; }

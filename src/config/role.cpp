@@ -11,6 +11,7 @@
 namespace nlaunch::config {
 namespace {
 
+constexpr std::size_t kMostRoles = 256;
 constexpr std::uint32_t kMostProcesses = 1'000'000;
 constexpr std::uint32_t kMostGpus = 1024;  // of a process, which stands on one node
 
@@ -63,7 +64,7 @@ void read_command(Keys& keys, Role& role) {
   if (command && spawned) {
     keys.value()
         .problems()
-        .error("config.exclusive", keys.key_span("command"),
+        .error("config.exclusive", command->key_span(),
                fmt::format("'{}' has both 'spawned_by' and 'command'", keys.value().path()))
         .hint = "a role that another one starts has no command of its own";
   } else if (command && command->is(Node::Kind::scalar)) {
@@ -175,6 +176,11 @@ void check_spawner(const std::vector<Role>& roles, const Role& role, const Text&
 
 std::vector<Role> read_roles(const Value& value) {
   std::vector<Role> roles;
+  if (value.node().entries.size() > kMostRoles) {
+    value.error("config.number", fmt::format("'roles' has {} roles, at most {} are allowed",
+                                             value.node().entries.size(), kMostRoles));
+    return roles;
+  }
   for (const auto& [name, item] : value.entries()) roles.push_back(read_role(name, item));
   if (value.is(Node::Kind::map) && roles.empty()) {
     value.error("config.empty-value", "'roles' has no role").hint =

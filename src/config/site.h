@@ -47,8 +47,8 @@ struct Match {
 
 struct Site {
   Text name;
-  std::string path;                    ///< of the profile; "built in" for the embedded one
-  std::vector<std::string> sources;    ///< all files that it was made from, absolute
+  std::string path;                  ///< of the profile; "built in" for the embedded one
+  std::vector<std::string> sources;  ///< all files that it was made from, absolute
   Match match;
   Scheduler scheduler = Scheduler::local;
   std::vector<Text> submit;
@@ -79,8 +79,8 @@ struct MatchFacts {
 /// A profile that can be chosen.
 struct SiteEntry {
   std::string name;
-  std::string path;    ///< or "built in"
-  std::string folder;  ///< where it was found
+  std::string path;       ///< or "built in"
+  std::string folder;     ///< where it was found
   bool shadowed = false;  ///< an earlier folder has one of the same name
 };
 

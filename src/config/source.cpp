@@ -23,11 +23,22 @@ std::unexpected<Diagnostics> bad_byte(const std::shared_ptr<const SourceFile>& f
   return std::unexpected(std::move(problems));
 }
 
+/// What to do about a file that cannot be read.
+Diagnostics with_hint(const Diagnostics& failed) {
+  Diagnostics out;
+  for (auto item : failed.items()) {
+    if (item.id == "file.kind") item.hint = "give the path of a YAML file";
+    if (item.id == "file.size") item.hint = "a YAML file of nlaunch has a few kB: is this the right one?";
+    out.add(std::move(item));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const SourceFile>> read_source(const std::string& path) {
   auto content = sys::read_regular_file(path, kMostBytes);
-  if (!content) return std::unexpected(content.error());
+  if (!content) return std::unexpected(with_hint(content.error()));
   if (content->starts_with("\xEF\xBB\xBF")) content->erase(0, 3);
   const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*content)});
   const std::string_view all = file->text;

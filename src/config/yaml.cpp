@@ -6,7 +6,6 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <sstream>
 #include <unordered_map>
@@ -73,6 +72,7 @@ class Builder final : public YAML::EventHandler {
     std::size_t size = 1;  ///< values in it so far, itself included
     bool in_brackets = false;
     std::optional<Text> key;  ///< read, its value not yet
+    bool refused = false;     ///< the key was no good: its value is dropped
     std::unordered_map<std::string, SourceSpan> seen;
   };
   struct Anchored {
@@ -211,6 +211,8 @@ void Builder::put(Level& level, Node node) {
     level.node.items.push_back(std::move(node));
   } else if (!level.key) {
     take_key(level, std::move(node));
+  } else if (level.refused) {
+    level.key.reset();
   } else {
     const auto [first, fresh] = level.seen.emplace(level.key->value, level.key->span);
     if (fresh) {
@@ -226,13 +228,15 @@ void Builder::put(Level& level, Node node) {
 }
 
 void Builder::take_key(Level& level, Node node) {
-  if (node.kind != Node::Kind::scalar) {
+  const bool word = node.kind == Node::Kind::scalar;
+  const bool merge_key = word && node.plain && node.text == "<<";
+  level.refused = !word || merge_key;
+  if (!word) {
     problems_.error("config.key", node.span, "a key must be a word").hint =
         "quote a text that starts with [, {, * or &";
-  } else if (node.plain && node.text == "<<") {
+  } else if (merge_key) {
     problems_.error("config.merge-key", node.span, "merge keys (<<) are not part of YAML 1.2").hint =
         "write the keys out, or alias each value";
-    level.seen.emplace("<<", node.span);
   }
   level.key = Text{std::move(node.text), node.span};
 }
@@ -268,10 +272,15 @@ Result<Node> parse(const Places& places, Problems& problems) {
 
 }  // namespace
 
-const Node* Node::find(std::string_view key) const {
+const Entry* Node::entry(std::string_view key) const {
   const auto found =
       std::ranges::find(entries, key, [](const Entry& entry) { return std::string_view(entry.key.value); });
-  return found == entries.end() ? nullptr : &found->value;
+  return found == entries.end() ? nullptr : &*found;
+}
+
+const Node* Node::find(std::string_view key) const {
+  const auto* found = entry(key);
+  return found == nullptr ? nullptr : &found->value;
 }
 
 Node* Node::find(std::string_view key) {

@@ -21,6 +21,7 @@ struct Node {
   std::vector<Node> items;
   std::vector<Entry> entries;  ///< in file order, no key twice
 
+  [[nodiscard]] const Entry* entry(std::string_view key) const;
   [[nodiscard]] const Node* find(std::string_view key) const;
   Node* find(std::string_view key);
 };
