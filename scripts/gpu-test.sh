@@ -41,25 +41,27 @@ expect() {
 }
 
 preflight_passes_on_all_gpus() {
-  expect "${FUNCNAME[0]}" 0 'all-reduce' 'P2P' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
+  expect "${FUNCNAME[0]}" 0 'all_reduce' 'every element right' 'P2P within a node' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
 }
 
 preflight_prints_json() {
-  expect "${FUNCNAME[0]}" 0 '"status": *"pass"' '22118400' -- "$NLAUNCH" preflight --json "${OPTIONS[@]}"
+  expect "${FUNCNAME[0]}" 0 '"verdict": *"pass"' '"bytes": *22118400' -- "$NLAUNCH" preflight --json "${OPTIONS[@]}"
 }
 
 preflight_passes_for_the_experiment() {
-  expect "${FUNCNAME[0]}" 0 'weight sync' 'P2P' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
+  expect "${FUNCNAME[0]}" 0 'weight sync' 'broadcast' 'P2P within a node' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
 
-# The agent is given GPU 0 twice: the plan has two GPUs, and both are the same device.
+# nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
 two_processes_on_one_gpu_are_refused() {
-  expect "${FUNCNAME[0]}" 69 'learner' 'engine' '[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0' 'GPU-[0-9a-f]+' 'same GPU|one GPU' -- \
+  expect "${FUNCNAME[0]}" 69 'two ranks were given one GPU' 'learner\.0' 'engine\.0' \
+    '[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0' 'GPU-[0-9a-f]{8}' -- \
     env CUDA_VISIBLE_DEVICES=0,0 "$NLAUNCH" run "${WEIGHT_SYNC[@]}"
 }
 
 two_nccl_versions_in_one_group_are_refused() {
-  expect "${FUNCNAME[0]}" 69 "$(version_pattern "$GPU_TEST_SYSTEM_NCCL")" "$(version_pattern "$GPU_TEST_WHEEL_NCCL")" -- \
+  expect "${FUNCNAME[0]}" 69 'one version of NCCL in the group' \
+    "$(version_pattern "$GPU_TEST_SYSTEM_NCCL")" "$(version_pattern "$GPU_TEST_WHEEL_NCCL")" -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set 'roles.learner.preload=[nccl-system]'
 }
 
@@ -69,11 +71,12 @@ one_nccl_version_runs_with_its_preload_proven() {
 }
 
 a_lost_nvlink_is_noticed() {
-  expect "${FUNCNAME[0]}" 69 'SHM' 'P2P' 'GB/s' -- "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env NCCL_P2P_DISABLE=1
+  expect "${FUNCNAME[0]}" 69 'SHM within a node' 'bandwidth' 'NCCL_P2P_DISABLE=1 is set for' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env NCCL_P2P_DISABLE=1
 }
 
 a_rank_that_never_joins_is_named() {
-  expect "${FUNCNAME[0]}" 2 'engine.* did not join within' -- \
+  expect "${FUNCNAME[0]}" 2 'engine\.0 \(GPU 1\) did not join within' 'learner\.0 \(GPU 0\) did' -- \
     python3 tests/gpu/stop_probe.py 1 "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
 
