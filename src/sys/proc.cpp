@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -54,7 +55,7 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
   const auto close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size())
     return std::nullopt;
-  std::array<std::string_view, 20> fields;  // the first is field 3 of proc(5)
+  std::array<std::string_view, 26> fields;  // the first is field 3 of proc(5)
   std::string_view rest = stat.substr(close + 2);
   for (auto& field : fields) {
     const auto end = std::min(rest.find(' '), rest.size());
@@ -68,7 +69,8 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
                      .start_ticks = number<std::uint64_t>(fields[19]),
                      .name = std::string(stat.substr(open + 1, close - open - 1)),
                      .group = number<pid_t>(fields[2]),
-                     .session = number<pid_t>(fields[3])};
+                     .session = number<pid_t>(fields[3]),
+                     .stack_start = number<std::uint64_t>(fields[25])};
 }
 
 void for_each_process(const std::function<void(const ProcessInfo&)>& then) {
@@ -107,6 +109,11 @@ std::vector<ProcessInfo> descendants(pid_t root) {
 
 std::vector<std::string> command_line(pid_t pid) {
   return split_at_nul(read_proc(pid, "cmdline"));
+}
+
+std::string executable(pid_t pid) {
+  std::error_code error;
+  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error).string();
 }
 
 std::vector<std::string> initial_environment(pid_t pid) {

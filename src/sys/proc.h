@@ -20,6 +20,8 @@ struct ProcessInfo {
   std::string name;               ///< comm, at most 15 characters
   pid_t group = 0;
   pid_t session = 0;
+  /// Where its stack begins: the same in a process and its forks, another after an exec; 0 where not to be seen.
+  std::uint64_t stack_start = 0;
 };
 
 std::optional<ProcessInfo> process_info(pid_t pid);
@@ -33,6 +35,8 @@ std::vector<ProcessInfo> descendants(pid_t root);
 
 /// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
 std::vector<std::string> command_line(pid_t pid);
+/// The path of the program that it executes; empty as above.
+std::string executable(pid_t pid);
 /// The environment with which it was started.
 std::vector<std::string> initial_environment(pid_t pid);
 
