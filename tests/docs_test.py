@@ -1,0 +1,62 @@
+"""The documents agree with the program: examples load, options exist, links lead somewhere."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
+NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
+DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+ELSEWHERE = {"--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
+             "--network", "--engines"}  # of CMake, Slurm, Python, torchrun, and of the examples' own programs
+
+
+def nlaunch(*arguments):
+    return subprocess.run([NLAUNCH, *map(str, arguments)], cwd=SOURCE, capture_output=True, text=True, timeout=60)
+
+
+def examples():
+    """(document, text) of each YAML block that is a whole file."""
+    for document in DOCUMENTS:
+        for block in re.findall(r"^```yaml\n(.*?)^```", document.read_text(), re.M | re.S):
+            if block.startswith("version: 1"):
+                yield document.name, block
+
+
+class Documents(unittest.TestCase):
+    def test_whole_examples_plan(self):
+        found = list(examples())
+        self.assertGreaterEqual(len(found), 3)
+        for document, text in found:
+            with self.subTest(document=document), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "example.yaml"
+                path.write_text(text)
+                if "\nroles:" in text:
+                    site = "nvlink-box" if "preload:" in text else "local"
+                    done = nlaunch("plan", path, "--site", site, "--set", "weight_sync.backend=gloo")
+                else:
+                    done = nlaunch("plan", "configs/quickstart.yaml", "--site", path)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_options_exist(self):
+        known = set(re.findall(r"--[a-z][a-z-]*", nlaunch("--help-all").stdout))
+        self.assertIn("--set", known)
+        for document in DOCUMENTS:
+            named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", document.read_text()))
+            self.assertEqual(named - known - ELSEWHERE, set(), document.name)
+
+    def test_links_lead_somewhere(self):
+        for document in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+                self.assertTrue((document.parent / target).exists(), f"{document.name}: {target}")
+
+    def test_files_that_are_named_exist(self):
+        for document in DOCUMENTS:
+            for path in re.findall(r"(?<![\w/.-])(?:scripts|configs|site-profiles)/[\w./-]+\w", document.read_text()):
+                self.assertTrue((SOURCE / path).exists(), f"{document.name}: {path}")
+
+
+if __name__ == "__main__":
+    unittest.main()
