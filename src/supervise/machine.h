@@ -140,9 +140,9 @@ struct Abort {
   int exit_code = 0;
 };
 }  // namespace event
-using Event =
-    std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout, event::Ended,
-                 event::CleanedUp, event::GraceOver, event::BackoffOver, event::Signal, event::GuardianLost>;
+using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
+                           event::Ended, event::CleanedUp, event::GraceOver, event::BackoffOver,
+                           event::Signal, event::GuardianLost, event::Abort>;
 
 namespace action {
 /// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.

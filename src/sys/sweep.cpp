@@ -88,7 +88,7 @@ class Hunt {
     if (except_.contains(id_of(info))) return Excluded{};
     if (only_ == nullptr) return Prey{};
     for (std::size_t i = 0; i < only_->size(); ++i) {
-      if (info.pid == (*only_)[i].leader || info.session == (*only_)[i].leader) return Prey{i};
+      if (info.session == (*only_)[i].leader) return Prey{i};
     }
     const auto mark = mark_of(info.pid);
     for (std::size_t i = 0; mark && i < only_->size(); ++i) {

@@ -1,0 +1,135 @@
+#include "supervise/outcome.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "base/exit_code.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+constexpr int kCannotBeStarted = 127;  // as a shell has it
+constexpr int kEndedTooEarly = 1;      // exited with 0 where it should have gone on
+
+std::string seconds(Duration duration) {
+  const auto ms = duration.count();
+  return ms < 1000 ? fmt::format("{}ms", ms) : fmt::format("{:.1f}s", static_cast<double>(ms) / 1000);
+}
+
+/// ", 80ms before engine.0 exited with code 1"
+std::string before_the_next(const Outcome& outcome) {
+  if (!outcome.first || !outcome.next) return {};
+  const auto& first = outcome.processes[*outcome.first];
+  const auto& next = outcome.processes[*outcome.next];
+  if (!first.ended || !next.ended || !next.status) return {};
+  return fmt::format(", {} before {} {}", seconds(*next.ended - *first.ended), next.name, next.status->str());
+}
+
+Json milliseconds(const std::optional<Duration>& duration) {
+  return duration ? Json(duration->count()) : Json(nullptr);
+}
+
+Json status_json(const std::optional<sys::WaitStatus>& status) {
+  if (!status) return nullptr;
+  if (status->by_signal()) return {{"signal", sys::signal_name(status->signal())}};
+  return {{"code", status->code()}};
+}
+
+Json process_json(const ProcessReport& process) {
+  return {{"name", process.name},
+          {"pid", process.pid},
+          {"started_ms", milliseconds(process.started)},
+          {"ready_ms", milliseconds(process.ready)},
+          {"ended_ms", milliseconds(process.ended)},
+          {"end", status_json(process.status)},
+          {"restarts", process.restarts},
+          {"left_behind", process.left_behind},
+          {"log", process.log}};
+}
+
+}  // namespace
+
+std::string_view name_of(const Cause& cause) {
+  return std::visit(
+      Overloaded{
+          [](const Finished&) { return "finished"; }, [](const ProcessFailed&) { return "failed"; },
+          [](const StartFailed&) { return "not-started"; }, [](const NeverReady&) { return "not-ready"; },
+          [](const StoppedBySignal& stopped) {
+            return stopped.signal == SIGINT || stopped.signal == SIGQUIT ? "interrupted" : "terminated";
+          },
+          [](const GuardianGone&) { return "killed"; }, [](const Aborted&) { return "aborted"; }},
+      cause);
+}
+
+int exit_code(const Outcome& outcome) {
+  return std::visit(Overloaded{[](const Finished&) { return exit_code::ok; },
+                               [](const ProcessFailed& failed) {
+                                 return failed.status.ok() ? kEndedTooEarly : failed.status.shell_code();
+                               },
+                               [](const StartFailed&) { return kCannotBeStarted; },
+                               [](const NeverReady&) { return exit_code::not_ready; },
+                               [](const StoppedBySignal& stopped) { return 128 + stopped.signal; },
+                               [](const GuardianGone&) { return exit_code::internal; },
+                               [](const Aborted& aborted) { return aborted.exit_code; }},
+                    outcome.cause);
+}
+
+std::string sentence(const Outcome& outcome) {
+  const auto name = outcome.first ? outcome.processes[*outcome.first].name : std::string();
+  const auto when = seconds(outcome.decided.value_or(outcome.took));
+  return std::visit(
+      Overloaded{[&](const Finished&) { return fmt::format("finished after {}", seconds(outcome.took)); },
+                 [&](const ProcessFailed& failed) {
+                   return fmt::format("{} {}{} after {}{}", name, failed.status.str(),
+                                      failed.status.ok() ? ", though it was to go on," : "", when,
+                                      before_the_next(outcome));
+                 },
+                 [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
+                 [&](const NeverReady&) {
+                   return fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
+                 },
+                 [&](const StoppedBySignal& stopped) {
+                   return fmt::format("stopped by {} after {}", sys::signal_name(stopped.signal), when);
+                 },
+                 [&](const GuardianGone&) { return fmt::format("nlaunch was killed after {}", when); },
+                 [&](const Aborted& aborted) { return fmt::format("{} (after {})", aborted.reason, when); }},
+      outcome.cause);
+}
+
+Json to_json(const Outcome& outcome) {
+  Json summary = {{"outcome", name_of(outcome.cause)},
+                  {"exit_code", exit_code(outcome)},
+                  {"what", sentence(outcome)},
+                  {"started", outcome.started_at},
+                  {"ended", outcome.ended_at},
+                  {"took_ms", outcome.took.count()},
+                  {"decided_ms", milliseconds(outcome.decided)}};
+  summary["first"] = outcome.first ? Json(outcome.processes[*outcome.first].name) : Json(nullptr);
+  summary["last_lines"] = outcome.last_lines;
+  summary["processes"] = Json::array();
+  for (const auto& process : outcome.processes) summary["processes"].push_back(process_json(process));
+  summary["left_behind"] = outcome.left_behind;
+  summary["survivors"] = outcome.survivors;
+  summary["terminal_skipped"] = {{"lines", outcome.skipped.lines}, {"bytes", outcome.skipped.bytes}};
+  summary["log_bytes_lost"] = outcome.lost_bytes;
+  summary["troubles"] = outcome.troubles;
+  return summary;
+}
+
+Json summary_of_lost_supervisor(sys::WaitStatus status, const std::vector<std::string>& killed,
+                                const std::vector<std::string>& survivors) {
+  return {{"outcome", "killed"},
+          {"exit_code", exit_code::internal},
+          {"what", fmt::format("nlaunch's supervisor {}; the guardian ended the run", status.str())},
+          {"ended", utc_now()},
+          {"left_behind", killed},
+          {"survivors", survivors}};
+}
+
+}  // namespace nlaunch::supervise

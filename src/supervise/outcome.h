@@ -1,0 +1,57 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "supervise/events.h"
+#include "supervise/machine.h"
+#include "supervise/terminal.h"
+
+namespace nlaunch::supervise {
+
+/// The life of one process in an attempt. Times are since the attempt began.
+struct ProcessReport {
+  std::string name;  ///< "learner.0"
+  pid_t pid = 0;     ///< of its last start; 0 when it was not started
+  std::optional<Duration> started;
+  std::optional<Duration> ready;
+  std::optional<Duration> ended;
+  std::optional<sys::WaitStatus> status;
+  unsigned restarts = 0;
+  std::vector<std::string> left_behind;  ///< processes that it left and that were killed: "python (pid 4711)"
+  std::string log;                       ///< path of its log file
+};
+
+/// How an attempt went: data for people and for summary.json.
+struct Outcome {
+  Cause cause;
+  std::vector<ProcessReport> processes;
+  std::string started_at;  ///< UTC
+  std::string ended_at;
+  Duration took{};
+  std::optional<Duration> decided;       ///< when the cause came up, since the attempt began
+  std::optional<std::size_t> first;      ///< index into `processes` of the one that decided
+  std::optional<std::size_t> next;       ///< the next one that ended after it
+  std::vector<std::string> last_lines;   ///< of the first one, at most 20
+  std::string not_ready;                 ///< what was waited for, and what the last look said
+  std::vector<std::string> left_behind;  ///< killed at the very end, of no process in particular
+  std::vector<std::string> survivors;    ///< that could not be killed, with their state
+  Terminal::Skipped skipped;             ///< on the terminal
+  std::uint64_t lost_bytes = 0;          ///< missing in log files
+  std::vector<std::string> troubles;     ///< files that could not be written
+};
+
+/// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "aborted".
+std::string_view name_of(const Cause& cause);
+/// As the run's exit code; see base/exit_code.h.
+int exit_code(const Outcome& outcome);
+/// One sentence: "learner.1 exited with code 3 after 12.4s, 80ms before engine.0 exited with code 1".
+std::string sentence(const Outcome& outcome);
+/// For summary.json.
+Json to_json(const Outcome& outcome);
+
+/// summary.json of a run whose supervisor was killed, for the guardian to write.
+Json summary_of_lost_supervisor(sys::WaitStatus status, const std::vector<std::string>& killed,
+                                const std::vector<std::string>& survivors);
+
+}  // namespace nlaunch::supervise
