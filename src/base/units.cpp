@@ -73,10 +73,10 @@ std::expected<Duration, std::string> parse_duration(std::string_view text) {
   double total = 0;
   do {
     const auto number = take_number(text);
-    if (!number || *number < 0) {
+    const auto unit = take_unit(text);
+    if (!number || *number < 0 || text.starts_with(' ')) {
       return std::unexpected(fmt::format("'{}' is not a duration: write 30s, 10m or 1h30m", whole));
     }
-    const auto unit = take_unit(text);
     if (unit.empty()) return std::unexpected(fmt::format("'{0}' has no unit: write {0}s or {0}m", whole));
     const auto factor = factor_of(kDurations, unit);
     if (!factor) {

@@ -63,8 +63,10 @@ class EnvReader {
  private:
   static bool may_be_set(const Text& name, Problems& problems) {
     if (!is_reserved_variable(name.value)) return true;
-    problems.error(name.value == "LD_PRELOAD" ? "config.env-preload" : "config.env-owned", name.span,
-                   reserved_reason(name.value));
+    problems
+        .error(name.value == "LD_PRELOAD" ? "config.env-preload" : "config.env-owned", name.span,
+               reserved_reason(name.value))
+        .hint = "remove it here";
     return false;
   }
 
@@ -125,6 +127,15 @@ EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::strin
   Keys keys(value);
   reader.operations(keys, {});
   if (const auto rows = keys.get("when")) reader.rows(*rows);
+  for (const auto* entry : keys.unknown()) {
+    const auto& [key, item] = *entry;
+    if (item.kind != Node::Kind::scalar || !is_variable_name(key.value)) continue;
+    keys.get(key.value)
+        ->problems()
+        .error("config.unknown-key", key.span,
+               fmt::format("unknown key '{}' in '{}'", key.value, value.path()))
+        .hint = fmt::format("write set: {{{}: ...}}", key.value);
+  }
   keys.finish();
   return out;
 }

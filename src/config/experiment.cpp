@@ -233,6 +233,21 @@ void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& 
   }
 }
 
+/// A setting for a role that the file does not have: it would make a new one, which nobody wants.
+bool names_unknown_role(const Node& root, const Setting& setting, Problems& problems) {
+  const auto parts = text::split(setting.path.value, '.');
+  const auto* roles = root.find("roles");
+  if (parts.size() < 2 || parts[0] != "roles" || roles == nullptr || roles->entry(parts[1]) != nullptr)
+    return false;
+  std::vector<std::string> names;
+  for (const auto& entry : roles->entries) names.push_back(entry.key.value);
+  const Text name{parts[1], part_of(setting.path.span, setting.path.value, std::string_view("roles.").size(),
+                                    parts[1].size())};
+  report_unknown(problems, "config.unknown-role", name, fmt::format("there is no role '{}'", name.value),
+                 names);
+  return true;
+}
+
 }  // namespace
 
 Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
@@ -242,7 +257,8 @@ Result<Experiment> load_experiment(const std::string& path, const std::vector<Se
   if (!root) return std::unexpected(root.error());
   apply_overlays(*root, with, problems);
   for (const auto& setting : settings) {
-    if (!setting.path.value.starts_with("site.")) apply_setting(*root, setting, problems);
+    if (setting.path.value.starts_with("site.") || names_unknown_role(*root, setting, problems)) continue;
+    apply_setting(*root, setting, problems);
   }
   Experiment experiment;
   experiment.path = std::filesystem::absolute(path).lexically_normal();

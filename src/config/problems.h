@@ -18,7 +18,7 @@ class Problems {
   void append(const Diagnostics& other);
 
   [[nodiscard]] bool any() const { return seen_ > 0; }
-  [[nodiscard]] bool full() const { return seen_ >= kMost; }
+  [[nodiscard]] bool full() const { return seen_ > kMost; }
   /// All of them by place, closed by the number of those that were not kept.
   [[nodiscard]] Diagnostics take() const;
 

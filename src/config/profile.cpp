@@ -37,9 +37,13 @@ Result<SiteEntry> find_profile(const Text& name, const std::string& own_folder,
   const fs::path path = name.value;
   if (is_path(name.value)) {
     const auto full = path.is_absolute() || own_folder.empty() ? path : fs::path(own_folder) / path;
-    return SiteEntry{path.stem().string(), full.string(), full.parent_path().string(), false};
+    const auto folder = full.has_parent_path() ? full.parent_path() : fs::path(".");
+    return SiteEntry{path.stem().string(), full.string(), folder.string(), false};
   }
-  if (!own_folder.empty()) folders.insert(folders.begin(), own_folder);
+  if (!own_folder.empty()) {
+    std::erase(folders, own_folder);
+    folders.insert(folders.begin(), own_folder);
+  }
   const auto sites = list_sites(folders);
   const auto found = std::ranges::find(sites, name.value, &SiteEntry::name);
   if (found != sites.end()) return *found;
