@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+#include "preflight/checks.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+/// What stands for the rank's GPU in CUDA_VISIBLE_DEVICES; without the variable, its number.
+std::string token_of(const Evidence& evidence, const Rank& rank) {
+  const auto visible = evidence.variable(rank, "CUDA_VISIBLE_DEVICES");
+  if (!visible) return fmt::format("{}", rank.device);
+  const auto tokens = text::split(*visible, ',');
+  const auto index = static_cast<std::size_t>(rank.device);
+  return index < tokens.size() ? std::string(text::trim(tokens[index])) : std::string();
+}
+
+const GpuFact* find_gpu(const Evidence& evidence, const std::string& token) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+  if (error == std::errc() && end == token.data() + token.size()) {
+    return index < evidence.machine.gpus.size() ? &evidence.machine.gpus[index] : nullptr;
+  }
+  const auto found = std::ranges::find_if(evidence.machine.gpus, [&](const GpuFact& gpu) {
+    return !token.empty() && gpu.uuid.starts_with(token);
+  });
+  return found == evidence.machine.gpus.end() ? nullptr : &*found;
+}
+
+Row given_twice(const Rank& first, const Rank& second, const std::string& token, const GpuFact* gpu) {
+  const auto where = gpu == nullptr ? std::string() : fmt::format(" ({}, {})", gpu->bus_id, gpu->uuid);
+  return failed("gpus", second.subject,
+                fmt::format("{} and {} were given one GPU: '{}' of CUDA_VISIBLE_DEVICES{}", first.subject,
+                            second.subject, token, where),
+                "a GPU for each rank",
+                {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs"});
+}
+
+Row judge_rank(const Evidence& evidence, std::size_t index) {
+  const auto& rank = evidence.ranks[index];
+  const auto token = token_of(evidence, rank);
+  if (token.empty()) {
+    return failed("gpus", rank.subject,
+                  fmt::format("its CUDA_VISIBLE_DEVICES has no entry {}: '{}'", rank.device,
+                              evidence.variable(rank, "CUDA_VISIBLE_DEVICES").value_or("")),
+                  "an entry for each GPU of the process",
+                  {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs"});
+  }
+  const auto* gpu = find_gpu(evidence, token);
+  for (std::size_t earlier = 0; earlier < index; ++earlier) {
+    const auto& other = evidence.ranks[earlier];
+    if (other.device >= 0 && token_of(evidence, other) == token) return given_twice(other, rank, token, gpu);
+  }
+  if (gpu == nullptr) {
+    return unknown("gpus", rank.subject,
+                   fmt::format("NVML does not show the GPU that '{}' stands for", token));
+  }
+  return passed("gpus", rank.subject, fmt::format("{} {} {}", gpu->name, gpu->bus_id, gpu->uuid));
+}
+
+/// Bus ids are compared as they end: profiles write the domain with four digits, NVML with eight.
+bool same_bus(const std::string& wanted, const std::string& found) {
+  return text::lower(found).ends_with(text::lower(wanted));
+}
+
+void judge_bus_ids(const Evidence& evidence, std::vector<Row>& rows) {
+  std::vector<std::string> absent;
+  for (const auto& wanted : evidence.plan.expected.bus_ids) {
+    const bool there = std::ranges::any_of(evidence.machine.gpus,
+                                           [&](const GpuFact& gpu) { return same_bus(wanted, gpu.bus_id); });
+    if (!there) absent.push_back(wanted);
+  }
+  if (evidence.plan.expected.bus_ids.empty()) return;
+  const auto wanted = text::join(evidence.plan.expected.bus_ids, ", ");
+  if (absent.empty()) {
+    rows.push_back(passed("gpus", "bus ids", fmt::format("all of the site's {} are there", wanted)));
+  } else {
+    rows.push_back(failed("gpus", "bus ids", fmt::format("no GPU at {}", text::join(absent, ", ")), wanted,
+                          {"report the node: a GPU is missing", Who::admin}));
+  }
+}
+
+void judge_memory(const Evidence& evidence, std::vector<Row>& rows) {
+  constexpr std::uint64_t kDriverShare = 50;  // a driver may hold 2 % for itself
+  constexpr std::uint64_t kAlways = 1U << 30U;
+  for (const auto& gpu : evidence.machine.gpus) {
+    const bool ours = std::ranges::any_of(
+        evidence.node.gpus, [&](const plan::BoundGpu& bound) { return bound.uuid == gpu.uuid; });
+    if (!ours || gpu.memory_used <= std::max(kAlways, gpu.memory_total / kDriverShare)) continue;
+    rows.push_back(warned("gpus", gpu.bus_id,
+                          fmt::format("{:.1f} of {:.1f} GiB are in use before the run starts",
+                                      static_cast<double>(gpu.memory_used) / double(kAlways),
+                                      static_cast<double>(gpu.memory_total) / double(kAlways)),
+                          "an idle GPU", {"nvidia-smi names the processes that hold it"}));
+  }
+}
+
+}  // namespace
+
+std::vector<Row> check_gpus(const Evidence& evidence) {
+  if (!evidence.has_gpus()) {
+    return {skipped("gpus", "this machine", "no GPUs: the plan counts CPU slots")};
+  }
+  if (!evidence.machine.nvml_error.empty()) return {unknown("gpus", "NVML", evidence.machine.nvml_error)};
+  std::vector<Row> rows;
+  judge_bus_ids(evidence, rows);
+  judge_memory(evidence, rows);
+  for (std::size_t i = 0; i < evidence.ranks.size(); ++i) {
+    if (evidence.ranks[i].device >= 0) rows.push_back(judge_rank(evidence, i));
+  }
+  return rows;
+}
+
+}  // namespace nlaunch::preflight

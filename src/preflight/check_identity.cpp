@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "preflight/arrival.h"
+#include "preflight/checks.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+std::string place_of(const Identity& identity) {
+  return fmt::format("{} {}", identity.bus_id, identity.uuid);
+}
+
+std::string device_of(const Identity& identity) {
+  return fmt::format("device {} of CUDA_VISIBLE_DEVICES={}", identity.device,
+                     identity.visible_devices.empty() ? "(not set)" : identity.visible_devices);
+}
+
+/// One rank that NCCL would take for a double of an earlier one: same host, same bus id. Why decides who can
+/// help.
+Row judge_double(const Evidence& evidence, std::size_t first, std::size_t second) {
+  const auto& one = *evidence.reports[first].identity;
+  const auto& two = *evidence.reports[second].identity;
+  const auto& a = evidence.ranks[first].subject;
+  const auto& b = evidence.ranks[second].subject;
+  const bool one_node = evidence.ranks[first].node == evidence.ranks[second].node;
+  if (!one_node) {
+    return failed(
+        "identity", b,
+        fmt::format("two hosts that look like one: {} on node {} and {} on node {} both say host '{}' (from "
+                    "{}) and bus id {}",
+                    a, evidence.ranks[first].node, b, evidence.ranks[second].node, one.host_id,
+                    one.host_id_source, one.bus_id),
+        "a host identity for each node",
+        one.host_id_source == "NCCL_HOSTID"
+            ? Remedy{"do not set NCCL_HOSTID to one value on all nodes"}
+            : Remedy{"give each container its host's name, or NCCL_HOSTID a value for each node"});
+  }
+  if (one.uuid != two.uuid) {
+    return failed(
+        "identity", b,
+        fmt::format("one bus id but two UUIDs: {} and {} both report {}, with {} and {}", a, b, one.bus_id,
+                    one.uuid, two.uuid),
+        "a bus id for each GPU, with its PCI domain",
+        {"NCCL before 2.30 refuses this (\"Duplicate GPU detected\"): for MIG slices give each rank its own "
+         "GPU; else use NCCL 2.30.7 or later, and report the node",
+         Who::admin});
+  }
+  return failed("identity", b,
+                fmt::format("two ranks were given one GPU: {} ({}) and {} ({}) both have {}", a,
+                            device_of(one), b, device_of(two), place_of(one)),
+                "a GPU for each rank",
+                {"give each process its own GPU; look for a CUDA_VISIBLE_DEVICES in an env: block, and for a "
+                 "sitecustomize.py that uses CUDA before the role has chosen its device"});
+}
+
+/// The UUIDs of CUDA and NVML for one bus id; MIG slices have another one by design.
+bool disagree(const Identity& identity) {
+  return !identity.nvml_uuid.empty() && identity.uuid != identity.nvml_uuid &&
+         identity.visible_devices.find("MIG-") == std::string::npos;
+}
+
+Row judge_rank(const Evidence& evidence, std::size_t index) {
+  const auto& identity = *evidence.reports[index].identity;
+  for (std::size_t earlier = 0; earlier < index; ++earlier) {
+    const auto& other = evidence.reports[earlier].identity;
+    if (!other || other->bus_id.empty()) continue;
+    const bool one_gpu =
+        other->uuid == identity.uuid && evidence.ranks[earlier].node == evidence.ranks[index].node;
+    if (one_gpu || (other->host_id == identity.host_id && other->bus_id == identity.bus_id)) {
+      return judge_double(evidence, earlier, index);
+    }
+  }
+  if (disagree(identity)) {
+    return failed(
+        "identity", evidence.ranks[index].subject,
+        fmt::format("CUDA says {} at {}, NVML says {}", identity.uuid, identity.bus_id, identity.nvml_uuid),
+        "one GPU at a bus id", {"report the node", Who::admin});
+  }
+  return passed("identity", evidence.ranks[index].subject, place_of(identity));
+}
+
+/// A rank that said nothing of itself: broken, or never there.
+Row judge_absent(const Evidence& evidence, std::size_t index, const std::vector<std::size_t>& arrived) {
+  const auto& subject = evidence.ranks[index].subject;
+  const auto& report = evidence.reports[index];
+  const auto told =
+      std::ranges::find_if(report.errors, [](const ProbeError& error) { return error.kind != "deadline"; });
+  if (told != report.errors.end() && told->kind == "unavailable")
+    return unknown("identity", subject, told->text);
+  if (told != report.errors.end()) {
+    return failed("identity", subject, told->text, "a GPU that this role can use",
+                  {"see whether another process holds the GPU, and whether CUDA_VISIBLE_DEVICES names it"});
+  }
+  if (!report.end.empty()) {
+    return failed("identity", subject, "its probe " + report.end, "a probe that reaches its GPU",
+                  {"look at its .err file in the preflight folder"});
+  }
+  return failed("identity", subject, did_not_join(evidence, {index}, arrived), "all ranks",
+                {"its GPU or its driver does not answer: report the node", Who::admin});
+}
+
+}  // namespace
+
+std::vector<Row> check_identity(const Evidence& evidence) {
+  if (evidence.reports.empty()) return {};
+  std::vector<std::size_t> arrived;
+  for (std::size_t i = 0; i < evidence.reports.size(); ++i) {
+    if (evidence.reports[i].identity) arrived.push_back(i);
+  }
+  std::vector<Row> rows;
+  // When some are missing because another failed first, only the cause is told.
+  const bool cause = std::ranges::any_of(evidence.reports, [](const RankReport& report) {
+    return !report.identity && (!report.end.empty() || !report.errors.empty());
+  });
+  for (std::size_t i = 0; i < evidence.reports.size(); ++i) {
+    const auto& report = evidence.reports[i];
+    if (report.identity && !report.identity->bus_id.empty()) rows.push_back(judge_rank(evidence, i));
+    const bool told = !report.end.empty() || !report.errors.empty();
+    if (!report.identity && (told || !cause)) rows.push_back(judge_absent(evidence, i, arrived));
+  }
+  if (rows.empty())
+    rows.push_back(skipped("identity", "this machine", "the ranks are CPU slots: they have no GPU"));
+  return rows;
+}
+
+}  // namespace nlaunch::preflight

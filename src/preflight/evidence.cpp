@@ -1,0 +1,25 @@
+#include "preflight/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nlaunch::preflight {
+
+std::optional<std::string> Evidence::variable(const Rank& rank, const std::string& name) const {
+  const auto& env = node.processes[rank.bound].env;
+  const auto found = std::ranges::find(env, name, &std::pair<std::string, std::string>::first);
+  return found == env.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string seconds_text(Duration duration) {
+  return fmt::format("{} s", std::chrono::duration<double>(duration).count());
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} µs", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+}  // namespace nlaunch::preflight

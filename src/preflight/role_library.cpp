@@ -1,0 +1,134 @@
+#include "preflight/role_library.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "preflight/ask_probe.h"
+#include "sys/command.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr const char* kInWheel = "nvidia/nccl/lib/libnccl.so.2";
+
+/// Where a Python keeps its packages. Run with -S: `site` is imported but not executed, so that no .pth file
+/// and no sitecustomize.py runs.
+constexpr const char* kSitePaths =
+    "import os, site, sys\n"
+    "own = os.path.dirname(os.path.dirname(sys.executable))\n"
+    "paths = site.getsitepackages([own, sys.prefix])\n"
+    "print('\\n'.join(paths + [site.getusersitepackages()]))\n";
+
+std::string value_in(const plan::BoundProcess& process, std::string_view name) {
+  for (const auto& [key, value] : process.env) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+std::string in_venv(const std::string& venv) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::path(venv) / "lib", error)) {
+    const auto file = entry.path() / "site-packages" / kInWheel;
+    if (entry.path().filename().string().starts_with("python") && is_file(file)) return file.string();
+  }
+  return "";
+}
+
+/// The interpreter in a script's first line: "#!/usr/bin/env python3" or "#!/opt/venv/bin/python". Else
+/// empty.
+std::string interpreter_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string line;
+  constexpr std::size_t kLongest = 512;
+  line.resize(kLongest);
+  stream.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(stream.gcount()));
+  if (!line.starts_with("#!")) return "";
+  line = line.substr(2, line.find('\n') - 2);
+  for (const auto& word : text::split(text::trim(line), ' ')) {
+    if (fs::path(word).filename().string().starts_with("python")) return word;
+  }
+  return "";
+}
+
+/// The Python that runs a command: the command itself, its script's interpreter, or the first on PATH.
+std::string python_of(const plan::BoundProcess& process) {
+  const auto path = value_in(process, "PATH");
+  const auto program = process.argv.empty() ? Result<std::string>("")
+                                            : sys::find_program(process.argv[0], path, process.workdir);
+  if (program && fs::path(*program).filename().string().starts_with("python")) return *program;
+  for (const auto& name : {program ? interpreter_of(*program) : std::string(), std::string("python3")}) {
+    if (name.empty()) continue;
+    if (const auto found = sys::find_program(name, path, process.workdir)) return *found;
+  }
+  return "";
+}
+
+std::string in_python(const plan::BoundProcess& process) {
+  const auto python = python_of(process);
+  if (python.empty()) return "";
+  sys::SpawnRequest request;
+  request.argv = {python, "-S", "-c", kSitePaths};
+  request.env = probe_environment(process);
+  const auto said = sys::run_command(request, 5s);
+  if (!said || !said->status.ok()) return "";
+  for (const auto& folder : text::split(said->out, '\n')) {
+    const auto file = fs::path(folder) / kInWheel;
+    if (!folder.empty() && is_file(file)) return file.string();
+  }
+  return "";
+}
+
+LibraryFact select(const plan::BoundProcess& process) {
+  for (const auto& library : process.preload) {
+    if (fs::path(library).filename().string().starts_with("libnccl")) return {library, "", "preload", ""};
+  }
+  if (auto named = value_in(process, "VLLM_NCCL_SO_PATH"); !named.empty())
+    return {named, "", "VLLM_NCCL_SO_PATH", ""};
+  const auto venv = value_in(process, "VIRTUAL_ENV");
+  if (auto wheel = venv.empty() ? "" : in_venv(venv); !wheel.empty()) return {wheel, "", "NCCL wheel", ""};
+  if (auto wheel = in_python(process); !wheel.empty()) return {wheel, "", "NCCL wheel", ""};
+  return {"", "", "loader", ""};
+}
+
+}  // namespace
+
+std::vector<std::string> probe_environment(const plan::BoundProcess& process) {
+  std::vector<std::string> env;
+  for (const auto& [name, value] : process.env) {
+    if (name != "LD_PRELOAD" && !name.starts_with("NLAUNCH_"))
+      env.push_back(fmt::format("{}={}", name, value));
+  }
+  return env;
+}
+
+LibraryFact find_role_library(const plan::BoundProcess& process, const std::string& probe) {
+  auto fact = select(process);
+  const auto arguments = fact.path.empty() ? std::vector<std::string>{"find-library", "libnccl.so.2"}
+                                           : std::vector<std::string>{"library", fact.path};
+  const auto said = ask_probe(probe, arguments, probe_environment(process));
+  if (!said) {
+    fact.error = said.error().items().front().message;
+    return fact;
+  }
+  fact.error = said->value("error", "");
+  fact.version = said->value("version", "");
+  if (fact.path.empty()) fact.path = said->value("path", "");
+  return fact;
+}
+
+}  // namespace nlaunch::preflight

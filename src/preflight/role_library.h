@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan/bound.h"
+#include "plan/plan.h"
+#include "preflight/evidence.h"
+
+namespace nlaunch::preflight {
+
+/// The environment in which a process's probe runs: its own, without what only its program should load.
+std::vector<std::string> probe_environment(const plan::BoundProcess& process);
+
+/// The libnccl that the process's program would load, and its version: its preload; else VLLM_NCCL_SO_PATH;
+/// else the NCCL wheel of its Python; else what the loader finds. Runs `probe`, and perhaps that Python
+/// (without its sitecustomize, which might import torch).
+LibraryFact find_role_library(const plan::BoundProcess& process, const std::string& probe);
+
+}  // namespace nlaunch::preflight

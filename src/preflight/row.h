@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nlaunch::preflight {
+
+/// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not asked for.
+enum class Status { pass, warn, fail, unknown, skip };
+enum class Who { nobody, user, admin };
+
+std::string_view name_of(Status status);
+std::string_view name_of(Who who);
+
+/// What one check says of one subject, as a person should read it.
+struct Row {
+  std::string check;  ///< name of the check: "identity", "all_reduce"
+  Status status = Status::pass;
+  std::string subject;   ///< a rank with its GPU, a role, a group, a limit
+  std::string value;     ///< what was found
+  std::string expected;  ///< what should have been; may be empty
+  std::string fix;       ///< what to do about it; empty unless something is wrong
+  Who who = Who::nobody;
+};
+
+Row passed(std::string check, std::string subject, std::string value, std::string expected = "");
+Row skipped(std::string check, std::string subject, std::string reason);
+Row unknown(std::string check, std::string subject, std::string reason);
+/// A fault and how to mend it.
+struct Remedy {
+  std::string fix;
+  Who who = Who::user;
+};
+Row failed(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy);
+Row warned(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy);
+
+/// The worst of all rows: fail, then unknown, then warn; *pass* when there is none of these.
+Status worst(const std::vector<Row>& rows);
+
+}  // namespace nlaunch::preflight

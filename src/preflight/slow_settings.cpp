@@ -1,0 +1,34 @@
+#include "preflight/slow_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+constexpr const char* kSlow[] = {"NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",     "NCCL_SHM_DISABLE",
+                                 "NCCL_PROTO",       "NCCL_ALGO",          "NCCL_NET",
+                                 "NCCL_IB_DISABLE",  "NCCL_NET_GDR_LEVEL", "NCCL_MAX_NCHANNELS",
+                                 "NCCL_MAX_CTAS",    "NCCL_BUFFSIZE",      "NCCL_NVLS_ENABLE",
+                                 "NCCL_NTHREADS",    "NCCL_LAUNCH_MODE",   "CUDA_LAUNCH_BLOCKING"};
+
+}  // namespace
+
+std::string slow_settings(const Evidence& evidence, const GroupTrial& group) {
+  std::vector<std::string> found;
+  for (const auto index : group.members) {
+    const auto& rank = evidence.ranks[index];
+    for (const auto* name : kSlow) {
+      const auto value = evidence.variable(rank, name);
+      if (!value) continue;
+      auto line = fmt::format("{}={} is set for {}", name, *value, evidence.role_of(rank).name);
+      if (std::ranges::find(found, line) == found.end()) found.push_back(std::move(line));
+    }
+  }
+  return text::join(found, "; ");
+}
+
+}  // namespace nlaunch::preflight

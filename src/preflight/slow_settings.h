@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "preflight/evidence.h"
+
+namespace nlaunch::preflight {
+
+/// The variables that take a transport or a protocol away, as set in the environments of a group's ranks:
+/// "NCCL_P2P_DISABLE=1 is set for learner". Empty where there is none.
+std::string slow_settings(const Evidence& evidence, const GroupTrial& group);
+
+}  // namespace nlaunch::preflight

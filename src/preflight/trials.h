@@ -1,0 +1,24 @@
+#pragma once
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "preflight/evidence.h"
+
+/// What the probes will do, as a function of the plan and of the libraries.
+namespace nlaunch::preflight {
+
+/// A rank for each GPU (or CPU slot) of each process that is bound on this node, in plan order.
+std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node);
+
+/// Each node's GPUs, the learners' world, the weight-sync group. An engine's tensor-parallel group is not
+/// tried by itself: its node's group holds all its members. A node group whose ranks load several versions of
+/// NCCL becomes one for each version; another group of that kind is not run. Of groups that use the same
+/// links only the largest asks for the transport.
+std::vector<GroupTrial> make_trials(const Evidence& evidence);
+
+/// The file that all probes read (src/probe/spec.h has its form).
+nlohmann::json make_spec(const Evidence& evidence, const std::string& folder);
+
+}  // namespace nlaunch::preflight
