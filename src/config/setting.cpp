@@ -46,7 +46,8 @@ Result<Setting> parse_setting(const std::string& option, const std::string& type
   const auto length = text::characters(path).size();
   if (equals == std::string::npos) return wrong(fmt::format("'{}' has no '='", typed), length);
   for (const auto& part : text::split(path, '.')) {
-    if (part.empty()) return wrong(fmt::format("'{}' is not a path of keys", path), length);
+    if (part.empty() || part.contains('\n'))
+      return wrong(fmt::format("'{}' is not a path of keys", path), length);
   }
   const auto columns = static_cast<std::uint32_t>(length);
   const auto value = typed.substr(equals + 1);
