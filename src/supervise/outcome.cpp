@@ -84,7 +84,7 @@ std::string sentence(const Outcome& outcome) {
   const auto name = outcome.first ? outcome.processes[*outcome.first].name : std::string();
   const auto when = seconds(outcome.decided.value_or(outcome.took));
   return std::visit(
-      Overloaded{[&](const Finished&) { return fmt::format("finished after {}", seconds(outcome.took)); },
+      Overloaded{[&](const Finished&) { return fmt::format("finished after {}", when); },
                  [&](const ProcessFailed& failed) {
                    return fmt::format("{} {}{} after {}{}", name, failed.status.str(),
                                       failed.status.ok() ? ", though it was to go on," : "", when,

@@ -1,0 +1,363 @@
+"""Supervision of real processes, awkward ones above all: how a run ends, and that nothing survives it."""
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from driver import BIN, Run, alive, wait_until_gone
+
+SH = "/bin/sh"
+
+
+def shell(script, tag=""):
+    return [SH, "-c", script, tag]
+
+
+class SuperviseCase(unittest.TestCase):
+    def run_of(self, roles, **spec):
+        run = Run(roles, **spec)
+        self.addCleanup(run.close)
+        return run
+
+    def finished(self, roles, **spec):
+        run = self.run_of(roles, **spec).start().finish()
+        self.assertEqual(alive(run.tag), [], "processes have survived the run")
+        return run
+
+
+class HowARunEnds(SuperviseCase):
+    def test_learners_end_it_well_and_the_rest_is_stopped(self):
+        run = self.finished([{"name": "learner", "count": 2, "ends_run": True, "command": shell("sleep 0.1")},
+                             {"name": "engine", "command": "sleep"}])
+        self.assertEqual(run.code, 0, run.err)
+        self.assertEqual(run.summary()["outcome"], "finished")
+        self.assertEqual(run.summary()["processes"][2]["end"], {"signal": "SIGTERM"})
+
+    def test_exit_9_and_sigkill_are_told_apart(self):
+        run = self.finished([{"name": "learner", "ends_run": True, "command": "exit9"}])
+        self.assertEqual((run.code, run.summary()["processes"][0]["end"]), (9, {"code": 9}))
+        run = self.finished([{"name": "learner", "ends_run": True, "command": "kill9"}])
+        self.assertEqual((run.code, run.summary()["processes"][0]["end"]), (137, {"signal": "SIGKILL"}))
+
+    def test_the_first_failure_decides_and_is_explained(self):
+        script = "echo starting; sleep 0.2; echo 'out of memory' >&2; exit 3"
+        run = self.finished([{"name": "learner", "ends_run": True, "command": shell(script)},
+                             {"name": "engine", "command": "deaf", "grace_ms": 200}])
+        summary = run.summary()
+        self.assertEqual(run.code, 3)
+        self.assertEqual((summary["outcome"], summary["first"]), ("failed", "learner.0"))
+        self.assertEqual(summary["last_lines"], ["starting", "out of memory"])
+        self.assertRegex(summary["what"], r"^learner\.0 exited with code 3 after \d+ms, \d+ms before engine\.0 was "
+                                          r"killed by SIGKILL$")
+
+    def test_an_engine_that_ends_is_a_failure_even_with_0(self):
+        roles = [{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": shell("exit 0")}]
+        run = self.finished(roles)
+        self.assertEqual((run.code, run.summary()["first"]), (1, "engine.0"))
+        self.assertIn("engine.0 exited with code 0, though it was to go on", run.summary()["what"])
+
+    def test_a_program_that_does_not_exist(self):
+        run = self.finished([{"name": "learner", "ends_run": True, "command": ["/no/such/program"]}])
+        self.assertEqual((run.code, run.summary()["outcome"]), (127, "not-started"))
+        self.assertEqual(run.summary()["what"], "learner.0: '/no/such/program' does not exist")
+
+    def test_a_role_is_restarted_max_times(self):
+        run = self.finished([{"name": "learner", "ends_run": True, "restarts": 2, "command": shell("echo try; exit 5")}])
+        self.assertEqual(run.code, 5)
+        self.assertEqual(run.summary()["processes"][0]["restarts"], 2)
+        self.assertEqual(run.log("learner.0"), b"try\n" * 3)
+        self.assertEqual(len([e for e in run.events() if e["event"] == "process-started"]), 3)
+
+    def test_a_watcher_may_end_it(self):
+        run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}], abort_after_ms=100)
+        self.assertEqual((run.code, run.summary()["outcome"]), (70, "aborted"))
+        self.assertRegex(run.summary()["what"], r"^1 alive and not wanted \(after \d+ms\)$")
+
+    def test_64_processes(self):
+        run = self.finished([{"name": "tool", "count": 64, "command": ["/bin/true"]}], quiet=True)
+        self.assertEqual(run.code, 0, run.err)
+        self.assertEqual(len(run.events()), 2 + 64 * 2 + 1)
+
+
+class Processes(SuperviseCase):
+    def test_has_its_own_session_null_input_and_no_inherited_descriptor(self):
+        script = "ps -o sid= -p $$; echo $$; readlink /proc/self/fd/0; ls /proc/$$/fd; grep -E 'Sig(Blk|Ign)' /proc/self/status"
+        with tempfile.TemporaryFile() as leaked:
+            os.set_inheritable(leaked.fileno(), True)
+            run = self.run_of([{"name": "learner", "ends_run": True, "command": shell(script)}])
+            run.start(close_fds=False).finish()
+        lines = run.log("learner.0").decode().split("\n")
+        self.assertEqual(lines[0].strip(), lines[1])
+        self.assertEqual(lines[2], "/dev/null")
+        self.assertEqual(lines[3:6], ["0", "1", "2"])
+        self.assertEqual([line.split()[1] for line in lines[6:8]], ["0" * 16] * 2)
+
+    def test_what_is_left_behind_is_swept_while_the_run_goes_on(self):
+        for what in ("grandchild", "daemon", "hops", "holds-pipe"):
+            with self.subTest(what):
+                run = self.run_of([{"name": "learner", "ends_run": True, "command": shell("sleep 0.8")},
+                                   {"name": "tool", "exit_ok": True, "command": what}])
+                run.start().wait_for("leftovers-killed")
+                self.assertEqual(wait_until_gone(run.tag + "\0", 0.2), [])
+                run.finish()
+                self.assertEqual(run.code, 0, run.err)
+                self.assertTrue(run.summary()["processes"][1]["left_behind"])
+
+    def test_leave_keeps_it_until_the_run_ends(self):
+        run = self.run_of([{"name": "learner", "ends_run": True, "command": shell("sleep 0.5")},
+                           {"name": "tool", "exit_ok": True, "leave": True, "command": "daemon"}])
+        run.start().wait_for("process-ended")
+        time.sleep(0.1)
+        self.assertEqual(len(alive(run.tag + "\0")), 1)
+        run.finish()
+        self.assertEqual(run.code, 0, run.err)
+        self.assertEqual(alive(run.tag), [])
+        self.assertEqual(len(run.summary()["left_behind"]), 1)
+
+    def test_a_daemon_of_another_process_is_not_swept(self):
+        run = self.run_of([{"name": "learner", "ends_run": True,
+                            "command": shell("setsid sleep 1.2345 & sleep 0.5; pgrep -fx 'sleep 1.2345' >/dev/null")},
+                           {"name": "tool", "exit_ok": True, "command": "grandchild"}])
+        run.start().finish()
+        self.assertEqual(run.code, 0, "the tool's sweep has hit the learner's daemon")
+
+    def test_a_daemon_that_holds_the_pipe_does_not_hold_the_run(self):
+        run = self.run_of([{"name": "learner", "ends_run": True, "command": "holds-pipe"}]).start().finish(10)
+        self.assertEqual(run.code, 0)
+        self.assertEqual(run.log("learner.0"), b"last words")
+        self.assertEqual(run.out, "learner.0 │ last words\n".encode())
+
+    def test_every_awkward_one_at_once(self):
+        run = self.run_of([{"name": "engine", "command": "everything", "grace_ms": 100},
+                           {"name": "learner", "ends_run": True, "command": shell("sleep 0.3; exit 4")}], quiet=True)
+        run.start().finish(30)
+        self.assertEqual(run.code, 4)
+        self.assertEqual(alive(run.tag), [])
+
+    def test_output_that_is_closed_is_no_end(self):
+        run = self.finished([{"name": "learner", "ends_run": True, "command": "closes-output"}])
+        self.assertEqual((run.code, run.log("learner.0")), (0, b"closing\n"))
+
+
+class Readiness(SuperviseCase):
+    SERVER = ("import http.server, time, sys; time.sleep(0.3)\n"
+              "class H(http.server.BaseHTTPRequestHandler):\n"
+              "  def do_GET(self): self.send_response(200 if self.path == '/health' else 503); self.end_headers()\n"
+              "  def log_message(self, *a): pass\n"
+              "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()")
+
+    def staged(self, ready, command):
+        return self.finished([{"name": "engine", "stage": 0, "command": command, "ready": ready},
+                              {"name": "learner", "stage": 1, "ends_run": True, "command": shell("exit 0")}])
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            return s.getsockname()[1]
+
+    def test_each_kind(self):
+        port = self.free_port()
+        server = ["/usr/bin/python3", "-c", self.SERVER, str(port)]
+        flag = pathlib.Path(tempfile.mkdtemp()) / "ready"
+        self.addCleanup(shutil.rmtree, flag.parent)
+        kinds = [({"http": f"http://127.0.0.1:{port}/health"}, server),
+                 ({"http": f"http://localhost:{port}/health"}, server),
+                 ({"tcp": f"127.0.0.1:{port}"}, server),
+                 ({"log": r"step \d+ done"}, shell("sleep 0.3; echo step 12 done; sleep 100")),
+                 ({"file": str(flag)}, shell(f"sleep 0.3; touch {flag}; sleep 100")),
+                 ({"delay_ms": 300}, shell("sleep 100"))]
+        for ready, command in kinds:
+            with self.subTest(ready):
+                run = self.staged(ready, command)
+                engine, learner = run.summary()["processes"]
+                self.assertEqual(run.code, 0, run.err)
+                self.assertGreaterEqual(engine["ready_ms"], 290)
+                self.assertGreaterEqual(learner["started_ms"], engine["ready_ms"])
+
+    def test_never_ready_is_72_and_says_what_was_seen(self):
+        port = self.free_port()
+        url = f"http://127.0.0.1:{port}/other"
+        run = self.staged({"http": url, "timeout_ms": 1500}, ["/usr/bin/python3", "-c", self.SERVER, str(port)])
+        self.assertEqual((run.code, run.summary()["outcome"]), (72, "not-ready"))
+        self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time ({url}: answered 503)")
+        run = self.staged({"tcp": f"127.0.0.1:{self.free_port()}", "timeout_ms": 300}, "sleep")
+        self.assertIn("Connection refused", run.summary()["what"])
+
+
+class Output(SuperviseCase):
+    def test_bytes_and_long_lines_survive_in_the_log_and_do_no_harm_on_the_terminal(self):
+        script = ("import sys; w = sys.stdout.buffer.write; w(bytes(range(256))); w(b'\\n' + b'y' * 10_000_000 + b'\\n');"
+                  "w('\\x1b[2Jgrün\\tok\\n'.encode()); w(b'no end')")
+        run = self.finished([{"name": "learner", "ends_run": True, "command": ["/usr/bin/python3", "-c", script]}])
+        self.assertEqual(run.log("learner.0"), bytes(range(256)) + b"\n" + b"y" * 10_000_000 +
+                         "\n\x1b[2Jgrün\tok\nno end".encode())
+        lines = run.out.decode().split("\n")
+        for line in lines[:-1]:
+            self.assertRegex(line, "^learner.0 [│┆] ")
+            self.assertNotRegex(line, "[\x00-\x08\x0b-\x1f\x7f]")
+        self.assertEqual(sum(line.count("y") for line in lines), 10_000_001)
+        self.assertGreater(sum(line.startswith("learner.0 ┆") for line in lines), 100)
+        self.assertEqual(lines[-3:], ["learner.0 │ \\x1b[2Jgrün\tok", "learner.0 │ no end", ""])
+
+    def test_colour_only_on_the_prefix(self):
+        run = self.finished([{"name": "a", "ends_run": True, "command": shell("echo one")}], color=True)
+        self.assertEqual(run.out.decode(), "\x1b[36ma.0 │\x1b[0m one\n")
+
+    def test_a_terminal_that_blocks_stops_nobody(self):
+        script = "import sys\nfor i in range(200_000): sys.stdout.write('%06d %s\\n' % (i, 'z' * 93))"
+        run = self.run_of([{"name": "learner", "ends_run": True, "command": ["/usr/bin/python3", "-c", script]}])
+        reader, writer = os.pipe()
+        run.start(stdout=writer)
+        os.close(writer)
+        run.process.wait(20)
+        os.close(reader)
+        self.assertEqual(run.process.returncode, 0)
+        self.assertEqual(len(run.log("learner.0")), 101 * 200_000)
+        self.assertGreater(run.summary()["terminal_skipped"]["lines"], 100_000)
+
+    def test_what_was_skipped_is_said_when_the_terminal_goes_on(self):
+        script = "import sys,time\nfor i in range(200_000): sys.stdout.write('%06d %s\\n' % (i, 'z' * 93))\nsys.stdout.flush(); time.sleep(1); print('end')"
+        run = self.run_of([{"name": "learner", "ends_run": True, "command": ["/usr/bin/python3", "-c", script]}])
+        run.start()
+        time.sleep(1)
+        run.finish()
+        self.assertRegex(run.out.decode(), r"nlaunch: \d+ lines \([\d.]+\w+\) skipped here, the terminal was too slow; "
+                                           r"the log files have them\n")
+        self.assertTrue(run.out.endswith("learner.0 │ end\n".encode()))
+
+    def test_secrets_are_in_no_file_and_no_output_even_in_pieces(self):
+        script = "printf 'a hun'; sleep 0.2; printf 'ter2 b'; sleep 0.2; echo; echo xhunter2hunter2; printf hunt"
+        run = self.finished([{"name": "learner", "ends_run": True, "command": shell(script)}], secrets=["hunter2"])
+        self.assertEqual(run.log("learner.0"), b"a *** b\nx******\nhunt")
+        self.assertEqual(run.out.decode(), "learner.0 │ a *** b\nlearner.0 │ x******\nlearner.0 │ hunt\n")
+        for file in run.folder.rglob("*"):
+            self.assertFalse(file.is_file() and b"hunter2" in file.read_bytes(), file)
+
+    def test_a_full_disk_is_said_once_and_kills_nobody(self):
+        # A limit on file sizes stands for the full disk: both are an error of write(2).
+        limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+        run = self.run_of([{"name": "learner", "count": 2, "ends_run": True,
+                            "command": shell("i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done")}])
+        run.start(preexec_fn=limit).finish()
+        self.assertEqual(run.code, 0)
+        said = [line for line in run.out.decode().split("\n") if line.startswith("nlaunch:")]
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said[0], r"^nlaunch: cannot write '.*/learner\.\d\.log': File too large; the run goes on$")
+        self.assertGreater(run.summary()["log_bytes_lost"], 10000)
+
+    def test_a_folder_that_vanishes_kills_nobody(self):
+        run = self.run_of([{"name": "learner", "ends_run": True, "command": shell("sleep 3; echo end")}])
+        run.start().wait_for("process-started")
+        shutil.rmtree(run.folder)
+        run.finish()
+        self.assertEqual(run.code, 0)
+        self.assertIn(b"it was removed; the run goes on", run.out)
+        self.assertIn("learner.0 │ end".encode(), run.out)
+
+
+class Signals(SuperviseCase):
+    TRAP = "trap 'echo got usr1' USR1; echo up; while :; do sleep 0.05; done"
+
+    def started(self, roles, **spec):
+        run = self.run_of(roles, **spec).start()
+        run.wait_for("process-started", len(roles))
+        time.sleep(0.2)
+        return run
+
+    def test_sigint_once_is_graceful(self):
+        run = self.started([{"name": "learner", "ends_run": True, "command": shell("trap 'echo saved; exit 0' TERM; while :; do sleep 0.05; done")}])
+        run.process.send_signal(signal.SIGINT)
+        run.finish()
+        self.assertEqual((run.code, run.summary()["outcome"]), (130, "interrupted"))
+        self.assertTrue(run.log("learner.0").endswith(b"saved\n"))
+
+    def test_sigint_twice_kills(self):
+        run = self.started([{"name": "learner", "ends_run": True, "command": "deaf", "grace_ms": 60000}])
+        run.process.send_signal(signal.SIGINT)
+        run.wait_for("signal")
+        run.process.send_signal(signal.SIGINT)
+        run.finish(5)
+        self.assertEqual(run.code, 130)
+        self.assertEqual(alive(run.tag), [])
+
+    def test_sigterm_is_143(self):
+        run = self.started([{"name": "learner", "ends_run": True, "command": "sleep"}])
+        run.process.terminate()
+        run.finish()
+        self.assertEqual((run.code, run.summary()["outcome"]), (143, "terminated"))
+
+    def test_sigusr1_is_forwarded_as_the_experiment_says(self):
+        run = self.started([{"name": "learner", "ends_run": True, "command": shell(self.TRAP)},
+                            {"name": "engine", "command": shell(self.TRAP)}], forward={"USR1": ["learner"]})
+        run.process.send_signal(signal.SIGUSR1)
+        run.process.send_signal(signal.SIGUSR2)
+        run.wait_for("signal-forwarded")
+        time.sleep(0.2)
+        run.process.terminate()
+        run.finish()
+        self.assertEqual(run.log("learner.0"), b"up\ngot usr1\n")
+        self.assertEqual(run.log("engine.0"), b"up\n")
+
+    def test_ctrl_z_stops_the_guardian_alone(self):
+        run = self.started([{"name": "learner", "ends_run": True, "command": shell("sleep 1; echo went on")}])
+        run.process.send_signal(signal.SIGTSTP)
+        time.sleep(0.2)
+        state = pathlib.Path(f"/proc/{run.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        self.assertEqual(state, "T")
+        run.wait_for("attempt-ended")
+        run.process.send_signal(signal.SIGCONT)
+        run.finish()
+        self.assertEqual((run.code, run.log("learner.0")), (0, b"went on\n"))
+
+
+class OwnDeath(SuperviseCase):
+    ROLES = [{"name": "engine", "command": "everything"}, {"name": "learner", "ends_run": True, "command": "deaf"}]
+
+    def started(self):
+        run = self.run_of(self.ROLES, quiet=True).start()
+        run.wait_for("process-started", 2)
+        time.sleep(0.1)
+        return run
+
+    def test_the_guardian_is_killed(self):
+        run = self.started()
+        run.process.kill()
+        self.assertEqual(wait_until_gone(run.tag, 2), [])
+        self.assertEqual(run.summary()["outcome"], "killed")
+        self.assertEqual([e["event"] for e in run.events() if e["event"] in ("guardian-lost", "attempt-ended")],
+                         ["guardian-lost", "attempt-ended"])
+
+    def test_the_supervisor_is_killed(self):
+        run = self.started()
+        os.kill(run.supervisor(), signal.SIGKILL)
+        run.finish(5)
+        self.assertEqual(run.code, 70)
+        self.assertEqual(alive(run.tag), [])
+        self.assertRegex(run.err.decode(), r"^run_driver: the supervisor was killed by SIGKILL; \d+ processes were killed\n$")
+        self.assertEqual(run.summary()["what"], "nlaunch's supervisor was killed by SIGKILL; the guardian ended the run")
+
+    def test_children_from_before_are_left_alone(self):
+        run = self.run_of(self.ROLES, quiet=True)
+        script = f"sleep 57.25 & echo $!; exec {BIN}/run_driver {run.spec_file}"
+        process = subprocess.Popen([SH, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        before = int(process.stdout.readline())
+        self.addCleanup(lambda: os.kill(before, signal.SIGKILL))
+        run.wait_for("process-started", 2)
+        os.kill(run.supervisor(), signal.SIGKILL)
+        self.assertEqual(process.wait(5), 70)
+        process.stdout.close()
+        process.stderr.close()
+        self.assertEqual(wait_until_gone(run.tag, 1), [])
+        self.assertEqual(pathlib.Path(f"/proc/{before}/comm").read_text(), "sleep\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
