@@ -1,0 +1,55 @@
+#pragma once
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/bound.h"
+#include "sys/proc.h"
+
+/// Which libraries the processes of a run have mapped: what /proc says, gathered over time.
+namespace nlaunch::launch {
+
+/// A process, also when its number is used again.
+struct ProcessId {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  auto operator<=>(const ProcessId&) const = default;
+};
+
+struct ObservedProcess {
+  std::uint32_t owner = 0;        ///< index into Plan::processes: in whose tree it was first seen
+  ProcessId parent;               ///< when first seen; an orphan keeps it
+  std::uint64_t stack_start = 0;  ///< as in sys::ProcessInfo: tells a fork from an exec
+  std::string executable;
+  std::vector<std::string> argv;
+  bool rank = false;    ///< RANK and LOCAL_RANK were in the environment that it was started with
+  bool loaded = false;  ///< libc is mapped, and so all that was preloaded; never true of a static program
+  std::vector<sys::MappedFile> libraries;  ///< copies of libnccl and preloaded files that are or were mapped
+};
+using Observations = std::map<ProcessId, ObservedProcess>;
+
+/// Which file each path in `BoundProcess::preload` really is, links resolved; a path that is not there is
+/// left out.
+using PreloadedFiles = std::map<std::string, sys::MappedFile>;
+PreloadedFiles preloaded_files(const plan::BoundNode& node);
+
+/// True for the same file by its path, or by device and inode. (stat and /proc name the device of a file on
+/// overlayfs or btrfs differently; a deleted file may have a successor of the same path.)
+bool same_file(const sys::MappedFile& a, const sys::MappedFile& b);
+/// True for a copy of NCCL; its plug-ins (libnccl-net.so, libnccl-tuner.so ...) are none.
+bool is_nccl(const sys::MappedFile& file);
+
+/// Looks at all processes below the `roots` (index into Plan::processes → pid), at the roots themselves, and
+/// at processes seen before that have lost their parents, and adds what they show to `seen`.
+void observe(Observations& seen, const std::map<std::uint32_t, pid_t>& roots,
+             const PreloadedFiles& preloaded);
+
+/// Adds one look to what is known of a process. What was mapped once counts until the process executes
+/// another program; a look that shows nothing (the process has just ended) takes nothing away.
+void merge(Observations& seen, ProcessId id, ObservedProcess look);
+
+}  // namespace nlaunch::launch
