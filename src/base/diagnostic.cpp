@@ -17,7 +17,9 @@ std::string paint(Color color, std::string_view code, std::string_view text) {
 
 /// The source line with its caret line, or nothing when the line is not known.
 std::string excerpt(const SourceSpan& span, Color color) {
-  const auto line = span.source_line();
+  constexpr std::size_t kLongestCharacter = 4;  // bytes
+  auto line = span.source_line();
+  line.resize(std::min(line.size(), (span.column + kShownLine) * kLongestCharacter));
   if (text::trim(line).empty()) return {};
   const auto characters = text::characters(line);
   const std::size_t at = std::min<std::size_t>(span.column - 1, characters.size());
