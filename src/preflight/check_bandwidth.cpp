@@ -13,7 +13,7 @@ namespace {
 Row judge(const Evidence& evidence, const GroupTrial& group, const Measurement& one,
           const plan::Expectation& expectation) {
   const auto value =
-      fmt::format("{} at {} ({})", format_rate(one.busbw), format_size(one.bytes), time_text(one.seconds));
+      fmt::format("{} at {} ({})", format_rate(one.busbw), message_text(one.bytes), time_text(one.seconds));
   const auto expected = fmt::format("{} and more ({})", format_rate(expectation.min), expectation.origin);
   if (one.busbw >= expectation.min) return passed("bandwidth", group.name, value, expected);
   const auto settings = slow_settings(evidence, group);

@@ -45,7 +45,7 @@ std::string wrong_text(const Evidence& evidence, const GroupTrial& group, std::s
           : std::string();
   return fmt::format(
       "{} of {} elements are wrong at {} on {}, the first at index {} ({:#010x} for {:#010x}){}",
-      result.wrong, result.elements, format_size(result.bytes), evidence.ranks[rank].subject,
+      result.wrong, result.elements, message_text(result.bytes), evidence.ranks[rank].subject,
       result.first_wrong, result.found, result.expected, missing);
 }
 
@@ -122,7 +122,7 @@ std::string figures(const Evidence& evidence, const GroupTrial& group) {
   for (const auto& one : measurements(evidence)) {
     if (one.group != group.name) continue;
     parts.push_back(
-        fmt::format("{} {} {}", format_size(one.bytes), time_text(one.seconds), format_rate(one.busbw)));
+        fmt::format("{} {} {}", message_text(one.bytes), time_text(one.seconds), format_rate(one.busbw)));
   }
   return text::join(parts, ", ");
 }

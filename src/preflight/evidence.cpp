@@ -16,6 +16,11 @@ std::string seconds_text(Duration duration) {
   return fmt::format("{} s", std::chrono::duration<double>(duration).count());
 }
 
+std::string message_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kMiB = 1U << 20U;
+  return bytes % kMiB == 0 ? format_size(bytes) : fmt::format("{} B", bytes);
+}
+
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} µs", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);

@@ -137,7 +137,7 @@ struct Evidence {
   const plan::Plan& plan;
   const plan::BoundNode& node;
   PreflightLevel level = PreflightLevel::standard;
-  Deadlines deadlines;
+  Deadlines deadlines{};
   MachineFacts machine{};
   std::map<std::uint32_t, LibraryFact> libraries{};  ///< by role, for roles that use GPUs here
   std::vector<PortFact> ports{};
@@ -157,6 +157,8 @@ struct Evidence {
 
 /// "20 s", "1.5 s".
 std::string seconds_text(Duration duration);
+/// "8 B", "22118400 B", "128MiB": a message's size, exact.
+std::string message_text(std::uint64_t bytes);
 /// "95.1 µs", "2.24 ms".
 std::string time_text(double seconds);
 

@@ -46,7 +46,7 @@ struct Request {
   std::string folder;  ///< of the attempt; "preflight" is made (or emptied) in it
   std::string probe;   ///< path of nlaunch-probe
   PreflightLevel level = PreflightLevel::standard;
-  Deadlines deadlines;
+  Deadlines deadlines{};
   std::function<void(const Row&)> on_row;  ///< called for each row as soon as it is known; may be empty
   std::function<bool()> cancelled;         ///< asked ten times a second; true stops the checks; may be empty
 };

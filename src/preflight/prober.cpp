@@ -173,6 +173,7 @@ void Prober::consider() {
 void Prober::go() {
   if (work_.fit(outcome_.reports)) {
     outcome_.went = true;
+    heard();
     for (auto& probe : probes_) {
       if (probe.pid > 0) sys::write_all(probe.in.get(), "go\n");
     }
@@ -183,7 +184,7 @@ void Prober::go() {
 
 void Prober::heard() {
   if (silence_) loop_.cancel(*silence_);
-  silence_ = loop_.after(work_.silence, [this] {
+  silence_ = loop_.after(outcome_.went ? work_.to_work : work_.to_identify, [this] {
     silence_.reset();
     finish();
   });

@@ -18,7 +18,8 @@ struct ProbeStart {
 
 struct ProbeWork {
   std::vector<ProbeStart> probes;  ///< one for each rank
-  Duration silence{};              ///< the longest time without a word from any probe
+  Duration to_identify{};  ///< the longest time without a word from any probe before all say who they are
+  Duration to_work{};      ///< the same afterwards
   /// Called once, when every rank has said who it is: true lets them go on.
   std::function<bool(const std::vector<RankReport>&)> fit;
   std::function<bool()> cancelled;  ///< may be empty

@@ -24,7 +24,8 @@ constexpr const char* kInWheel = "nvidia/nccl/lib/libnccl.so.2";
 constexpr const char* kSitePaths =
     "import os, site, sys\n"
     "own = os.path.dirname(os.path.dirname(sys.executable))\n"
-    "paths = site.getsitepackages([own, sys.prefix])\n"
+    "venv = '%s/lib/python%d.%d/site-packages' % ((own,) + sys.version_info[:2])\n"
+    "paths = [venv] + site.getsitepackages()\n"
     "print('\\n'.join(paths + [site.getusersitepackages()]))\n";
 
 std::string value_in(const plan::BoundProcess& process, std::string_view name) {

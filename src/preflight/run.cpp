@@ -93,8 +93,10 @@ ProbeWork Run::work(const std::string& folder) {
          bound.cpus,
          fmt::format("{}/probe.{}.err", folder, i)});
   }
-  // The probes keep their own deadlines and say more; this one is for those that cannot.
-  work.silence = std::max(request_.deadlines.join, request_.deadlines.op) + std::chrono::milliseconds(500);
+  // The probes keep their own deadlines and say more; these are for those that cannot.
+  constexpr Duration kSlack{500};
+  work.to_identify = request_.deadlines.join + kSlack;
+  work.to_work = std::max(request_.deadlines.join, request_.deadlines.op) + kSlack;
   work.cancelled = request_.cancelled;
   work.fit = [this](const std::vector<RankReport>& reports) {
     evidence_.reports = reports;

@@ -104,7 +104,7 @@ class GlooCommunicator : public Communicator {
 
   /// How often to repeat, as rank 0 sees it: all ranks must do the same.
   Result<std::uint32_t> agree(double seconds) {
-    constexpr double kBudget = 0.15;  // seconds
+    constexpr double kBudget = 0.05;  // seconds
     constexpr double kLeast = 3;
     constexpr double kMost = 50;
     data_.assign(1, static_cast<std::uint32_t>(std::clamp(kBudget / seconds, kLeast, kMost)));

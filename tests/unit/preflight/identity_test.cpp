@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include "unit/preflight/fixture.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+TEST(CheckIdentity, PassesWithBusIdAndUuidOfEachRank) {
+  const Machine machine(2, 0);
+  EXPECT_EQ(lines(check_identity(machine.healthy())),
+            (Lines{"pass | learner rank 0 (GPU 0) | 00000000:06:00.0 GPU-00000000-0000 |  |  | ",
+                   "pass | learner rank 1 (GPU 1) | 00000000:07:00.0 GPU-00000001-0000 |  |  | "}));
+}
+
+TEST(CheckIdentity, RefusesTwoRanksThatWereGivenOneGpu) {
+  const Machine machine(1, 1);
+  auto evidence = machine.healthy();
+  evidence.reports[1].identity = Machine::identity(0, true);
+  EXPECT_EQ(
+      faults(check_identity(evidence)),
+      (Lines{"fail | engine.0 (GPU 1) | two ranks were given one GPU: learner rank 0 (GPU 0) (device 0 of "
+             "CUDA_VISIBLE_DEVICES=0) and engine.0 (GPU 1) (device 0 of CUDA_VISIBLE_DEVICES=0) both have "
+             "00000000:06:00.0 GPU-00000000-0000 | a GPU for each rank | give each process its own GPU; look "
+             "for "
+             "a CUDA_VISIBLE_DEVICES in an env: block, and for a sitecustomize.py that uses CUDA before the "
+             "role "
+             "has chosen its device | user"}));
+}
+
+TEST(CheckIdentity, TellsOneBusIdWithTwoUuidsApart) {
+  const Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  evidence.reports[1].identity->bus_id = evidence.reports[0].identity->bus_id;
+  EXPECT_EQ(
+      faults(check_identity(evidence)),
+      (Lines{
+          "fail | learner rank 1 (GPU 1) | one bus id but two UUIDs: learner rank 0 (GPU 0) and learner rank "
+          "1 "
+          "(GPU 1) both report 00000000:06:00.0, with GPU-00000000-0000 and GPU-00000001-0000 | a bus id for "
+          "each GPU, with its PCI domain | NCCL before 2.30 refuses this (\"Duplicate GPU detected\"): for "
+          "MIG "
+          "slices give each rank its own GPU; else use NCCL 2.30.7 or later, and report the node | admin"}));
+}
+
+TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
+  const Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  evidence.ranks[1].node = 1;
+  evidence.reports[1].identity->bus_id = evidence.reports[0].identity->bus_id;
+  EXPECT_EQ(
+      faults(check_identity(evidence)),
+      (Lines{
+          "fail | learner rank 1 (GPU 1) | two hosts that look like one: learner rank 0 (GPU 0) on node 0 "
+          "and "
+          "learner rank 1 (GPU 1) on node 1 both say host 'vm/boot' (from hostname and boot id) and bus id "
+          "00000000:06:00.0 | a host identity for each node | give each container its host's name, or "
+          "NCCL_HOSTID a value for each node | user"}));
+}
+
+TEST(CheckIdentity, AllowsEqualBusIdsOnHostsThatDiffer) {
+  const Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  evidence.ranks[1].node = 1;
+  evidence.reports[1].identity->bus_id = evidence.reports[0].identity->bus_id;
+  evidence.reports[1].identity->host_id = "other/boot";
+  EXPECT_TRUE(faults(check_identity(evidence)).empty());
+}
+
+TEST(CheckIdentity, SeesTheWholePciDomain) {
+  const Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  evidence.reports[0].identity->bus_id = "00000009:01:00.0";
+  evidence.reports[1].identity->bus_id = "00000019:01:00.0";
+  EXPECT_TRUE(faults(check_identity(evidence)).empty());
+}
+
+TEST(CheckIdentity, ReportsCudaAndNvmlThatDisagree) {
+  const Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  evidence.reports[0].identity->nvml_uuid = "GPU-other";
+  EXPECT_EQ(faults(check_identity(evidence)),
+            (Lines{"fail | learner rank 0 (GPU 0) | CUDA says GPU-00000000-0000 at 00000000:06:00.0, NVML "
+                   "says GPU-other "
+                   "| one GPU at a bus id | report the node | admin"}));
+}
+
+TEST(CheckIdentity, NamesARankThatNeverArrives) {
+  const Machine machine(4, 0);
+  auto evidence = machine.healthy();
+  evidence.reports[1] = {};
+  EXPECT_EQ(faults(check_identity(evidence)),
+            (Lines{"fail | learner rank 1 (GPU 1) | learner rank 1 (GPU 1) did not join within 20 s; ranks "
+                   "0, 2, 3 did | "
+                   "all ranks | its GPU or its driver does not answer: report the node | admin"}));
+}
+
+TEST(CheckIdentity, TellsTheCauseAloneWhenARankBreaks) {
+  const Machine machine(3, 0);
+  auto evidence = machine.healthy();
+  evidence.reports[1] = {};
+  evidence.reports[1].errors = {{"identity", "", "failed", "CUDA device 1 cannot be used: out of memory"}};
+  evidence.reports[2] = {};
+  EXPECT_EQ(
+      faults(check_identity(evidence)),
+      (Lines{
+          "fail | learner rank 1 (GPU 1) | CUDA device 1 cannot be used: out of memory | a GPU that this "
+          "role "
+          "can use | see whether another process holds the GPU, and whether CUDA_VISIBLE_DEVICES names it | "
+          "user"}));
+}
+
+TEST(CheckIdentity, IsUnknownWithoutCuda) {
+  const Machine machine(1, 1);
+  auto evidence = machine.healthy();
+  evidence.reports[0] = {};
+  evidence.reports[0].errors = {{"identity", "", "unavailable", "this nlaunch-probe was built without CUDA"}};
+  EXPECT_EQ(faults(check_identity(evidence)),
+            (Lines{"unknown | learner rank 0 (GPU 0) | this nlaunch-probe was built without CUDA |  |  | "}));
+}
+
+TEST(CheckIdentity, IsSkippedForCpuSlots) {
+  const Machine machine(2, 0, false);
+  EXPECT_EQ(lines(check_identity(machine.healthy())),
+            (Lines{"skip | this machine | the ranks are CPU slots: they have no GPU |  |  | "}));
+}
+
+TEST(CheckGpus, PassesEachRankWithItsGpu) {
+  const Machine machine(1, 1);
+  EXPECT_EQ(lines(check_gpus(machine.evidence())),
+            (Lines{"pass | learner rank 0 (GPU 0) | NVIDIA H200 00000000:06:00.0 GPU-00000000-0000 |  |  | ",
+                   "pass | engine.0 (GPU 1) | NVIDIA H200 00000000:07:00.0 GPU-00000001-0000 |  |  | "}));
+}
+
+TEST(CheckGpus, FindsOneGpuGivenTwiceWithoutTouchingIt) {
+  Machine machine(1, 1);
+  machine.set(1, "CUDA_VISIBLE_DEVICES", "0");
+  EXPECT_EQ(
+      faults(check_gpus(machine.evidence())),
+      (Lines{
+          "fail | engine.0 (GPU 1) | learner rank 0 (GPU 0) and engine.0 (GPU 1) were given one GPU: '0' of "
+          "CUDA_VISIBLE_DEVICES (00000000:06:00.0, GPU-00000000-0000) | a GPU for each rank | do not set "
+          "CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs | user"}));
+}
+
+TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
+  Machine machine(2, 0);
+  machine.plan.expected.bus_ids = {"0000:06:00.0", "0009:01:00.0"};
+  EXPECT_EQ(
+      faults(check_gpus(machine.evidence())),
+      (Lines{
+          "fail | bus ids | no GPU at 0009:01:00.0 | 0000:06:00.0, 0009:01:00.0 | report the node: a GPU is "
+          "missing | admin"}));
+}
+
+TEST(CheckGpus, WarnsOfMemoryInUse) {
+  const Machine machine(2, 0);
+  auto evidence = machine.evidence();
+  evidence.machine.gpus[1].memory_used = std::uint64_t{70} << 30U;
+  EXPECT_EQ(
+      faults(check_gpus(evidence)),
+      (Lines{"warn | 00000000:07:00.0 | 70.0 of 140.0 GiB are in use before the run starts | an idle GPU | "
+             "nvidia-smi names the processes that hold it | user"}));
+}
+
+TEST(CheckGpus, IsUnknownWithoutNvml) {
+  const Machine machine(1, 1);
+  auto evidence = machine.evidence();
+  evidence.machine.nvml_error =
+      "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders";
+  EXPECT_EQ(lines(check_gpus(evidence)),
+            (Lines{"unknown | NVML | not found: looked for libnvidia-ml.so.1 in the "
+                   "loader's cache and system folders |  |  | "}));
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight
