@@ -1,0 +1,38 @@
+#include "cli/context.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/exit_code.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::cli {
+namespace {
+
+bool colours(const Context& context, int fd) {
+  if (context.color != "auto") return context.color == "always";
+  const auto no_color = sys::env_value(context.environment, "NO_COLOR");  // no-color.org
+  const auto term = sys::env_value(context.environment, "TERM");
+  return ::isatty(fd) == 1 && no_color.empty() && term != "dumb";
+}
+
+}  // namespace
+
+report::Paint Context::out() const { return report::Paint(colours(*this, STDOUT_FILENO)); }
+report::Paint Context::err() const { return report::Paint(colours(*this, STDERR_FILENO)); }
+
+void print(std::string_view text) { sys::write_all(STDOUT_FILENO, text); }
+void say(std::string_view text) { sys::write_all(STDERR_FILENO, text); }
+
+int complain(const Context& context, const Diagnostics& diagnostics) {
+  say(render(diagnostics, colours(context, STDERR_FILENO) ? Color::always : Color::never));
+  return exit_code::bad_input;
+}
+
+const std::vector<Subcommand> kSubcommands{
+    {"run", add_run},     {"preflight", add_preflight}, {"plan", add_plan}, {"env", add_env},   {"sites", add_sites},
+    {"ps", add_ps},       {"logs", add_logs},           {"stop", add_stop}, {"exec", add_exec},
+};
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/exit_code.h"
+#include "base/secrets.h"
+#include "base/text.h"
+#include "cli/load.h"
+#include "launch/bind.h"
+#include "launch/late_names.h"
+#include "launch/modules.h"
+#include "plan/environment.h"
+
+namespace nlaunch::cli {
+namespace {
+
+struct Args {
+  PlanArgs plan;
+  std::string role;
+  std::string explain;
+  bool json = false;
+};
+
+/// All that decides about the environment of a role's first process, as far as it can be told here. References to
+/// what only a node knows are left as they are.
+struct View {
+  plan::Environment base;
+  std::vector<plan::EnvOp> operations;
+  plan::ConditionFacts facts;
+  std::vector<std::string> notes;
+};
+
+View view_of(const plan::Plan& plan, const plan::Role& role, const Context& context, MachineSource& source) {
+  View view;
+  view.base = plan::inherit(context.environment).kept;
+  auto modules = launch::load_modules(plan.modules, view.base);
+  if (modules) {
+    view.operations = std::move(*modules);
+  } else {
+    view.notes.push_back("modules are not loaded here: " + modules.error().items().front().message);
+  }
+  for (const auto& secret : plan.secrets) {
+    view.operations.push_back({plan::EnvOp::Kind::set, secret.name, std::string(kMasked), plan::Layer::experiment,
+                               secret.origin, {}});
+  }
+  view.operations.insert(view.operations.end(), role.env.begin(), role.env.end());
+  const auto process =
+      std::ranges::find_if(plan.processes, [&](const auto& p) { return &plan.role_of(p) == &role; });
+  if (process != plan.processes.end()) {
+    plan::BoundNode node;
+    for (std::uint32_t gpu = 0; !plan.node.cpu_slots && gpu < plan.node.gpus; ++gpu) {
+      node.gpus.push_back({std::to_string(gpu), "", ""});
+    }
+    const launch::RunPaths paths{"${run.id}", "${run.dir}", ""};
+    const auto own = launch::own_operations(plan, *process, node, paths,
+                                            plan.node.count == 1 ? std::string(launch::kLoopback) : "${node 0}");
+    view.operations.insert(view.operations.end(), own.begin(), own.end());
+  }
+  view.facts = {plan.node.count, plan.node.gpu_model, plan.node.arch, role.kind, {}};
+  for (const auto& [name, library] : plan.libraries) {
+    const auto bound = launch::bind_library(name, library, source.install().probe);
+    if (bound && !bound->version.empty()) view.facts.library_versions[name] = bound->version;
+  }
+  return view;
+}
+
+std::string shown(const std::string& name, const std::string& value) {
+  return looks_like_secret(name) ? std::string(kMasked) : text::printable(value);
+}
+
+std::string_view verb(plan::EnvOp::Kind kind) {
+  switch (kind) {
+    case plan::EnvOp::Kind::set: return "=";
+    case plan::EnvOp::Kind::unset: return "unset";
+    case plan::EnvOp::Kind::prepend: return "prepend";
+    case plan::EnvOp::Kind::append: return "append";
+    case plan::EnvOp::Kind::fallback: return "= (if unset)";
+  }
+  return "";
+}
+
+int explain(const std::string& name, const View& view, const Context& context) {
+  const auto paint = context.out();
+  const auto steps = plan::explain(name, view.base, view.operations, view.facts);
+  if (steps.empty()) {
+    print(fmt::format("{} is not set\n", name));
+    return 0;
+  }
+  report::Table table({"layer", "", "value", "set at", ""});
+  const plan::Step* winner = nullptr;
+  for (const auto& step : steps) {
+    if (step.verdict.answer == plan::Verdict::Answer::yes) winner = &step;
+  }
+  for (const auto& step : steps) {
+    const bool applied = step.verdict.answer == plan::Verdict::Answer::yes;
+    const auto value = shown(name, step.op.value);
+    const auto remark = &step == winner ? paint.green("← wins")
+                        : applied       ? std::string()
+                                        : paint.dim(fmt::format("not applied: {}", step.verdict.why));
+    table.add({std::string(plan::name_of(step.op.layer)), std::string(verb(step.op.kind)),
+               &step == winner ? paint.bold(value) : value, step.op.origin, remark});
+  }
+  print(table.str(paint));
+  const auto& last = winner == nullptr ? std::optional<std::string>() : winner->after;
+  print(last ? fmt::format("\n{}={}\n", name, shown(name, *last)) : fmt::format("\n{} is not set\n", name));
+  return 0;
+}
+
+int show_all(const View& view, const Args& args, const Context& context) {
+  const auto paint = context.out();
+  const auto environment = plan::apply(view.base, view.operations, view.facts);
+  if (args.json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : environment) out[name] = looks_like_secret(name) ? std::string(kMasked) : value;
+    print(out.dump(2) + "\n");
+    return 0;
+  }
+  report::Table table({"", "", ""});
+  for (const auto& [name, value] : environment) {
+    const auto steps = plan::explain(name, view.base, view.operations, view.facts);
+    const auto winner = std::find_if(steps.rbegin(), steps.rend(), [](const plan::Step& step) {
+      return step.verdict.answer == plan::Verdict::Answer::yes;
+    });
+    if (winner->op.layer == plan::Layer::inherited && !context.verbose) continue;
+    table.add({paint.bold(name), shown(name, value), paint.dim(winner->op.origin)});
+  }
+  print(table.str(paint));
+  if (!context.verbose) print(paint.dim("inherited variables are left out; -v shows them\n"));
+  return 0;
+}
+
+int run(const Args& args, const Context& context) {
+  MachineSource machine(launch::find_install());
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return complain(context, plan.error());
+  const auto* role = plan->find_role(args.role);
+  if (role == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& known : plan->roles) names.push_back(known.name);
+    say(fmt::format("nlaunch env: no role is called '{}'; the roles are {}\n", args.role, text::join(names, ", ")));
+    return exit_code::usage;
+  }
+  const auto view = view_of(*plan, *role, context, machine);
+  for (const auto& note : view.notes) say(fmt::format("{} {}\n", context.err().yellow("note:"), text::printable(note)));
+  return args.explain.empty() ? show_all(view, args, context) : explain(args.explain, view, context);
+}
+
+}  // namespace
+
+void add_env(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command = app.add_subcommand("env", "The environment of a role, with the origin of every value");
+  add_plan_options(*command, args->plan, Frozen::allowed);
+  command->add_option("--role", args->role, "The role")->required();
+  command->add_option("--explain", args->explain, "One variable: what each layer did to it");
+  command->add_flag("--json", args->json, "As JSON");
+  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,69 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/exit_code.h"
+#include "base/text.h"
+#include "cli/context.h"
+#include "cli/run_view.h"
+#include "sys/proc.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::cli {
+namespace {
+
+struct Args {
+  std::string run;
+  std::string process;
+  std::string runs_dir = "runs";
+  std::vector<std::string> command;
+};
+
+/// Becomes the command, in the environment and folder with which the process was started.
+int run(const Args& args, const Context& context) {
+  const auto view = view_run(args.runs_dir, args.run);
+  if (!view) return complain(context, view.error());
+  const auto found = std::ranges::find(view->processes, args.process, &ProcessView::name);
+  if (found == view->processes.end() || !found->alive) {
+    std::vector<std::string> alive;
+    for (const auto& process : view->processes) {
+      if (process.alive) alive.push_back(process.name);
+    }
+    say(fmt::format("nlaunch exec: '{}' {} in run {}; alive are: {}\n", args.process,
+                    found == view->processes.end() ? "is no process" : "is not alive", view->id,
+                    alive.empty() ? "none" : text::join(alive, ", ")));
+    return exit_code::usage;
+  }
+  const auto environment = sys::initial_environment(found->pid);
+  std::error_code error;
+  const auto folder = std::filesystem::read_symlink(fmt::format("/proc/{}/cwd", found->pid), error);
+  if (!error) std::filesystem::current_path(folder, error);
+  const auto program = sys::find_program(args.command[0], sys::env_value(environment, "PATH"), "");
+  if (!program) return complain(context, program.error());
+  std::vector<char*> argv;
+  for (const auto& word : args.command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  std::vector<char*> envp;
+  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
+  envp.push_back(nullptr);
+  ::execve(program->c_str(), argv.data(), envp.data());
+  say(fmt::format("nlaunch exec: cannot start {}: {}\n", *program, std::strerror(errno)));
+  return exit_code::internal;
+}
+
+}  // namespace
+
+void add_exec(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command = app.add_subcommand("exec", "Runs a command in the environment of a process of a run");
+  command->add_option("RUN", args->run, "A run's path, id, or name (its latest)")->required();
+  command->add_option("PROCESS", args->process, "ROLE.INDEX")->required();
+  command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command->add_option("COMMAND", args->command, "The command, after --")->required();
+  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+}  // namespace nlaunch::cli

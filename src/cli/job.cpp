@@ -1,0 +1,209 @@
+#include "cli/job.h"
+
+#include <thread>
+
+#include "base/exit_code.h"
+#include "base/text.h"
+#include "cli/interrupt.h"
+#include "launch/bind.h"
+#include "launch/provenance.h"
+#include "plan/bound_json.h"
+#include "plan/json.h"
+#include "report/plan_text.h"
+#include "report/preflight_text.h"
+#include "sys/files.h"
+#include "sys/proc.h"
+
+namespace nlaunch::cli {
+
+using supervise::Json;
+
+Job::Job(const plan::Plan& plan, JobOptions options, const Context& context, MachineSource& machine)
+    : plan_(plan), options_(std::move(options)), context_(context), machine_(machine) {}
+
+int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
+  paths_ = paths;
+  guardian.announce(paths_.folder.string());
+  events_ = supervise::EventLog(paths_.folder / "events.jsonl", [](const std::string& sentence) {
+    say(fmt::format("nlaunch: {}\n", sentence));
+  });
+  const auto seen = sys::process_info(guardian.guardian());
+  events_.write("run", {{"id", paths_.id},
+                        {"name", plan_.name},
+                        {"site", plan_.site},
+                        {"pid", guardian.guardian()},
+                        {"start_ticks", seen ? seen->start_ticks : 0}});
+  save("plan.json", plan::to_json(plan_), paths_.folder);
+  for (unsigned attempt = 0;; ++attempt) {
+    if (const auto refused = prepare(attempt)) {
+      return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
+    }
+    if (attempt == 0) say_start();
+    const auto outcome = supervise(attempt, guardian);
+    say_end(outcome);
+    if (!again(outcome, attempt)) {
+      return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause), supervise::sentence(outcome),
+                    supervise::to_json(outcome));
+    }
+    say(fmt::format("nlaunch: attempt {} of {} in {}\n", attempt + 1, plan_.restart.max,
+                    format_duration(plan_.restart.backoff)));
+    std::this_thread::sleep_for(plan_.restart.backoff);
+  }
+}
+
+std::optional<Job::Refused> Job::prepare(unsigned attempt) {
+  if (const auto made = launch::make_attempt_folder(paths_, attempt); !made) {
+    return Refused{exit_code::internal, "internal", made.error().items().front().message};
+  }
+  events_.write("attempt", {{"number", attempt}});
+  if (auto refused = bind()) return refused;
+  return check(attempt);
+}
+
+std::optional<Job::Refused> Job::bind() {
+  const auto machine = machine_.get();
+  if (!machine) return Refused{exit_code::internal, "internal", machine.error().items().front().message};
+  auto node = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});
+  if (!node) {
+    complain(context_, node.error());
+    return Refused{exit_code::bad_input, "not-started", node.error().items().front().message};
+  }
+  node_ = std::move(*node);
+  save(fmt::format("bound.{}.json", node_.host), plan::to_json(plan_, node_), paths_.attempt);
+  if (!options_.share && !locks_) {
+    auto locks = launch::GpuLocks::take(plan_, node_, paths_.folder.string());
+    if (!locks) {
+      complain(context_, locks.error());
+      return Refused{exit_code::bad_input, "not-started", locks.error().items().front().message};
+    }
+    locks_ = std::move(*locks);
+  }
+  lock_ = launch::provenance(plan_, node_);
+  save("lock.json", lock_, paths_.folder);
+  return std::nullopt;
+}
+
+std::optional<Job::Refused> Job::check(unsigned attempt) {
+  if (options_.no_preflight) {
+    preflight_ = {{"verdict", "skipped"}, {"reason", "--no-preflight"}};
+    events_.write("preflight", preflight_);
+    return std::nullopt;
+  }
+  const Interrupts interrupts;
+  const auto paint = context_.err();
+  auto level = options_.level.value_or(plan_.preflight.level);
+  if (attempt > 0) level = PreflightLevel::quick;
+  const auto report = preflight::run({plan_, node_, 0, paths_.attempt.string(), machine_.install().probe, level, {}, {},
+                                      [] { return Interrupts::received() != 0; }});
+  save("preflight.json", preflight::to_json(report), paths_.attempt);
+  preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
+  events_.write("preflight", preflight_);
+  if (!context_.quiet || report.verdict == preflight::Status::fail) {
+    say(report::preflight_text(report, paint));
+  }
+  if (const int signal = Interrupts::received(); signal != 0) {
+    return Refused{128 + signal, "interrupted", "stopped during the preflight"};
+  }
+  const bool strict = plan_.preflight.strict || options_.strict;
+  if (report.verdict == preflight::Status::fail || (strict && report.verdict == preflight::Status::unknown)) {
+    return Refused{exit_code::preflight_refused, "refused", "the preflight refused the run; nothing was started"};
+  }
+  return std::nullopt;
+}
+
+supervise::Outcome Job::supervise(unsigned attempt, const supervise::GuardianLink& guardian) {
+  Auditor auditor(plan_, node_, machine_.install().probe);
+  supervise::Hooks hooks;
+  hooks.period = std::chrono::milliseconds(250);
+  hooks.tick = [&](const supervise::LivePids& live) { return auditor.tick(live); };
+  hooks.before_stop = [&](const supervise::LivePids& live) { auditor.look(live); };
+  const auto color = context_.out().on() ? Color::always : Color::never;
+  auto outcome = supervise::run_attempt(
+      {plan_, node_, paths_.folder, attempt, events_, guardian, {1, context_.quiet, color}, std::move(hooks)});
+  audit_ = auditor.report();
+  save("audit.json", launch::to_json(audit_), paths_.attempt);
+  return outcome;
+}
+
+bool Job::again(const supervise::Outcome& outcome, unsigned attempt) const {
+  const bool failed = std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
+                      std::holds_alternative<supervise::NeverReady>(outcome.cause);
+  return failed && plan_.restart.on_failure && attempt < plan_.restart.max;
+}
+
+void Job::say_start() const {
+  if (context_.quiet) return;
+  const auto paint = context_.err();
+  say(fmt::format("{} on {}: {}\n", paint.bold(plan_.name), plan_.site, report::placement_line(plan_)));
+  for (const auto& warning : plan_.warnings) say(fmt::format("{} {}\n", paint.yellow("warning:"), warning));
+  for (const auto& note : node_.notes) say(fmt::format("{} {}\n", paint.yellow("note:"), text::printable(note)));
+  if (!node_.dropped.empty()) {
+    say(fmt::format("{} not passed on from the calling environment: {}\n", paint.dim("note:"),
+                    text::join(node_.dropped, " ")));
+  }
+  say(fmt::format("run {} in {}\n", paths_.id, paths_.folder.string()));
+}
+
+void Job::say_end(const supervise::Outcome& outcome) const {
+  const auto paint = context_.err();
+  const bool well = supervise::exit_code(outcome) == 0;
+  if (well && context_.quiet) return;
+  std::string out = "\n";
+  if (!context_.quiet) {
+    for (const auto& line : launch::summary(audit_)) out += text::printable(line) + "\n";
+  }
+  if (!outcome.last_lines.empty() && outcome.first) {
+    const auto& first = outcome.processes[*outcome.first];
+    out += fmt::format("last lines of {} ({}):\n", first.name, first.log);
+    for (const auto& line : outcome.last_lines) out += "  " + line + "\n";
+  }
+  for (const auto& survivor : outcome.survivors) out += paint.red(fmt::format("still alive: {}\n", survivor));
+  for (const auto& trouble : outcome.troubles) out += paint.yellow(trouble) + "\n";
+  if (outcome.skipped.lines > 0) {
+    out += fmt::format("{} were not shown here: the terminal was too slow; the logs have them\n",
+                       text::count(outcome.skipped.lines, "line"));
+  }
+  const auto sentence = text::printable(supervise::sentence(outcome));
+  out += (well ? paint.green(sentence) : paint.red(sentence)) + "\n";
+  say(out);
+}
+
+int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+  Json summary{{"run", paths_.id},          {"name", plan_.name},       {"site", plan_.site},
+               {"exit_code", exit_code},    {"outcome", outcome},       {"sentence", node_.masker.mask(sentence)},
+               {"preflight", preflight_}};
+  summary.update(details);
+  summary["warnings"] = plan_.warnings;
+  summary["audit"] = {{"findings", audit_.findings.size()}};
+  save("summary.json", summary, paths_.folder);
+  events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
+  if (lock_.contains("libraries") && !lock_["libraries"].empty()) {
+    launch::add_library_hashes(lock_);
+    save("lock.json", lock_, paths_.folder);
+  }
+  if (!context_.quiet || exit_code != 0) say(fmt::format("everything about it: {}\n", paths_.folder.string()));
+  return exit_code;
+}
+
+void Job::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {
+  const auto wrote = sys::write_file_atomically(folder / name, content.dump(2) + "\n");
+  if (wrote || trouble_said_) return;
+  trouble_said_ = true;
+  say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
+}
+
+void report_lost_supervisor(const supervise::SupervisorLost& lost) {
+  std::vector<std::string> killed;
+  std::vector<std::string> survivors;
+  for (const auto& process : lost.swept.killed) killed.push_back(fmt::format("{} (pid {})", process.name, process.pid));
+  for (const auto& left : lost.swept.survivors) survivors.push_back(fmt::format("{} (pid {})", left.name, left.pid));
+  say(fmt::format("\nnlaunch: the supervisor {}; {} of the run {} killed\n", lost.status.str(),
+                  text::count(killed.size(), "process"), killed.size() == 1 ? "was" : "were"));
+  for (const auto& survivor : survivors) say(fmt::format("still alive: {}\n", survivor));
+  if (lost.run_folder.empty()) return;
+  const auto summary = supervise::summary_of_lost_supervisor(lost.status, killed, survivors);
+  const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json", summary.dump(2) + "\n");
+  if (!wrote) say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,154 @@
+#include "cli/load.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "config/experiment.h"
+#include "config/site.h"
+#include "plan/build.h"
+#include "plan/environment.h"
+#include "plan/json.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::cli {
+namespace {
+
+constexpr std::uint64_t kLargestPlan = 1U << 30U;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+Result<std::vector<config::Setting>> parse_settings(const std::vector<std::string>& typed) {
+  std::vector<config::Setting> settings;
+  Diagnostics diagnostics;
+  for (const auto& text : typed) {
+    auto setting = config::parse_setting("--set", text);
+    if (setting) {
+      settings.push_back(std::move(*setting));
+    } else {
+      diagnostics.append(setting.error());
+    }
+  }
+  if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
+  return settings;
+}
+
+/// What this process's environment and machine say about where it is.
+Result<config::Site> find_site(const PlanArgs& args, const Context& context, MachineSource& source,
+                               const std::vector<config::Setting>& settings) {
+  const auto folders = launch::site_folders(args.site_dirs, context.environment, source.install());
+  if (!args.site.empty()) return config::load_site(args.site, folders, settings);
+  config::MatchFacts facts{host_name(), std::string(sys::env_value(context.environment, "SLURM_CLUSTER_NAME")),
+                           std::string(sys::env_value(context.environment, "BEAKER_CLUSTER")), {}};
+  if (const auto machine = source.get()) {
+    for (const auto& gpu : machine->gpus) facts.gpus.push_back(gpu.name);
+  }
+  return config::choose_site(folders, facts, settings);
+}
+
+/// The settings of a site's overlays: they stand below those of the command line.
+std::vector<config::Setting> with_overlays(const config::Site& site, const std::vector<std::string>& with,
+                                           const std::vector<config::Setting>& settings) {
+  std::vector<config::Setting> all;
+  for (const auto& name : with) {
+    for (const auto& overlay : site.overlays) {
+      if (overlay.name.value != name) continue;
+      for (const auto& [path, value] : overlay.set) all.push_back({path, value});
+    }
+  }
+  all.insert(all.end(), settings.begin(), settings.end());
+  return all;
+}
+
+Result<plan::MachineFacts> facts_for(const config::Site& site, const Context& context, MachineSource& source) {
+  plan::MachineFacts facts;
+  facts.caller = plan::to_environment(context.environment);
+  if (site.scheduler != Scheduler::local) return facts;
+  const auto machine = source.get();
+  if (!machine) return std::unexpected(machine.error());
+  facts.arch = machine->arch;
+  const auto given = facts.caller.find("CUDA_VISIBLE_DEVICES");
+  const auto visible = launch::visible_gpus(*machine, given == facts.caller.end() ? nullptr : &given->second);
+  if (!visible) return std::unexpected(visible.error());
+  for (const auto& gpu : *visible) {
+    const auto known = std::ranges::find(machine->gpus, gpu.uuid, &launch::Machine::Gpu::uuid);
+    facts.gpus.push_back(known == machine->gpus.end() ? "MIG" : known->name);
+  }
+  return facts;
+}
+
+}  // namespace
+
+void add_plan_options(CLI::App& app, PlanArgs& args, Frozen frozen) {
+  auto* experiment = app.add_option("EXPERIMENT", args.experiment, "The experiment file");
+  if (frozen == Frozen::allowed) {
+    app.add_option("--plan", args.plan_file, "A frozen plan (plan.json) in place of an experiment")->excludes(experiment);
+  } else {
+    experiment->required();
+  }
+  app.add_option("--site", args.site, "Site profile, by name or file");
+  app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")->allow_extra_args(false);
+  app.add_option("--set", args.set, "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
+      ->allow_extra_args(false);
+  app.add_option("--with", args.with, "Overlay of the site or the experiment; may be repeated")->allow_extra_args(false);
+  app.add_option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated")->allow_extra_args(false);
+  app.add_option("--nodes", args.nodes, "Number of nodes");
+}
+
+Result<launch::Machine> MachineSource::get() {
+  if (!machine_) machine_ = launch::discover(install_.probe);
+  return *machine_;
+}
+
+Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
+  if (!args.plan_file.empty()) {
+    const auto content = sys::read_regular_file(args.plan_file, kLargestPlan);
+    if (!content) return std::unexpected(content.error());
+    return plan::from_json(*content, args.plan_file);
+  }
+  const auto settings = parse_settings(args.set);
+  if (!settings) return std::unexpected(settings.error());
+  const auto site = find_site(args, context, machine, *settings);
+  if (!site) return std::unexpected(site.error());
+  const auto experiment = config::load_experiment(args.experiment, with_overlays(*site, args.with, *settings), args.with);
+  if (!experiment) return std::unexpected(experiment.error());
+  const auto facts = facts_for(*site, context, machine);
+  if (!facts) return std::unexpected(facts.error());
+  return plan::build(*experiment, *site, *facts, {args.nodes, args.with, args.env});
+}
+
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
+  const auto settings = parse_settings(args.set);
+  if (!settings) return std::unexpected(settings.error());
+  auto site = find_site(args, context, machine, *settings);
+  if (!site) return std::unexpected(site.error());
+  site->scheduler = Scheduler::local;  // the checks are of this machine, whatever starts jobs on it
+  const auto facts = facts_for(*site, context, machine);
+  if (!facts) return std::unexpected(facts.error());
+  site->gpus.reset();
+  const auto gpus = static_cast<std::uint32_t>(facts->gpus.size());
+  config::Experiment experiment;
+  experiment.name.value = "preflight";
+  experiment.path = std::filesystem::current_path() / "preflight";
+  experiment.weight_sync.value = gpus > 0 ? Backend::nccl : Backend::gloo;
+  config::Role role;
+  role.name.value = gpus > 0 ? "gpu" : "slot";
+  role.kind = RoleKind::learner;
+  role.rendezvous = Rendezvous::torch;
+  role.count = {gpus > 0 ? gpus : 2, {}};
+  role.gpus.value = 1;
+  role.command = {{"true", {}}};
+  experiment.roles.push_back(std::move(role));
+  auto plan = plan::build(experiment, *site, *facts, {1, args.with, args.env});
+  if (plan) std::erase(plan->sources, experiment.path);
+  return plan;
+}
+
+}  // namespace nlaunch::cli

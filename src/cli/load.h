@@ -1,0 +1,48 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "cli/context.h"
+#include "launch/install.h"
+#include "launch/machine.h"
+#include "plan/plan.h"
+
+namespace nlaunch::cli {
+
+/// The options that say which plan.
+struct PlanArgs {
+  std::string experiment;
+  std::string plan_file;  ///< --plan: a frozen plan in place of an experiment
+  std::string site;
+  std::vector<std::string> site_dirs;
+  std::vector<std::string> set;
+  std::vector<std::string> with;
+  std::vector<std::string> env;
+  std::optional<std::uint32_t> nodes;
+};
+enum class Frozen { no, allowed };
+void add_plan_options(CLI::App& app, PlanArgs& args, Frozen frozen);
+
+/// The machine, asked for once and only when somebody needs to know.
+class MachineSource {
+ public:
+  explicit MachineSource(launch::Install install) : install_(std::move(install)) {}
+  Result<launch::Machine> get();
+  [[nodiscard]] const launch::Install& install() const { return install_; }
+
+ private:
+  launch::Install install_;
+  std::optional<Result<launch::Machine>> machine_;
+};
+
+/// Reads, checks and resolves: the way from files and options to a plan.
+Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
+
+/// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for checks
+/// without an experiment.
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,107 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <thread>
+
+#include "base/exit_code.h"
+#include "cli/context.h"
+#include "cli/run_view.h"
+#include "supervise/lines.h"
+#include "supervise/supervisor.h"
+#include "sys/files.h"
+
+namespace nlaunch::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Args {
+  std::string run;
+  std::string role;
+  std::string runs_dir = "runs";
+  bool follow = false;
+};
+
+/// One log file that is read as it grows.
+class Tail {
+ public:
+  Tail(const fs::path& file, std::size_t width, std::size_t hue, supervise::LinePrinter::Style style)
+      : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), printer_(file.stem().string(), width, hue, style) {}
+
+  /// Prints what is new; false when there was nothing.
+  bool advance() {
+    std::array<char, 65536> block;
+    const auto got = ::read(fd_.get(), block.data(), block.size());
+    if (got <= 0) return false;
+    std::string out;
+    printer_.feed({block.data(), static_cast<std::size_t>(got)}, out);
+    print(out);
+    return true;
+  }
+
+  void finish() {
+    std::string out;
+    printer_.finish(out);
+    print(out);
+  }
+
+ private:
+  sys::UniqueFd fd_;
+  supervise::LinePrinter printer_;
+};
+
+std::vector<fs::path> log_files(const RunView& view, const std::string& role) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(supervise::attempt_folder(view.folder, view.attempt) / "logs", error)) {
+    const auto name = entry.path().stem().string();
+    if (role.empty() || name == role || name.starts_with(role + ".")) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+int run(const Args& args, const Context& context) {
+  auto view = view_run(args.runs_dir, args.run);
+  if (!view) return complain(context, view.error());
+  const auto files = log_files(*view, args.role);
+  if (files.empty()) {
+    say(fmt::format("nlaunch logs: run {} has no logs{}\n", view->id, args.role.empty() ? "" : " of " + args.role));
+    return exit_code::bad_input;
+  }
+  std::size_t width = 0;
+  for (const auto& file : files) width = std::max(width, file.stem().string().size());
+  const auto style = context.out().on() ? supervise::LinePrinter::Style::coloured : supervise::LinePrinter::Style::plain;
+  std::vector<Tail> tails;
+  for (std::size_t i = 0; i < files.size(); ++i) tails.emplace_back(files[i], width, i, style);
+  constexpr std::chrono::milliseconds kBetween{200};
+  for (bool alive = true; alive;) {
+    alive = args.follow && view && view->alive;
+    for (auto& tail : tails) {
+      while (tail.advance()) {
+      }
+    }
+    if (!alive) break;
+    std::this_thread::sleep_for(kBetween);
+    view = view_run(args.runs_dir, view->folder.string());
+  }
+  for (auto& tail : tails) tail.finish();
+  return exit_code::ok;
+}
+
+}  // namespace
+
+void add_logs(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command = app.add_subcommand("logs", "The output of a run's processes");
+  command->add_option("RUN", args->run, "A run's path, id, or name (its latest)")->required();
+  command->add_option("--role", args->role, "A role, or one process of it (ROLE.INDEX)");
+  command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command->add_flag("-f,--follow", args->follow, "Go on until the run ends");
+  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,36 @@
+#include "cli/load.h"
+#include "plan/json.h"
+#include "report/plan_text.h"
+
+namespace nlaunch::cli {
+namespace {
+
+struct Args {
+  PlanArgs plan;
+  bool json = false;
+};
+
+int run(const Args& args, const Context& context) {
+  MachineSource machine(launch::find_install());
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return complain(context, plan.error());
+  if (args.json) {
+    print(plan::to_json(*plan).dump() + "\n");
+  } else {
+    constexpr std::uint32_t kMostNodes = 32;
+    print(report::plan_text(*plan, context.out(), context.verbose ? plan->node.count : kMostNodes));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command = app.add_subcommand("plan", "What would run where, with which GPUs, and what is left idle");
+  add_plan_options(*command, args->plan, Frozen::allowed);
+  command->add_flag("--json", args->json, "The whole plan as JSON");
+  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+}  // namespace nlaunch::cli

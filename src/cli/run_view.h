@@ -1,0 +1,37 @@
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+/// A run as its events tell it, for the commands that look at one from another terminal.
+namespace nlaunch::cli {
+
+struct ProcessView {
+  std::string name;   ///< "learner.0"
+  std::string state;  ///< "running", "ready", "exited with code 0"
+  pid_t pid = 0;
+  bool alive = false;
+};
+
+struct RunView {
+  std::filesystem::path folder;
+  std::string id;
+  pid_t pid = 0;      ///< of nlaunch, that the user sees
+  bool alive = false;
+  std::string state;  ///< "running", or its outcome; "ended without a word" for a run of which nothing is left
+  unsigned attempt = 0;
+  std::vector<ProcessView> processes;
+};
+
+/// Looks a run up (a path, an id, or a name) and reads its events.
+Result<RunView> view_run(const std::string& runs_dir, const std::string& run);
+
+/// Whether this pid is nlaunch's of that run: a pid is used again some day.
+bool is_process_of(pid_t pid, const std::string& variable, const std::string& value);
+
+}  // namespace nlaunch::cli

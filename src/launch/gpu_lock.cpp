@@ -1,0 +1,88 @@
+#include "launch/gpu_lock.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace nlaunch::launch {
+namespace {
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
+}
+
+/// Another user's lock file may be opened for reading only, and not with O_CREAT in a sticky folder
+/// (fs.protected_regular); for flock(2) either will do.
+sys::UniqueFd open_lock(const std::string& path) {
+  constexpr mode_t kEveryone = 0666;
+  sys::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) fd = sys::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) {
+    fd = sys::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kEveryone));
+    if (fd) ::fchmod(fd.get(), kEveryone);  // whatever the umask
+  }
+  return fd;
+}
+
+std::string holder(const std::string& path) {
+  constexpr std::uint64_t kEnough = 65536;
+  const auto content = sys::read_regular_file(path, kEnough);
+  const auto said = nlohmann::json::parse(content ? *content : "", nullptr, false);
+  if (!said.is_object()) return "another run";
+  return fmt::format("{} of user {} (pid {})", said.value("run", "another run"), said.value("user", "?"),
+                     said.value("pid", 0));
+}
+
+std::string key_of(const plan::BoundGpu& gpu) {
+  auto key = !gpu.uuid.empty() ? gpu.uuid : !gpu.bus_id.empty() ? gpu.bus_id : gpu.visible;
+  for (auto& c : key) {
+    if (c == '/' || c == ':') c = '_';
+  }
+  return key;
+}
+
+}  // namespace
+
+std::string GpuLocks::default_folder() { return "/tmp/nlaunch-locks"; }
+
+Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& node, const std::string& owner,
+                                const std::string& folder) {
+  GpuLocks locks;
+  std::set<std::uint16_t> used;
+  for (const auto& process : node.processes) {
+    const auto& gpus = plan.processes[process.process].gpus;
+    used.insert(gpus.begin(), gpus.end());
+  }
+  if (node.gpus.empty() || used.empty()) return locks;
+  constexpr mode_t kEveryoneSticky = 01777;
+  if (::mkdir(folder.c_str(), kEveryoneSticky) == 0) ::chmod(folder.c_str(), kEveryoneSticky);
+  Diagnostics diagnostics;
+  std::set<std::string> taken;  // two GPUs of the plan may be one device: the preflight says that better
+  for (const auto gpu : used) {
+    const auto path = folder + "/" + key_of(node.gpus.at(gpu)) + ".lock";
+    if (!taken.insert(path).second) continue;
+    auto fd = open_lock(path);
+    if (!fd) {
+      diagnostics.error("launch.gpu-lock", {}, fmt::format("cannot open the lock {}: {}", path, std::strerror(errno)));
+    } else if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      diagnostics.error("launch.gpu-held", {}, fmt::format("GPU {} is held by {}", node.gpus[gpu].visible, holder(path)))
+          .hint = "wait for it, choose other GPUs with CUDA_VISIBLE_DEVICES, or share them with --share";
+    } else {
+      const nlohmann::json said{{"run", owner}, {"user", user_name()}, {"pid", ::getpid()}};
+      if (::ftruncate(fd.get(), 0) == 0) sys::write_all(fd.get(), said.dump() + "\n");
+      locks.held_.push_back(std::move(fd));
+    }
+  }
+  if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
+  return locks;
+}
+
+}  // namespace nlaunch::launch

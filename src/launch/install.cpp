@@ -1,0 +1,40 @@
+#include "launch/install.h"
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::launch {
+
+namespace fs = std::filesystem;
+
+Install find_install() {
+  const auto bin = sys::executable_folder();
+  const auto prefix = bin.parent_path();
+  return {(bin / "nlaunch-probe").string(), (prefix / "lib" / "libnlaunch-scope.so").string(),
+          (prefix / "share" / "nlaunch" / "sites").string()};
+}
+
+std::vector<std::string> site_folders(const std::vector<std::string>& given, const std::vector<std::string>& environment,
+                                      const Install& install) {
+  auto folders = given;
+  for (const auto& folder : text::split(sys::env_value(environment, "NLAUNCH_SITE_PATH"), ':')) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  folders.emplace_back("site-profiles");
+  const std::string config(sys::env_value(environment, "XDG_CONFIG_HOME"));
+  const std::string home(sys::env_value(environment, "HOME"));
+  if (!config.empty() || !home.empty()) {
+    folders.push_back((config.empty() ? fs::path(home) / ".config" : fs::path(config)) / "nlaunch" / "sites");
+  }
+  folders.push_back(install.sites);
+  std::erase_if(folders, [](const std::string& folder) {
+    std::error_code error;
+    return !fs::is_directory(folder, error);
+  });
+  return folders;
+}
+
+}  // namespace nlaunch::launch

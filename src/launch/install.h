@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace nlaunch::launch {
+
+/// Where nlaunch's own parts are: beside this executable, in a build folder as in an installed one.
+struct Install {
+  std::string probe;          ///< nlaunch-probe
+  std::string scope_library;  ///< libnlaunch-scope.so
+  std::string sites;          ///< the installed profiles; may not exist
+};
+Install find_install();
+
+/// The folders in which profiles are looked up, first wins: `given` (--site-dir), $NLAUNCH_SITE_PATH,
+/// ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share folder. Only those that exist.
+std::vector<std::string> site_folders(const std::vector<std::string>& given, const std::vector<std::string>& environment,
+                                      const Install& install);
+
+}  // namespace nlaunch::launch

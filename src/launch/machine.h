@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "plan/bound.h"
+
+/// This machine, as nlaunch-probe sees it without a CUDA context.
+namespace nlaunch::launch {
+
+struct Machine {
+  std::string host;
+  std::string arch;
+  std::string driver;      ///< of NVIDIA; empty without one
+  std::string nvml_error;  ///< why there are no GPUs to be seen; empty where NVML answered
+  struct Gpu {
+    std::string index;  ///< in PCI order, as CUDA counts under CUDA_DEVICE_ORDER=PCI_BUS_ID
+    std::string bus_id, uuid, name;
+  };
+  std::vector<Gpu> gpus;
+};
+
+/// Asks the probe. A probe that cannot be run or hangs is a failure.
+Result<Machine> discover(const std::string& probe);
+
+/// The GPUs of the machine that `cuda_visible_devices`, as given to nlaunch, leaves: its entries in their order
+/// (numbers, UUIDs or their beginnings, MIG), or all in PCI order where it is not set. An entry that fits no GPU
+/// is an error. Each is shown to processes by number, a MIG device by its UUID.
+Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine, const std::string* cuda_visible_devices);
+
+/// The version of the libnccl in a file, by the probe; empty where it cannot be loaded here.
+std::string library_version(const std::string& probe, const std::string& path);
+
+}  // namespace nlaunch::launch

@@ -1,0 +1,115 @@
+#include "launch/modules.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/text.h"
+#include "sys/command.h"
+#include "sys/files.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Lmod on a cold network file system has been seen to take half a minute.
+constexpr Duration kDeadline = std::chrono::minutes(3);
+constexpr std::uint64_t kLargestDump = 16U << 20U;
+
+constexpr const char* kUsualPlaces[] = {"/usr/share/lmod/lmod/init/bash", "/opt/cray/pe/lmod/lmod/init/bash",
+                                        "/opt/apps/lmod/lmod/init/bash",  "/usr/share/modules/init/bash",
+                                        "/usr/share/Modules/init/bash",   "/etc/profile.d/modules.sh",
+                                        "/etc/profile.d/lmod.sh"};
+
+/// Each step in the same shell, the environment dumped after it. The words come as arguments: no quoting here.
+constexpr const char* kScript = R"(
+folder=$1 init=$2 reset=$3; shift 3
+env_program=$(type -P env)
+dump() { "$env_program" -0 > "$folder/$1"; }
+dump before
+. "$init" || { echo "sourcing $init failed" >&2; exit 1; }
+type module > /dev/null 2>&1 || { echo "$init defines no 'module'" >&2; exit 1; }
+dump init
+if [ "$reset" = 1 ]; then module reset || { echo "module reset failed" >&2; exit 1; }; fi
+dump reset
+step=0
+for name in "$@"; do
+  module load "$name" || { echo "module load $name failed" >&2; exit 1; }
+  dump "$step"
+  step=$((step + 1))
+done
+)";
+
+std::string find_init(const plan::Modules& modules, const plan::Environment& base) {
+  if (!modules.init.empty()) return modules.init;
+  if (const auto home = base.find("MODULESHOME"); home != base.end()) {
+    const auto init = home->second + "/init/bash";
+    if (fs::exists(init)) return init;
+  }
+  for (const char* place : kUsualPlaces) {
+    if (fs::exists(place)) return place;
+  }
+  return {};
+}
+
+Result<plan::Environment> read_dump(const fs::path& file) {
+  const auto content = sys::read_regular_file(file, kLargestDump);
+  if (!content) return std::unexpected(content.error());
+  auto environment = plan::to_environment(text::split(*content, '\0'));
+  for (const char* shells_own : {"_", "SHLVL", "PWD", "OLDPWD"}) environment.erase(shells_own);
+  return environment;
+}
+
+Result<std::vector<plan::EnvOp>> read_steps(const fs::path& folder, const std::string& init,
+                                            const plan::Modules& modules) {
+  std::vector<std::pair<std::string, std::string>> steps{{"init", init}, {"reset", "module reset"}};
+  for (std::size_t i = 0; i < modules.load.size(); ++i) {
+    steps.emplace_back(std::to_string(i), "module " + modules.load[i]);
+  }
+  auto before = read_dump(folder / "before");
+  if (!before) return std::unexpected(before.error());
+  std::vector<plan::EnvOp> operations;
+  for (const auto& [file, origin] : steps) {
+    auto after = read_dump(folder / file);
+    if (!after) return std::unexpected(after.error());
+    const auto changes = plan::difference(*before, *after, plan::Layer::modules, origin);
+    operations.insert(operations.end(), changes.begin(), changes.end());
+    before = std::move(after);
+  }
+  return operations;
+}
+
+}  // namespace
+
+Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, const plan::Environment& base) {
+  if (!modules.any()) return std::vector<plan::EnvOp>();
+  const auto init = find_init(modules, base);
+  if (init.empty()) {
+    return failure("launch.modules", "no environment modules on this machine: looked for {}",
+                   fmt::join(kUsualPlaces, ", "));
+  }
+  std::string folder = (fs::temp_directory_path() / "nlaunch-modules-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return failure("launch.modules", "cannot make the folder {}", folder);
+
+  sys::SpawnRequest request;
+  request.argv = {"bash", "--noprofile", "--norc", "-c", kScript, "modules", folder, init, modules.reset ? "1" : "0"};
+  request.argv.insert(request.argv.end(), modules.load.begin(), modules.load.end());
+  request.env = plan::to_entries(base);
+  const auto result = sys::run_command(std::move(request), kDeadline);
+  Result<std::vector<plan::EnvOp>> operations;
+  if (!result) {
+    operations = std::unexpected(result.error());
+  } else if (result->timed_out) {
+    operations = failure("launch.modules", "loading modules did not end within {}", format_duration(kDeadline));
+  } else if (!result->status.ok()) {
+    operations = failure("launch.modules", "loading modules failed ({}): {}", modules.origin,
+                         text::join(text::split(text::trim(result->err), '\n'), " / "));
+  } else {
+    operations = read_steps(folder, init, modules);
+  }
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return operations;
+}
+
+}  // namespace nlaunch::launch

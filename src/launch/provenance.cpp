@@ -1,0 +1,97 @@
+#include "launch/provenance.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/text.h"
+#include "sys/command.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr Duration kDeadline = std::chrono::seconds(20);
+constexpr std::size_t kLargestDiff = 1U << 20U;
+
+/// The output of a program, or nothing when it cannot be had.
+std::optional<std::string> output_of(std::vector<std::string> argv, const std::string& folder) {
+  sys::SpawnRequest request;
+  request.argv = std::move(argv);
+  request.env = sys::own_environment();
+  request.cwd = folder;
+  auto result = sys::run_command(std::move(request), kDeadline, kLargestDiff);
+  if (!result || result->timed_out || !result->status.ok()) return std::nullopt;
+  return std::move(result->out);
+}
+
+std::optional<std::string> sha256(const std::string& path) {
+  const auto said = output_of({"sha256sum", "--", path}, "/");
+  if (!said) return std::nullopt;
+  const auto start = said->starts_with('\\') ? 1U : 0U;  // a name with odd characters is escaped
+  return said->substr(start, said->find(' ') - start);
+}
+
+ordered_json git_state(const std::string& folder) {
+  const auto commit = output_of({"git", "rev-parse", "HEAD"}, folder);
+  if (!commit) return nullptr;
+  ordered_json git{{"commit", text::trim(*commit)}};
+  if (const auto branch = output_of({"git", "rev-parse", "--abbrev-ref", "HEAD"}, folder)) {
+    git["branch"] = text::trim(*branch);
+  }
+  const auto diff = output_of({"git", "diff", "HEAD"}, folder);
+  git["dirty"] = diff && !diff->empty();
+  if (diff) git["diff"] = *diff;
+  return git;
+}
+
+/// "name version" of each installed distribution, from the names of its metadata folders.
+std::vector<std::string> wheels_of(const fs::path& venv) {
+  std::vector<std::string> wheels;
+  std::error_code error;
+  for (const auto& python : fs::directory_iterator(venv / "lib", error)) {
+    for (const auto& entry : fs::directory_iterator(python.path() / "site-packages", error)) {
+      const auto name = entry.path().stem().string();
+      const auto dash = name.find('-');
+      if (entry.path().extension() != ".dist-info" || dash == std::string::npos) continue;
+      wheels.push_back(name.substr(0, dash) + " " + name.substr(dash + 1));
+    }
+  }
+  std::ranges::sort(wheels);
+  return wheels;
+}
+
+}  // namespace
+
+ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
+  ordered_json out{{"nlaunch", NLAUNCH_VERSION}};
+  auto& files = out["files"] = ordered_json::array();
+  for (const auto& path : plan.sources) files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
+  out["git"] = git_state(fs::path(plan.experiment).parent_path().string());
+  if (const auto diff = out["git"].find("diff"); out["git"].is_object() && diff != out["git"].end()) {
+    *diff = node.masker.mask(diff->get<std::string>());
+  }
+  auto& libraries = out["libraries"] = ordered_json::object();
+  for (const auto& [name, library] : node.libraries) {
+    std::error_code error;
+    const auto size = fs::file_size(library.path, error);
+    libraries[name] = {{"path", library.path}, {"version", library.version}, {"size", error ? 0 : size}};
+  }
+  auto& wheels = out["wheels"] = ordered_json::object();
+  std::set<std::string> venvs;
+  for (const auto& role : plan.roles) venvs.insert(role.venv);
+  for (const auto& venv : venvs) {
+    if (!venv.empty()) wheels[venv] = wheels_of(venv);
+  }
+  return out;
+}
+
+void add_library_hashes(ordered_json& lock) {
+  for (auto& [name, library] : lock["libraries"].items()) {
+    if (const auto hash = sha256(library["path"])) library["sha256"] = *hash;
+  }
+}
+
+}  // namespace nlaunch::launch

@@ -1,0 +1,37 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <exception>
+
+#include "base/exit_code.h"
+#include "cli/context.h"
+#include "cli/version.h"
+#include "sys/spawn.h"
+
+int main(int argc, char** argv) {
+  using namespace nlaunch;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not end a run
+  cli::Context context;
+  context.environment = sys::own_environment();
+  CLI::App app("Launches RL post-training: learners, engines and services on one plan, checked before they start.",
+               "nlaunch");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_help_all_flag("--help-all", "Help for every subcommand");
+  app.set_version_flag("--version", &cli::version_text, "The version, and what was built in");
+  app.add_option("--color", context.color, "Colours: auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("-q,--quiet", context.quiet, "Only errors, and what was asked for");
+  app.add_flag("-v,--verbose", context.verbose, "More");
+  for (const auto& subcommand : cli::kSubcommands) subcommand.add(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? exit_code::ok : exit_code::usage;
+  }
+  try {
+    return context.run();
+  } catch (const std::exception& error) {
+    cli::say(fmt::format("nlaunch: an error of its own, please report it: {}\n", error.what()));
+    return exit_code::internal;
+  }
+}

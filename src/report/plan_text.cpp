@@ -1,0 +1,138 @@
+#include "report/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace nlaunch::report {
+namespace {
+
+using plan::Plan;
+
+std::string role_table(const Plan& plan, const Paint& paint) {
+  Table table({"role", "kind", "processes", "GPUs each", "nodes", "rendezvous", "preload", "spawned by"});
+  for (std::uint32_t i = 0; i < plan.roles.size(); ++i) {
+    const auto& role = plan.roles[i];
+    std::vector<std::uint32_t> nodes;
+    for (const auto& process : plan.processes) {
+      if (process.role == i && (nodes.empty() || nodes.back() != process.node)) nodes.push_back(process.node);
+    }
+    const auto preload = role.preload.empty()
+                             ? std::string()
+                             : fmt::format("{} ({})", text::join(role.preload, ", "), name_of(role.scope));
+    table.add({paint.bold(role.name), std::string(name_of(role.kind)), std::to_string(role.count),
+               std::to_string(role.gpus), ranges(nodes),
+               role.rendezvous == Rendezvous::none ? "" : std::string(name_of(role.rendezvous)), preload,
+               text::join(role.spawned_by, ", ")});
+  }
+  return table.str(paint);
+}
+
+std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
+  const auto shown = std::min(plan.node.count, most_nodes);
+  std::vector<std::string> head{"node"};
+  for (std::uint32_t gpu = 0; gpu < plan.node.gpus; ++gpu) {
+    head.push_back(fmt::format("{} {}", plan.node.cpu_slots ? "slot" : "GPU", gpu));
+  }
+  head.emplace_back("no GPU");
+  std::vector<std::vector<std::string>> rows(shown, std::vector<std::string>(head.size()));
+  for (std::uint32_t node = 0; node < shown; ++node) rows[node][0] = std::to_string(node);
+  for (const auto& process : plan.processes) {
+    if (process.node >= shown) continue;
+    auto& row = rows[process.node];
+    for (const auto gpu : process.gpus) row[gpu + 1U] = plan.name_of(process);
+    if (process.gpus.empty()) row.back() += (row.back().empty() ? "" : " ") + plan.name_of(process);
+  }
+  for (const auto& gpu : plan.idle_gpus) {
+    if (gpu.node < shown) rows[gpu.node][gpu.gpu + 1U] = paint.yellow("idle");
+  }
+  Table table(std::move(head));
+  for (auto& row : rows) table.add(std::move(row));
+  auto out = table.str(paint);
+  if (shown < plan.node.count) out += fmt::format("… and {} more nodes\n", plan.node.count - shown);
+  return out;
+}
+
+std::string group_lines(const Plan& plan) {
+  Table table({"", "", ""});
+  std::size_t of_engines = 0;
+  std::size_t of_nodes = 0;
+  std::size_t engine_size = 0;
+  std::size_t node_size = 0;
+  for (const auto& group : plan.groups) {
+    const auto size = group.members.size();
+    if (group.kind == plan::GroupKind::tensor_parallel) {
+      ++of_engines;
+      engine_size = size;
+    } else if (group.kind == plan::GroupKind::node) {
+      ++of_nodes;
+      node_size = std::max(node_size, size);
+    } else {
+      table.add({"group", group.name, fmt::format("{} over {}", text::count(size, "rank"), name_of(group.backend))});
+    }
+  }
+  const auto many = [&](std::size_t number, std::size_t size, std::string_view what) {
+    if (number == 0) return;
+    table.add({"group", std::string(what),
+               fmt::format("{} of {} over {}", text::count(number, "group"), text::count(size, "rank"),
+                           name_of(plan.weight_sync.backend))});
+  };
+  many(of_engines, engine_size, "engine tensor parallel");
+  many(of_nodes, node_size, "each node");
+  return table.str(Paint(false));
+}
+
+std::string stage_line(const Plan& plan) {
+  std::vector<std::string> stages;
+  for (const auto& stage : plan.stages) {
+    std::vector<std::string> roles;
+    for (const auto role : stage) roles.push_back(plan.roles[role].name);
+    stages.push_back(text::join(roles, ", "));
+  }
+  return fmt::format("start  {}\n", text::join(stages, "  then  "));
+}
+
+}  // namespace
+
+std::string ranges(const std::vector<std::uint32_t>& numbers) {
+  std::string out;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!out.empty()) out += ",";
+    out += last == i ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+std::string plan_text(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
+  const auto gpus = text::count(plan.node.gpus, plan.node.cpu_slots ? "CPU slot" : "GPU");
+  auto out = fmt::format("{} on {} ({}): {} × {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site), plan.site_path,
+                         text::count(plan.node.count, "node"), gpus,
+                         plan.node.gpu_model.empty() || plan.node.cpu_slots ? "" : " " + plan.node.gpu_model);
+  out += role_table(plan, paint) + "\n" + node_table(plan, paint, most_nodes) + "\n";
+  out += group_lines(plan) + stage_line(plan);
+  for (const auto& warning : plan.warnings) out += fmt::format("{} {}\n", paint.yellow("warning:"), warning);
+  return out;
+}
+
+std::string placement_line(const Plan& plan) {
+  std::vector<std::string> parts;
+  for (std::uint32_t i = 0; i < plan.roles.size(); ++i) {
+    std::vector<std::uint32_t> gpus;
+    for (const auto& process : plan.processes) {
+      if (process.role == i) gpus.insert(gpus.end(), process.gpus.begin(), process.gpus.end());
+    }
+    std::ranges::sort(gpus);
+    const auto where = gpus.empty() || plan.node.count > 1
+                           ? std::string()
+                           : fmt::format(" on {} {}", plan.node.cpu_slots ? "slot" : "GPU", ranges(gpus));
+    parts.push_back(fmt::format("{} {}{}", plan.roles[i].count, plan.roles[i].name, where));
+  }
+  return text::join(parts, " · ");
+}
+
+}  // namespace nlaunch::report

@@ -1,0 +1,41 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nlaunch::report {
+
+/// Text with or without colours.
+class Paint {
+ public:
+  explicit Paint(bool colours) : colours_(colours) {}
+  [[nodiscard]] bool on() const { return colours_; }
+  [[nodiscard]] std::string bold(std::string_view text) const { return wrap("1", text); }
+  [[nodiscard]] std::string dim(std::string_view text) const { return wrap("2", text); }
+  [[nodiscard]] std::string red(std::string_view text) const { return wrap("1;31", text); }
+  [[nodiscard]] std::string green(std::string_view text) const { return wrap("32", text); }
+  [[nodiscard]] std::string yellow(std::string_view text) const { return wrap("33", text); }
+
+ private:
+  [[nodiscard]] std::string wrap(std::string_view code, std::string_view text) const;
+  bool colours_;
+};
+
+/// Rows of text, each column as wide as its widest cell; the last one is not padded. Cells may be coloured.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  /// Lines that end in a newline; a column without any text is left out.
+  [[nodiscard]] std::string str(const Paint& paint) const;
+
+ private:
+  std::vector<std::string> head_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Width on a terminal: characters, colour sequences not counted.
+std::size_t display_width(std::string_view text);
+
+}  // namespace nlaunch::report

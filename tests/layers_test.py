@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""A folder of src/ includes only what stands below it."""
+import pathlib
+import re
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
+# Top to bottom. probe/ and scope/ are programs of their own.
+ORDER = ["cli", "report", "supervise", "launch", "emit", "preflight", "lint", "diagnose", "plan", "config", "sys", "base"]
+PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+# A library that belongs to one layer alone.
+KEPT_IN = {"yaml-cpp/": "config", "boost/": "sys", "hwloc": "sys", "CLI/": "cli", "cuda": "probe", "nccl.h": "probe", "gloo/": "probe"}
+SYSTEM = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
+
+
+def allowed(layer):
+    if layer in PROGRAMS:
+        return PROGRAMS[layer] | {layer}
+    # The wrappers that the scope library knows are told apart in one place.
+    return set(ORDER[ORDER.index(layer):]) | {"scope"}
+
+
+def climbs(source):
+    """Every include that climbs, as "file: what"."""
+    found = []
+    for path in sorted(source.rglob("*")):
+        layer = path.relative_to(source).parts[0]
+        if path.suffix not in {".h", ".c", ".cpp", ".cu"} or layer == path.name:
+            continue
+        text = path.read_text()
+        for target in INCLUDE.findall(text):
+            if "/" in target and target.split("/")[0] not in allowed(layer):
+                found.append(f"{path.relative_to(source)}: {target}")
+        for target in SYSTEM.findall(text):
+            for prefix, home in KEPT_IN.items():
+                if target.startswith(prefix) and layer != home:
+                    found.append(f"{path.relative_to(source)}: <{target}>")
+    return found
+
+
+class Layers(unittest.TestCase):
+    def test_every_folder_has_its_place(self):
+        folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.iterdir())}
+        self.assertEqual(folders - set(ORDER) - set(PROGRAMS), set())
+
+    def test_no_include_climbs(self):
+        self.assertEqual(climbs(SOURCE), [])
+
+    def test_a_climbing_include_is_seen(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            layer = pathlib.Path(folder, "base")
+            layer.mkdir()
+            (layer / "x.h").write_text('#include "plan/plan.h"\n#include <boost/asio.hpp>\n')
+            self.assertEqual(climbs(pathlib.Path(folder)), ["base/x.h: plan/plan.h", "base/x.h: <boost/asio.hpp>"])
+
+
+if __name__ == "__main__":
+    unittest.main()

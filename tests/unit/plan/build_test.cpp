@@ -1,0 +1,198 @@
+#include "plan/build.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "config/experiment.h"
+#include "config/site.h"
+#include "plan/environment.h"
+#include "plan/groups.h"
+#include "plan/json.h"
+
+namespace nlaunch::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Builds plans from files that it writes to a folder of its own.
+class BuildPlan : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "nlaunch-plan-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Result<Plan> build_from(const std::string& experiment, const std::string& site, PlanOptions options = {}) {
+    write("experiment.yaml", "version: 1\nname: test\n" + experiment);
+    write("site.yaml", "version: 1\nname: site\n" + site);
+    const auto read_site = config::load_site((folder_ / "site.yaml").string(), {}, {});
+    if (!read_site) return std::unexpected(read_site.error());
+    const auto read = config::load_experiment((folder_ / "experiment.yaml").string(), {}, options.with);
+    if (!read) return std::unexpected(read.error());
+    return build(*read, *read_site, facts_, options);
+  }
+
+  /// The messages of a plan that must not be.
+  std::string refusal(const Result<Plan>& plan) {
+    EXPECT_FALSE(plan.has_value());
+    if (plan) return {};
+    auto text = render(plan.error());
+    for (auto at = text.find(folder_.string()); at != std::string::npos; at = text.find(folder_.string())) {
+      text.replace(at, folder_.string().size() + 1, "");
+    }
+    return text;
+  }
+
+  void write(const std::string& name, const std::string& content) { std::ofstream(folder_ / name) << content; }
+
+  fs::path folder_;
+  MachineFacts facts_{"x86_64", {}, {{"HOME", "/home/user"}, {"MODEL", "small"}}};
+};
+
+constexpr const char* kCluster = "scheduler: {kind: slurm}\nnode: {gpus: 4, gpu: GH200, arch: aarch64}\n";
+
+TEST_F(BuildPlan, SaysWhatDoesNotFitAndWhatWould) {
+  const auto plan = build_from(R"(nodes: 8
+roles:
+  learner: {kind: learner, per_node: 1, gpus: 1, command: [train]}
+  engine: {kind: engine, count: 12, gpus: 2, command: [serve]}
+)",
+                               kCluster);
+  EXPECT_EQ(refusal(plan),
+            "experiment.yaml:6:33: error: role 'engine': 12 processes of 2 GPUs do not fit on 8 nodes × 4 GPUs: 8 fit, "
+            "and 8 GPUs stay idle [plan.does-not-fit]\n"
+            "   6 |   engine: {kind: engine, count: 12, gpus: 2, command: [serve]}\n"
+            "     |                                 ^^\n"
+            "note: experiment.yaml:5:50: role 'learner' takes 1 GPU on each node\n"
+            "note: a process never spans two nodes\n"
+            "hint: --set roles.engine.count=8, or --nodes 12\n");
+}
+
+TEST_F(BuildPlan, NumbersRanksOverNodes) {
+  const auto plan = build_from("nodes: 2\nroles: {learner: {kind: learner, per_node: 2, gpus: 1, rendezvous: torch, command: [t]}}\n",
+                               kCluster);
+  ASSERT_TRUE(plan) << render(plan.error());
+  ASSERT_EQ(plan->processes.size(), 4U);
+  const auto& last = plan->processes[3];
+  EXPECT_EQ(last.rank, 3);
+  EXPECT_EQ(last.node, 1U);
+  EXPECT_EQ(last.local_rank, 1U);
+  EXPECT_EQ(last.local_size, 2U);
+  EXPECT_EQ(last.node_rank, 1U);
+  EXPECT_EQ(last.gpus, (std::vector<std::uint16_t>{1}));
+}
+
+TEST_F(BuildPlan, WeightSyncIsLearnerZeroAndEveryEngineGpu) {
+  const auto plan = build_from(R"(nodes: 2
+roles:
+  learner: {kind: learner, per_node: 1, gpus: 1, rendezvous: torch, command: [t]}
+  engine: {kind: engine, count: 2, gpus: 2, command: [s, "${self.sync_rank}"]}
+)",
+                               kCluster);
+  ASSERT_TRUE(plan) << render(plan.error());
+  EXPECT_EQ(plan->weight_sync.world_size, 5U);
+  EXPECT_EQ(sync_rank(*plan, plan->processes[0]), 0);
+  EXPECT_EQ(sync_rank(*plan, plan->processes[1]), -1);
+  EXPECT_EQ(sync_rank(*plan, plan->processes[2]), 1);
+  EXPECT_EQ(sync_rank(*plan, plan->processes[3]), 3);
+  const auto& sync = plan->groups.back();
+  EXPECT_EQ(sync.kind, GroupKind::weight_sync);
+  ASSERT_EQ(sync.members.size(), 5U);
+  EXPECT_EQ(sync.members[0].process, 0U);
+  EXPECT_EQ(sync.members[4].gpu, 2U);
+}
+
+TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
+  constexpr const char* kRoles = "roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n";
+  constexpr const char* kBox = "scheduler: {kind: local}\n";
+  const auto plan = build_from(std::string("weight_sync: {backend: gloo}\n") + kRoles, kBox);
+  ASSERT_TRUE(plan) << render(plan.error());
+  EXPECT_TRUE(plan->node.cpu_slots);
+  EXPECT_EQ(plan->warnings, (std::vector<std::string>{"there is no GPU here: `gpus` counts CPU slots (2), over Gloo"}));
+  EXPECT_EQ(refusal(build_from(kRoles, kBox)),
+            "experiment.yaml:3:53: error: role 'learner' asks for 1 GPU, and none was found on this machine [plan.no-gpu]\n"
+            "   3 | roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n"
+            "     |                                                  ^\n"
+            "hint: --set weight_sync.backend=gloo runs on the CPU, a slot for each GPU\n");
+}
+
+TEST_F(BuildPlan, ReferencesAreResolvedOrKeptForTheNode) {
+  const auto plan = build_from(R"(vars: {model: "${env.MODEL}", path: "/m/${vars.model}"}
+roles:
+  engine: {kind: engine, gpus: 1, ports: [http], command: [s, "${vars.path}", "${self.ports.http}", "${env.NO:-d}", "$${x}"]}
+)",
+                               kCluster);
+  ASSERT_TRUE(plan) << render(plan.error());
+  EXPECT_EQ(plan->roles[0].command, (std::vector<std::string>{"s", "/m/small", "${self.ports.http}", "d", "$${x}"}));
+}
+
+TEST_F(BuildPlan, WrongReferencesAreAllReportedAtTheirPlaces) {
+  const auto plan = build_from(R"(vars: {a: "${vars.b}", b: "${vars.a}"}
+roles:
+  engine: {kind: engine, command: [s, "--m=${vars.aa}", "${env.API_KEY}", "${self.rank}", "${role.engin.count}"]}
+)",
+                               kCluster);
+  const auto text = refusal(plan);
+  EXPECT_NE(text.find("experiment.yaml:3:28: error: vars refer to each other in a circle: a → b → a [plan.cyclic-vars]"),
+            std::string::npos) << text;
+  EXPECT_NE(text.find("experiment.yaml:5:44: error: unknown name '${vars.aa}': did you mean '${vars.a}'?"), std::string::npos) << text;
+  EXPECT_NE(text.find("'${env.API_KEY}' would put a secret into the plan: declare it as `secrets: {API_KEY: env}`"), std::string::npos) << text;
+  EXPECT_NE(text.find("'${self.rank}': role 'engine' has no rendezvous; use ${self.index}"), std::string::npos) << text;
+  EXPECT_NE(text.find("did you mean '${role.engine.count}'?"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n5 errors\n"), std::string::npos) << text;
+}
+
+TEST_F(BuildPlan, EnvironmentLayersStandInTheirOrder) {
+  const auto plan = build_from(R"(env: {A: experiment}
+overlays: {extra: {env: {set: {A: overlay}}}}
+roles:
+  engine: {kind: engine, command: [s], env: {A: role}}
+)",
+                               std::string(kCluster) + "env: {set: {A: site}}\n", {{}, {"extra"}, {"engine:A=typed", "learner:A=no"}});
+  EXPECT_EQ(refusal(plan), "--env:1:1: error: no role is called 'learner' [plan.env-option]\n   1 | learner:A=no\n     | ^^^^^^^\n"
+                           "hint: the roles are engine\n");
+  const auto good = build_from("env: {A: experiment}\nroles: {engine: {kind: engine, command: [s], env: {A: role}}}\n",
+                               std::string(kCluster) + "env: {set: {A: site}}\n", {{}, {}, {"A=typed"}});
+  ASSERT_TRUE(good) << render(good.error());
+  std::vector<std::string> values;
+  for (const auto& op : good->roles[0].env) {
+    if (op.name == "A") values.push_back(op.value);
+  }
+  EXPECT_EQ(values, (std::vector<std::string>{"site", "experiment", "role", "typed"}));
+}
+
+TEST_F(BuildPlan, JsonReadsBackAsTheSamePlan) {
+  const auto plan = build_from(R"(nodes: 2
+secrets: {TOKEN: env}
+roles:
+  learner: {kind: learner, per_node: 1, gpus: 1, rendezvous: torch, command: [t], stop: {signal: INT, grace: 5s}}
+  engine: {kind: engine, count: 2, gpus: 2, ports: [http], command: [s], ready: {tcp: "h:1", timeout: 3s}, env: {MY_API_KEY: hush}}
+start: [[engine], [learner]]
+)",
+                               std::string(kCluster) + "env: {when: [{nodes: \">1\", nccl: \">=2.27\", set: {A: b}}]}\nlibraries: {nccl: {path: /x/lib*.so}}\n");
+  ASSERT_TRUE(plan) << render(plan.error());
+  const auto text = to_json(*plan).dump();
+  EXPECT_EQ(text.find("hush"), std::string::npos);
+  const auto back = from_json(text, "plan.json");
+  ASSERT_TRUE(back) << render(back.error());
+  EXPECT_EQ(to_json(*back).dump(), text);
+  EXPECT_TRUE(std::ranges::any_of(back->roles[1].env, [](const EnvOp& op) { return op.name == "MY_API_KEY" && op.masked; }));
+}
+
+TEST(PlanJson, DamagedTextsAreRefusedWithTheReason) {
+  const auto message = [](const std::string& text) {
+    const auto plan = from_json(text, "p.json");
+    return plan ? std::string() : plan.error().items().front().message;
+  };
+  EXPECT_EQ(message("{}"), "'p.json' cannot be read as a plan: it is not a plan of nlaunch");
+  EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 9})"),
+            "'p.json' cannot be read as a plan: it has format 9, and this nlaunch reads up to 1");
+  EXPECT_NE(message("{").find("parse error at line 1, column 2"), std::string::npos);
+  EXPECT_NE(message(R"({"format": "nlaunch plan", "version": 1})").find("key 'name' not found"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nlaunch::plan
