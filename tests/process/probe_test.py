@@ -1,0 +1,192 @@
+"""nlaunch-probe as a program: what it prints, and how it behaves when something is missing."""
+import json
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+
+BUILD = os.environ.get("NLAUNCH_BUILD", "build")
+PROBE = os.path.join(BUILD, "bin", "nlaunch-probe")
+GLOO = os.path.join(BUILD, "lib", "libnlaunch-gloo.so")
+
+
+def libnccl():
+    for path in (os.environ.get("NLAUNCH_TEST_LIBNCCL"), "/usr/local/cuda/lib/libnccl.so.2",
+                 "/usr/lib/x86_64-linux-gnu/libnccl.so.2"):
+        if path and os.path.exists(path):
+            return path
+    return None
+
+
+def probe(*arguments, env=None):
+    done = subprocess.run([PROBE, *arguments], capture_output=True, text=True, env=env, timeout=60, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()], done
+
+
+class Facts(unittest.TestCase):
+    def test_of_this_machine(self):
+        (facts,), done = probe("facts")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(facts["hostname"], os.uname().nodename)
+        self.assertEqual(facts["arch"], os.uname().machine)
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            self.assertEqual(facts["host_id"], facts["hostname"] + "/" + file.read().strip())
+        self.assertGreater(facts["limits"]["nofile"], 0)
+        self.assertGreater(facts["limits"]["shm_size"], 0)
+
+    def test_without_a_driver_nvml_is_a_result(self):
+        (facts,), _ = probe("facts")
+        if "nvml_error" not in facts:
+            self.skipTest("this machine has NVML")
+        self.assertEqual(facts["nvml_error"], "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders")
+        self.assertEqual(facts["gpus"], [])
+
+    def test_the_host_identity_is_what_nccl_takes(self):
+        (facts,), _ = probe("facts", env={"NCCL_HOSTID": "box-7"})
+        self.assertEqual((facts["host_id"], facts["host_id_source"]), ("box-7", "NCCL_HOSTID"))
+
+    def test_version_names_what_was_built_in(self):
+        for argument in ("version", "--version"):
+            (version,), _ = probe(argument)
+            self.assertEqual(set(version), {"event", "nlaunch", "cuda", "nccl_header", "gloo", "libfabric"})
+
+    def test_usage(self):
+        for arguments in ((), ("nonsense",), ("library",)):
+            lines, done = probe(*arguments)
+            self.assertEqual((lines, done.returncode), ([], 64))
+            self.assertIn("nlaunch-probe library PATH", done.stderr)
+
+
+class Library(unittest.TestCase):
+    def test_a_real_libnccl(self):
+        path = libnccl()
+        if not path:
+            self.skipTest("no libnccl here (NLAUNCH_TEST_LIBNCCL names one)")
+        (said,), done = probe("library", path)
+        self.assertEqual(done.returncode, 0)
+        info = os.stat(path)
+        self.assertEqual(said["path"], os.path.realpath(path))
+        self.assertEqual(said["inode"], info.st_ino)
+        self.assertEqual(said["device"], f"{os.major(info.st_dev)}:{os.minor(info.st_dev)}")
+        major, minor, patch = map(int, said["version"].split("."))
+        self.assertEqual(said["code"], major * 10000 + minor * 100 + patch)
+
+    def test_the_loaders_choice_follows_the_environment(self):
+        path = libnccl()
+        if not path:
+            self.skipTest("no libnccl here (NLAUNCH_TEST_LIBNCCL names one)")
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(path, os.path.join(folder, "libnccl-probe-test.so.2"))
+            (said,), _ = probe("find-library", "libnccl-probe-test.so.2", env={"LD_LIBRARY_PATH": folder})
+            self.assertEqual(said["path"], os.path.realpath(path))
+            (said,), _ = probe("find-library", "libnccl-probe-test.so.2", env={"LD_LIBRARY_PATH": "/nowhere"})
+            self.assertEqual(said["error"], "not found: looked for libnccl-probe-test.so.2 in LD_LIBRARY_PATH "
+                             "(/nowhere), the loader's cache and system folders")
+
+    def test_what_is_no_nccl(self):
+        self.assertEqual(probe("library", "/nowhere/libnccl.so.2")[0][0]["error"],
+                         "not found: looked for /nowhere/libnccl.so.2")
+        self.assertEqual(probe("library", "/etc/passwd")[0][0]["error"],
+                         "cannot be loaded: /etc/passwd: invalid ELF header")
+        error = probe("library", "libm.so.6")[0][0]["error"]
+        self.assertRegex(error, r"^/.*/libm.so.6 is no NCCL: it has no ncclGetVersion$")
+
+
+class Rank(unittest.TestCase):
+    def setUp(self):
+        if not os.path.exists(GLOO):
+            self.skipTest("built without Gloo")
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.started = []
+
+    def spec(self, ranks, join_ms=10000, device=-1, library=""):
+        members = list(range(ranks))
+        spec = {"folder": self.folder.name, "join_ms": join_ms, "op_ms": 10000,
+                "ranks": [{"name": f"rank {i}", "device": device, "library": library} for i in members],
+                "groups": [{"name": "node 0", "op": "all_reduce", "backend": "gloo", "members": members,
+                            "sizes": [8, 1048576]},
+                           {"name": "weight sync", "op": "broadcast", "backend": "gloo", "members": members,
+                            "sizes": [8, 22118400]}]}
+        path = os.path.join(self.folder.name, "spec.json")
+        with open(path, "w", encoding="ascii") as file:
+            json.dump(spec, file)
+        return path
+
+    def start(self, spec, index):
+        child = subprocess.Popen([PROBE, "rank", "--spec", spec, "--index", str(index)], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.stop, child)
+        self.started.append(child)
+        return child
+
+    @staticmethod
+    def stop(child):
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        child.stdin.close()
+
+    def go(self):
+        for child in self.started:
+            child.stdin.write("go\n")
+            child.stdin.close()
+        return [[json.loads(line) for line in child.stdout] for child in self.started]
+
+    def test_all_ranks_find_every_element_right(self):
+        spec = self.spec(3)
+        for index in range(3):
+            self.start(spec, index)
+        for said in self.go():
+            self.assertEqual([line["event"] for line in said],
+                             ["identity", "joining", "joined", "result", "result", "joining", "joined", "result",
+                              "result", "done"])
+            for line in said:
+                if line["event"] == "result":
+                    self.assertEqual((line["wrong"], line["elements"]), (0, line["bytes"] // 4))
+                    factor = 4 / 3 if line["op"] == "all_reduce" else 1
+                    self.assertAlmostEqual(line["busbw"] * line["seconds"], factor * line["bytes"], delta=1)
+        self.assertEqual([child.wait() for child in self.started], [0, 0, 0])
+
+    def test_says_who_it_is_and_waits(self):
+        child = self.start(self.spec(2), 1)
+        identity = json.loads(child.stdout.readline())
+        self.assertEqual((identity["event"], identity["rank"], identity["pid"]), ("identity", 1, child.pid))
+        self.assertIsNone(identity["gpu"])
+        time.sleep(0.2)
+        self.assertIsNone(child.poll())
+        child.stdin.close()
+        self.assertEqual(child.wait(5), 1)
+
+    def test_gives_up_at_the_deadline_when_a_rank_is_not_there(self):
+        spec = self.spec(3, join_ms=700)
+        begin = time.monotonic()
+        for index in range(2):
+            self.start(spec, index)
+        for said in self.go():
+            self.assertEqual(said[-1]["event"], "error")
+            self.assertEqual((said[-1]["phase"], said[-1]["group"]), ("join", "node 0"))
+        self.assertLess(time.monotonic() - begin, 3)
+        self.assertTrue(all(child.wait() in (1, 3) for child in self.started))
+
+    def test_without_a_driver_a_gpu_rank_says_so(self):
+        (facts,), _ = probe("facts")
+        if facts["gpus"]:
+            self.skipTest("this machine has GPUs")
+        child = self.start(self.spec(1, device=0, library=libnccl() or ""), 0)
+        error = json.loads(child.stdout.readline())
+        self.assertEqual((error["event"], error["phase"], error["kind"]), ("error", "identity", "unavailable"))
+        self.assertRegex(error["text"], "CUDA")
+        self.assertEqual(child.wait(5), 1)
+
+    def test_a_bad_spec_is_an_error_line(self):
+        child = self.start("/nowhere/spec.json", 0)
+        self.assertEqual(json.loads(child.stdout.readline())["text"],
+                         "cannot open '/nowhere/spec.json': No such file or directory")
+        child = self.start(self.spec(2), 2)
+        self.assertRegex(json.loads(child.stdout.readline())["text"], r"^--index 2: .*spec.json has 2 ranks$")
+
+
+if __name__ == "__main__":
+    unittest.main()
