@@ -9,7 +9,7 @@ ensure_packages "${BUILD_PACKAGES[@]}"
 leave_root "$PWD/scripts/quickstart.sh"
 configure OFF
 say "building nlaunch in build/"
-ninja -C build bin/nlaunch bin/nlaunch-probe lib/libnlaunch-scope.so
+ninja -C build src/all
 say "build/bin/nlaunch run configs/quickstart.yaml"
 build/bin/nlaunch run configs/quickstart.yaml
 say "the run directory: $(readlink -f runs/quickstart/latest)"
