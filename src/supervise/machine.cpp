@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 namespace nlaunch::supervise {
 namespace {
@@ -110,7 +111,10 @@ class Transition {
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code}); }
 
  private:
-  void act(Action action) { actions_.push_back(std::move(action)); }
+  template <class What>
+  void act(What what) {
+    actions_.emplace_back(std::in_place_type<What>, std::move(what));
+  }
   Life& life_of(ProcessIndex process) { return state_.processes[process].life; }
 
   void start(ProcessIndex process) {

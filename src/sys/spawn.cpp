@@ -5,10 +5,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/process/v2/posix/default_launcher.hpp>
 #include <boost/process/v2/process.hpp>
@@ -60,9 +62,7 @@ struct ChildSetup {
       if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
       if (::getppid() != parent) ::raise(SIGKILL);  // it died before the line above
     }
-    for (int signal = 1; signal < NSIG; ++signal) {
-      if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
-    }
+    reset_signals();
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -70,6 +70,15 @@ struct ChildSetup {
     if (!request.cpus.empty() && ::sched_setaffinity(0, sizeof(cpus), &cpus) != 0) return false;
     if (!request.cwd.empty() && ::chdir(request.cwd.c_str()) != 0) return false;
     return redirect();
+  }
+
+  /// By the system call itself: glibc keeps signals 32 and 33 to itself, and a caller may have them ignored.
+  static void reset_signals() {
+    constexpr std::array<unsigned long, 4> kDefault{};  // the kernel's struct sigaction, with SIG_DFL
+    constexpr std::size_t kKernelMask = 8;              // bytes
+    for (int signal = 1; signal < NSIG; ++signal) {
+      ::syscall(SYS_rt_sigaction, signal, kDefault.data(), nullptr, kKernelMask);
+    }
   }
 
   static bool set_mark(std::uint64_t mark) {

@@ -7,10 +7,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <thread>
 #include <variant>
+
+#include "sys/files.h"
 
 namespace nlaunch::sys {
 namespace {
@@ -27,6 +30,20 @@ std::optional<std::uint64_t> mark_of(pid_t pid) {
   rlimit limit{};
   if (::prlimit(pid, RLIMIT_LOCKS, nullptr, &limit) != 0) return std::nullopt;
   return limit.rlim_cur;
+}
+
+/// The pid that was given out last, in our namespace.
+pid_t newest_pid() {
+  const auto text = read_regular_file("/proc/loadavg", 4096);
+  if (!text) return 0;
+  const auto last = text->rfind(' ');
+  return last == std::string::npos ? 0 : std::atoi(text->c_str() + last);
+}
+
+/// /proc also answers for the number of a thread, which it does not list.
+bool is_thread(pid_t pid) {
+  const auto status = read_regular_file(fmt::format("/proc/{}/status", pid), 65536);
+  return status && status->find(fmt::format("\nTgid:\t{}\n", pid)) == std::string::npos;
 }
 
 /// One hunt for the descendants of this process. What is found is stopped within microseconds of being seen:
@@ -57,18 +74,43 @@ class Hunt {
   };
   using Kin = std::variant<Bystander, Excluded, Prey>;
 
-  /// True when there was somebody new.
+  /// True when there was somebody new. When it is over, every process that is alive has been looked at.
   bool stop_new_ones() {
     kin_ = {{::getpid(), Bystander{}}};
     const auto before = prey_.size();
     std::vector<ProcessInfo> strangers;
-    for_each_process([&](const ProcessInfo& info) {
+    const auto look = [&](const ProcessInfo& info) {
       if (!look_at(info)) strangers.push_back(info);
-    });
-    // A child has a lower pid than its parent where the numbers have wrapped around.
-    while (std::erase_if(strangers, [&](const ProcessInfo& info) { return look_at(info); }) > 0) {
+    };
+    const pid_t newest = newest_pid();
+    for_each_process(look);
+    look_at_newer_than(newest, look);
+    // A child has a lower pid than its parent where the numbers have wrapped around; and the parent of one
+    // that we saw may have ended since.
+    while (std::erase_if(strangers, [&](const ProcessInfo& info) { return look_again_at(info); }) > 0) {
     }
     return prey_.size() > before;
+  }
+
+  /// The listing of /proc is old by the time that its entries are looked at, and one that forks and exits
+  /// again and again is always ahead of it: whatever has come since is looked at until there is nothing
+  /// newer.
+  template <class Look>
+  static void look_at_newer_than(pid_t newest, const Look& look) {
+    constexpr int kMost = 10000;
+    int looks = 0;
+    for (pid_t now = newest_pid(); now > newest && looks < kMost; now = newest_pid()) {
+      for (; newest < now; ++looks) {
+        const auto info = process_info(++newest);
+        if (info && !is_thread(newest)) look(*info);
+      }
+    }
+  }
+
+  bool look_again_at(const ProcessInfo& info) {
+    if (look_at(info)) return true;
+    const auto now = process_info(info.pid);
+    return now && now->parent != info.parent && look_at(*now);
   }
 
   /// False when it is not (yet) known as a descendant.
