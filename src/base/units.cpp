@@ -73,6 +73,7 @@ std::expected<Duration, std::string> parse_duration(std::string_view text) {
   double total = 0;
   do {
     const auto number = take_number(text);
+    text = text::trim(text);
     const auto unit = take_unit(text);
     if (!number || *number < 0 || text.starts_with(' ')) {
       return std::unexpected(fmt::format("'{}' is not a duration: write 30s, 10m or 1h30m", whole));

@@ -63,12 +63,14 @@ std::optional<Job::Refused> Job::prepare(unsigned attempt) {
 std::optional<Job::Refused> Job::bind() {
   const auto machine = machine_.get();
   if (!machine) return Refused{exit_code::internal, "internal", machine.error().items().front().message};
-  auto node = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});
-  if (!node) {
-    complain(context_, node.error());
-    return Refused{exit_code::bad_input, "not-started", node.error().items().front().message};
+  ports_.reset();  // those of the attempt before
+  auto bound = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});
+  if (!bound) {
+    complain(context_, bound.error());
+    return Refused{exit_code::bad_input, "not-started", bound.error().items().front().message};
   }
-  node_ = std::move(*node);
+  node_ = std::move(bound->node);
+  ports_ = std::move(bound->ports);
   save(fmt::format("bound.{}.json", node_.host), plan::to_json(plan_, node_), paths_.attempt);
   if (!options_.share && !locks_) {
     auto locks = launch::GpuLocks::take(plan_, node_, paths_.folder.string());

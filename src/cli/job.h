@@ -57,6 +57,7 @@ class Job {
   launch::RunPaths paths_;
   supervise::EventLog events_;
   std::optional<launch::GpuLocks> locks_;
+  std::optional<launch::Ports> ports_;
   plan::BoundNode node_;
   supervise::Json lock_;
   supervise::Json preflight_;  ///< for the summary

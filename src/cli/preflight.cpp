@@ -36,12 +36,13 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, Mach
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());
   if (const auto made = launch::make_attempt_folder(*paths, 0); !made) return complain(context, made.error());
-  const auto node = launch::bind({plan, 0, *paths, *machine, source.install(), context.environment});
-  if (!node) return complain(context, node.error());
+  const auto bound = launch::bind({plan, 0, *paths, *machine, source.install(), context.environment});
+  if (!bound) return complain(context, bound.error());
+  const auto& node = bound->node;
   auto level = plan.preflight.level;
   if (!args.level.empty()) level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
   const Interrupts interrupts;
-  const auto report = preflight::run({plan, *node, 0, paths->attempt.string(), source.install().probe, level, {}, {},
+  const auto report = preflight::run({plan, node, 0, paths->attempt.string(), source.install().probe, level, {}, {},
                                       [] { return Interrupts::received() != 0; }});
   const auto json = preflight::to_json(report);
   if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json.dump(2) + "\n"); !wrote) {
@@ -54,7 +55,7 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, Mach
     print(report::preflight_text(report, context.out()));
   }
   std::error_code ignored;
-  std::filesystem::remove_all(node->scratch, ignored);
+  std::filesystem::remove_all(node.scratch, ignored);
   if (const int signal = Interrupts::received(); signal != 0) return 128 + signal;
   return code_of(report.verdict, args.strict);
 }

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "launch/late_names.h"
 #include "launch/modules.h"
-#include "launch/ports.h"
 #include "launch/preload.h"
 #include "launch/secrets.h"
 #include "sys/files.h"
@@ -30,7 +29,7 @@ class Binder {
   explicit Binder(const BindRequest& request)
       : request_(request), plan_(request.plan), caller_(plan::to_environment(request.environment)) {}
 
-  Result<BoundNode> run() {
+  Result<Bound> run() {
     node_.host = request_.machine.host;
     node_.scratch = fmt::format("{}/nlaunch-{}-{}", plan_.node.scratch, ::getuid(), request_.paths.id);
     bind_gpus();
@@ -47,7 +46,7 @@ class Binder {
     }
     write_role_files(names);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
-    return std::move(node_);
+    return Bound{std::move(node_), std::move(taken_ports_)};
   }
 
  private:
@@ -89,7 +88,7 @@ class Binder {
 
   void bind_ports() {
     const auto take = [&](std::uint16_t wish) {
-      const auto port = take_free_port(wish, taken_ports_);
+      const auto port = taken_ports_.take(wish);
       if (!port) diagnostics_.error("launch.ports", {}, "no TCP port is free between 20000 and 31999");
       return port.value_or(wish);
     };
@@ -244,7 +243,7 @@ class Binder {
   plan::Environment base_;
   std::vector<EnvOp> modules_;
   std::vector<EnvOp> secrets_;
-  std::set<std::uint16_t> taken_ports_;
+  Ports taken_ports_;
   sys::Topology topology_;
   Diagnostics diagnostics_;
   BoundNode node_;
@@ -252,7 +251,7 @@ class Binder {
 
 }  // namespace
 
-Result<BoundNode> bind(const BindRequest& request) { return Binder(request).run(); }
+Result<Bound> bind(const BindRequest& request) { return Binder(request).run(); }
 
 Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Library& library,
                                         const std::string& probe) {

@@ -6,6 +6,7 @@
 #include "base/diagnostic.h"
 #include "launch/install.h"
 #include "launch/machine.h"
+#include "launch/ports.h"
 #include "plan/bound.h"
 #include "plan/environment.h"
 #include "plan/plan.h"
@@ -29,9 +30,15 @@ struct BindRequest {
   std::vector<std::string> environment;  ///< of the caller
 };
 
+/// A plan's node, ready to be started. The ports stay its own while this lives.
+struct Bound {
+  plan::BoundNode node;
+  Ports ports;
+};
+
 /// Binds the plan to this node, just before the start: makes the scratch folder and the files that
 /// `${role.NAME.env_file}` and `${role.NAME.addrs_file}` name. All mistakes are reported together.
-Result<plan::BoundNode> bind(const BindRequest& request);
+Result<Bound> bind(const BindRequest& request);
 
 /// The files that a library's glob fits, and its version as far as it can be told here.
 Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Library& library,

@@ -51,8 +51,6 @@ std::string key_of(const plan::BoundGpu& gpu) {
 
 }  // namespace
 
-std::string GpuLocks::default_folder() { return "/tmp/nlaunch-locks"; }
-
 Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& node, const std::string& owner,
                                 const std::string& folder) {
   GpuLocks locks;
@@ -62,8 +60,7 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
     used.insert(gpus.begin(), gpus.end());
   }
   if (node.gpus.empty() || used.empty()) return locks;
-  constexpr mode_t kEveryoneSticky = 01777;
-  if (::mkdir(folder.c_str(), kEveryoneSticky) == 0) ::chmod(folder.c_str(), kEveryoneSticky);
+  make_lock_folder(folder);
   Diagnostics diagnostics;
   std::set<std::string> taken;  // two GPUs of the plan may be one device: the preflight says that better
   for (const auto gpu : used) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "launch/ports.h"
 #include "plan/bound.h"
 #include "sys/files.h"
 
@@ -14,8 +15,7 @@ class GpuLocks {
   /// Takes every GPU that the plan's processes on this node use. GPUs that another run holds are a failure that
   /// names each one, the run, its user and pid. `owner` is what others will read: the run's folder.
   static Result<GpuLocks> take(const plan::Plan& plan, const plan::BoundNode& node, const std::string& owner,
-                               const std::string& folder = default_folder());
-  static std::string default_folder();
+                               const std::string& folder = lock_folder());
 
  private:
   std::vector<sys::UniqueFd> held_;

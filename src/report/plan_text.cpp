@@ -43,7 +43,9 @@ std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_
     if (process.node >= shown) continue;
     auto& row = rows[process.node];
     for (const auto gpu : process.gpus) row[gpu + 1U] = plan.name_of(process);
-    if (process.gpus.empty()) row.back() += (row.back().empty() ? "" : " ") + plan.name_of(process);
+    if (!process.gpus.empty()) continue;
+    if (!row.back().empty()) row.back() += ' ';
+    row.back() += plan.name_of(process);
   }
   for (const auto& gpu : plan.idle_gpus) {
     if (gpu.node < shown) rows[gpu.node][gpu.gpu + 1U] = paint.yellow("idle");
@@ -101,7 +103,7 @@ std::string ranges(const std::vector<std::uint32_t>& numbers) {
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t last = i;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (!out.empty()) out += ",";
+    if (!out.empty()) out += ',';
     out += last == i ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
     i = last + 1;
   }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -41,9 +42,19 @@ struct Terminal::Queue {
   std::string pending;
   std::size_t being_written = 0;  ///< bytes
   Skipped skipped;
-  Skipped unsaid;  ///< skipped, and not said there yet
+  Skipped unsaid;                     ///< skipped, and not said there yet
+  std::atomic<bool> blocked = false;  ///< the last write did not go through
   bool closing = false;
   bool gone = false;  ///< nobody reads it any more
+
+  /// Room for this many bytes. A terminal that takes what it gets is waited for, for a moment: it is the
+  /// thread here that has not had its turn.
+  bool has_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
+    constexpr std::chrono::milliseconds kMoment{50};
+    const auto room = [&] { return gone || pending.size() + being_written + bytes <= limit; };
+    if (!room() && !blocked && !changed.wait_for(lock, kMoment, room)) blocked = true;
+    return room() && !gone;
+  }
 
   void say_skipped() {
     if (unsaid.lines == 0) return;
@@ -73,12 +84,14 @@ struct Terminal::Queue {
   }
 
   /// False when the other end is gone.
-  bool write_block(std::string_view block) const {
+  bool write_block(std::string_view block) {
     while (!block.empty()) {
       const auto written = ::write(fd.get(), block.data(), block.size());
       if (written >= 0) {
+        blocked = false;
         block.remove_prefix(static_cast<std::size_t>(written));
       } else if (errno == EAGAIN) {
+        blocked = true;
         pollfd ready{fd.get(), POLLOUT, 0};
         ::poll(&ready, 1, -1);
       } else if (errno != EINTR) {
@@ -111,9 +124,9 @@ Terminal::~Terminal() {
 
 void Terminal::write(std::string_view text, std::size_t lines) {
   if (text.empty()) return;
-  const std::lock_guard lock(queue_->mutex);
+  std::unique_lock lock(queue_->mutex);
   auto& queue = *queue_;
-  if (queue.gone || queue.pending.size() + queue.being_written + text.size() > queue.limit) {
+  if (!queue.has_room(lock, text.size())) {
     for (auto* count : {&queue.skipped, &queue.unsaid}) {
       count->lines += lines;
       count->bytes += text.size();

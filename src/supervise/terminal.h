@@ -25,7 +25,7 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// Queues whole lines. Never blocks.
+  /// Queues whole lines. Never waits for a terminal that blocks.
   void write(std::string_view text, std::size_t lines);
   /// Waits until everything queued is written, or `limit` is over. False in the second case.
   bool flush(Duration limit);

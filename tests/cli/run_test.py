@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""`nlaunch run` and what looks at a run: real processes, whole runs."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from harness import NLAUNCH, SOURCE, CliTest
+
+
+class Run(CliTest):
+    def summary(self):
+        return json.loads((self.run_folder / "summary.json").read_text())
+
+    def test_a_run_that_ends_well(self):
+        result = self.run_experiment("roles: {learner: {kind: learner, count: 2, rendezvous: torch, command: [sh, -c, 'echo rank $RANK of $WORLD_SIZE']}}\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(result.stdout.splitlines()), ["learner.0 │ rank 0 of 2", "learner.1 │ rank 1 of 2"])
+        self.assertEqual((self.run_folder / "attempt-0/logs/learner.1.log").read_text(), "rank 1 of 2\n")
+        summary = self.summary()
+        self.assertEqual((summary["outcome"], summary["exit_code"], summary["preflight"]["verdict"]), ("finished", 0, "skipped"))
+        self.assertEqual(os.stat(self.run_folder).st_mode & 0o777, 0o700)
+        for name in ("plan.json", "lock.json", "events.jsonl", "attempt-0/audit.json"):
+            self.assertTrue((self.run_folder / name).exists(), name)
+
+    def test_the_first_failure_decides_and_is_explained(self):
+        result = self.run_experiment("""roles:
+  learner: {kind: learner, command: [sh, -c, 'echo the cause >&2; sleep 0.3; exit 7']}
+  engine: {kind: engine, command: [sleep, "100"]}
+""")
+        self.assertEqual(result.returncode, 7)
+        self.assertRegex(result.stderr, r"last lines of learner\.0 \(.*learner\.0\.log\):\n  the cause\n")
+        self.assertRegex(result.stderr, r"learner\.0 exited with code 7 after \d+ms, \d+ms before engine\.0 was ended by SIGTERM")
+        self.assertEqual(self.summary()["outcome"], "failed")
+
+    def test_a_signal_is_128_and_its_number(self):
+        result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'kill -9 $$']}}\n")
+        self.assertEqual(result.returncode, 137)
+        self.assertIn("learner.0 was killed by SIGKILL", result.stderr)
+
+    def test_an_engine_that_never_becomes_ready_is_72(self):
+        result = self.run_experiment("""roles:
+  engine: {kind: engine, command: [sleep, "100"], ports: [http], ready: {tcp: "127.0.0.1:${self.ports.http}", timeout: 500ms}}
+  learner: {kind: learner, command: ["true"]}
+start: [[engine], [learner]]
+""")
+        self.assertEqual(result.returncode, 72, result.stderr)
+        self.assertIn("engine.0", result.stderr)
+
+    def test_a_missing_program_starts_nothing(self):
+        result = self.run_experiment("""roles:
+  learner: {kind: learner, command: [touch, started]}
+  engine: {kind: engine, command: [no-such-engine]}
+""")
+        self.assertEqual(result.returncode, 65)
+        self.assertIn("engine.0: program 'no-such-engine' was not found in PATH", result.stderr)
+        self.assertFalse((self.folder / "started").exists())
+
+    def test_the_job_is_tried_again(self):
+        result = self.run_experiment("""restart: {policy: on-failure, max: 2, backoff: 50ms}
+roles: {learner: {kind: learner, command: [sh, -c, 'echo x >> tries; [ $(wc -l < tries) = 3 ]']}}
+""")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue((self.run_folder / "attempt-2/logs/learner.0.log").exists())
+
+    def test_ctrl_c_stops_gracefully(self):
+        path = self.folder / "e.yaml"
+        path.write_text("version: 1\nname: test\nroles: {learner: {kind: learner, command: [sh, -c, 'trap \"echo saved; exit 0\" TERM; echo up; sleep 100 & wait']}}\n")
+        process = subprocess.Popen([NLAUNCH, "run", path, "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
+        self.assertEqual(process.stdout.readline(), "learner.0 │ up\n")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("learner.0 │ saved", out)
+        self.assertEqual(self.summary()["outcome"], "interrupted")
+
+    def test_secrets_are_in_no_file_and_no_output(self):
+        secret = "s3cr3t-value-0815"
+        result = self.run_experiment("""secrets: {HUSH: env}
+roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command: [sh, -c, 'echo "$HUSH"; sleep 0.1; printf %s "$HUSH" | sed s/x/x/; test -n "$MY_API_KEY"']}}
+""", env={"HUSH": secret})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("learner.0 │ ***", result.stdout)
+        texts = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file() and path.name != "experiment.yaml"}
+        texts["output"] = (result.stdout + result.stderr).encode()
+        for path, text in texts.items():
+            self.assertNotIn(secret.encode(), text, path)
+            self.assertNotIn(b"another-hidden-one", text, path)
+
+    def test_a_frozen_plan_runs(self):
+        self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'echo frozen']}}\n")
+        plan = self.run_folder / "plan.json"
+        result = self.nlaunch("run", "--plan", plan, "--no-preflight", "--runs-dir", self.folder / "again")
+        self.assertEqual((result.returncode, result.stdout), (0, "learner.0 │ frozen\n"), result.stderr)
+
+    def test_a_slurm_site_is_not_run_by_surprise(self):
+        result = self.nlaunch("run", "configs/grpo.yaml", "--site", "isambard", "--runs-dir", self.folder / "runs")
+        self.assertEqual(result.returncode, 64)
+        self.assertIn("--here runs the plan on this machine", result.stderr)
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_inherited_launcher_variables_are_dropped_and_named(self):
+        result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'echo [$NCCL_DEBUG]']}}\n",
+                                     env={"NCCL_DEBUG": "TRACE"})
+        self.assertEqual(result.stdout, "learner.0 │ []\n")
+        self.assertIn("not passed on from the calling environment: NCCL_DEBUG", result.stderr)
+
+    def test_gloo_preflight_runs_for_real(self):
+        result = self.run_experiment("""roles:
+  learner: {kind: learner, count: 2, gpus: 1, rendezvous: torch, command: ["true"]}
+  engine: {kind: engine, count: 1, gpus: 1, command: [sleep, "100"]}
+""", "--level", "standard", timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads((self.run_folder / "attempt-0/preflight.json").read_text())
+        self.assertEqual(report["verdict"], "pass", report)
+        measured = {(m["group"], m["op"], m["backend"]) for m in report["measurements"]}
+        self.assertIn(("learner world", "all_reduce", "gloo"), measured)
+        self.assertIn(("weight sync", "broadcast", "gloo"), measured)
+
+
+class Quickstart(CliTest):
+    def test_it_runs_to_its_end(self):
+        result = self.nlaunch("run", "configs/quickstart.yaml", "--runs-dir", self.folder / "runs", timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"learner\.0 │ weight sync took [\d.]+s")
+        self.assertRegex(result.stderr, r"everything about it: .*/runs/quickstart/\d{8}-\d{6}-\d+\n$")
+
+    def test_a_learner_that_fails_is_named(self):
+        result = self.nlaunch("run", "configs/quickstart.yaml", "--runs-dir", self.folder / "runs", "--set", "vars.fail_rank=1", timeout=120)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("learner.1 exited with code 3", result.stderr)
+
+    def test_ps_logs_exec_and_stop_from_another_terminal(self):
+        runs = self.folder / "runs"
+        process = subprocess.Popen([NLAUNCH, "run", "configs/quickstart.yaml", "--runs-dir", runs, "--no-preflight", "--set", "vars.hang_rank=1"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.env, cwd=SOURCE)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 30
+        while "learner.1" not in (ps := self.nlaunch("ps", "quickstart", "--runs-dir", runs)).stdout:
+            self.assertLess(time.monotonic(), deadline, ps.stdout + ps.stderr)
+            time.sleep(0.1)
+        self.assertRegex(ps.stdout, r"run \S+ \(pid \d+, attempt 0\): running")
+        inside = self.nlaunch("exec", "quickstart", "learner.1", "--runs-dir", runs, "--", "sh", "-c", "echo $NLAUNCH_ROLE $RANK")
+        self.assertEqual(inside.stdout, "learner 1\n", inside.stderr)
+        follow = subprocess.Popen([NLAUNCH, "logs", "-f", "--role", "learner", "quickstart", "--runs-dir", runs], stdout=subprocess.PIPE, text=True, env=self.env)
+        stopped = self.nlaunch("stop", "quickstart", "--runs-dir", runs)
+        self.assertRegex(stopped.stdout, r"^run \S+ is stopped: interrupted\n$")
+        self.assertEqual(process.wait(timeout=10), 130)
+        followed, _ = follow.communicate(timeout=10)
+        self.assertIn("learner.0 │ ", followed)
+        self.assertNotIn("engine", followed.split("│")[0])
+        self.assertRegex(self.nlaunch("ps", "quickstart", "--runs-dir", runs).stdout, r": interrupted\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,49 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace nlaunch::text {
+namespace {
+
+TEST(Text, PrintableShowsWhatCouldActOnATerminal) {
+  EXPECT_EQ(printable("a\x1b[31mé\n\t\x7f"), "a\\x1b[31mé\\n\\t\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b" "2J \xff"), "\\xc2\\x9b2J \\xff");
+}
+
+TEST(Text, InvalidUtf8IsFoundAtItsFirstByte) {
+  EXPECT_EQ(first_invalid_utf8("grün €𝄞"), std::nullopt);
+  EXPECT_EQ(first_invalid_utf8("ab\xff"), 2U);
+  EXPECT_EQ(first_invalid_utf8("\xc0\x80"), 0U);          // overlong
+  EXPECT_EQ(first_invalid_utf8("x\xed\xa0\x80"), 1U);     // a surrogate
+  EXPECT_EQ(first_invalid_utf8("\xe2\x82"), 0U);          // cut off
+  EXPECT_EQ(first_invalid_utf8("\xf4\x90\x80\x80"), 0U);  // past U+10FFFF
+}
+
+TEST(Text, NearestNeedsToBeNear) {
+  const std::vector<std::string> keys{"gpus", "command", "per_node"};
+  EXPECT_EQ(nearest("gpu", keys), "gpus");
+  EXPECT_EQ(nearest("comand", keys), "command");
+  EXPECT_EQ(nearest("Per_Nodes", keys), "per_node");
+  EXPECT_EQ(nearest("zzz", keys), std::nullopt);
+  EXPECT_EQ(nearest(std::string(100000, 'x'), keys), std::nullopt);
+}
+
+TEST(Text, ShellQuotingLeavesNothingToTheShell) {
+  EXPECT_EQ(shell_quote("plain-1.0/x"), "plain-1.0/x");
+  EXPECT_EQ(shell_quote(""), "''");
+  EXPECT_EQ(shell_quote("a b$(c)'d'"), "'a b$(c)'\\''d'\\'''");
+}
+
+TEST(Text, SplitKeepsEmptyParts) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));
+}
+
+TEST(Text, CountsHavePlurals) {
+  EXPECT_EQ(count(1, "GPU"), "1 GPU");
+  EXPECT_EQ(count(0, "GPU"), "0 GPUs");
+  EXPECT_EQ(count(2, "process"), "2 processes");
+}
+
+}  // namespace
+}  // namespace nlaunch::text

@@ -1,0 +1,148 @@
+#include "launch/bind.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "launch/run_folder.h"
+#include "plan/bound_json.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Bind : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "nlaunch-bind-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    paths_ = make_run_folder(folder_, "test").value();
+    ASSERT_TRUE(make_attempt_folder(paths_, 0));
+    plan_.name = "test";
+    plan_.node = {1, 2, 0, false, "H200", "x86_64", "", "", folder_.string()};
+    plan_.weight_sync = {Backend::nccl, 2, 20100};
+    add_role("learner", RoleKind::learner, {0});
+    add_role("engine", RoleKind::engine, {1});
+    plan_.roles[0].rendezvous = Rendezvous::torch;
+    plan_.roles[0].rendezvous_port = 20101;
+    plan_.processes[0].rank = 0;
+    plan_.roles[1].ports = {"http"};
+    plan_.processes[1].ports = {20102};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void add_role(const std::string& name, RoleKind kind, std::vector<std::uint16_t> gpus) {
+    plan::Role role;
+    role.name = name;
+    role.kind = kind;
+    role.command = {"true"};
+    role.workdir = folder_.string();
+    role.count = 1;
+    role.gpus = 1;
+    plan_.processes.push_back({static_cast<std::uint32_t>(plan_.roles.size()), 0, -1, 0, 0, 1, 0, std::move(gpus), {}});
+    plan_.roles.push_back(std::move(role));
+  }
+
+  Result<Bound> bind_here() { return bind({plan_, 0, paths_, machine_, {"/no/probe", "/no/scope.so", ""}, environment_}); }
+
+  static std::string value(const plan::BoundProcess& process, const std::string& name) {
+    const auto found = std::ranges::find(process.env, name, &std::pair<std::string, std::string>::first);
+    return found == process.env.end() ? "(not set)" : found->second;
+  }
+
+  fs::path folder_;
+  RunPaths paths_;
+  plan::Plan plan_;
+  Machine machine_{"host", "x86_64", "580", "", {{"0", "3B", "GPU-a", "H200"}, {"1", "5E", "GPU-b", "H200"}}};
+  std::vector<std::string> environment_{"PATH=/usr/bin:/bin", "HOME=/root", "NCCL_DEBUG=INFO", "HUSH=very-secret"};
+};
+
+TEST_F(Bind, FillsInWhatOnlyTheNodeKnows) {
+  plan_.roles[1].command = {"true", "--port", "${self.ports.http}", "${self.sync_rank}", "${run.name}", "$${x}"};
+  plan_.roles[0].command = {"true", "${role.engine.addrs}", "${weight_sync.host}:${weight_sync.port}"};
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  const auto& [learner, engine] = std::tie(bound->node.processes[0], bound->node.processes[1]);
+  const auto port = std::to_string(engine.ports.at(0));
+  EXPECT_EQ(engine.argv, (std::vector<std::string>{"true", "--port", port, "1", "test", "${x}"}));
+  EXPECT_EQ(learner.argv[1], "127.0.0.1:" + port);
+  EXPECT_EQ(value(learner, "RANK"), "0");
+  EXPECT_EQ(value(learner, "WORLD_SIZE"), "1");
+  EXPECT_EQ(value(learner, "MASTER_ADDR"), "127.0.0.1");
+  EXPECT_EQ(value(learner, "CUDA_VISIBLE_DEVICES"), "0");
+  EXPECT_EQ(value(engine, "CUDA_VISIBLE_DEVICES"), "1");
+  EXPECT_EQ(value(engine, "RANK"), "(not set)");
+  EXPECT_EQ(value(learner, "NCCL_DEBUG"), "(not set)");
+  EXPECT_EQ(bound->node.dropped, (std::vector<std::string>{"NCCL_DEBUG"}));
+}
+
+TEST_F(Bind, ATorchRoleOfSeveralGpusGetsNoRankOfItsOwn) {
+  plan_.roles[0].gpus = 2;
+  plan_.processes[0].gpus = {0, 1};
+  plan_.processes.pop_back();
+  plan_.roles.pop_back();
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  const auto& learner = bound->node.processes[0];
+  EXPECT_EQ(value(learner, "RANK"), "(not set)");
+  EXPECT_EQ(value(learner, "NNODES"), "1");
+  EXPECT_EQ(value(learner, "NODE_RANK"), "0");
+  EXPECT_EQ(value(learner, "CUDA_VISIBLE_DEVICES"), "0,1");
+}
+
+TEST_F(Bind, ASpawningServiceSeesTheGpusOfWhatItSpawns) {
+  plan_.roles[0].kind = RoleKind::service;
+  plan_.roles[0].rendezvous = Rendezvous::none;
+  plan_.roles[1].spawned_by = {"learner"};
+  plan_.roles[1].command.clear();
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  EXPECT_EQ(value(bound->node.processes[0], "CUDA_VISIBLE_DEVICES"), "0,1");
+  EXPECT_TRUE(fs::exists(paths_.attempt / "env" / "engine.json"));
+}
+
+TEST_F(Bind, ASecretIsInTheEnvironmentAndInNoFile) {
+  plan_.secrets = {{"HUSH", plan::Secret::Source::env, "HUSH", "e.yaml:1:1"}};
+  plan_.roles[1].spawned_by = {"learner"};
+  plan_.roles[0].command = {"true", "very-secret"};
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  EXPECT_EQ(value(bound->node.processes[0], "HUSH"), "very-secret");
+  EXPECT_EQ(plan::to_json(plan_, bound->node).dump().find("very-secret"), std::string::npos);
+  std::ifstream file(paths_.attempt / "env" / "engine.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}).find("very-secret"), std::string::npos);
+}
+
+TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
+  plan_.roles[0].command = {"no-such-program"};
+  plan_.roles[1].workdir = "/no/such/folder";
+  const auto bound = bind_here();
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(render(bound.error()),
+            "error: learner.0: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
+            "error: engine.0: the working folder '/no/such/folder' does not exist [launch.workdir]\n\n2 errors\n");
+}
+
+TEST_F(Bind, AMissingLibraryIsRefusedWhereItIsPreloadedAndNotedElsewhere) {
+  plan_.libraries["nccl"] = {"/no/libnccl.so*", std::nullopt, "site.yaml:9:3"};
+  const auto noted = bind_here();
+  ASSERT_TRUE(noted) << render(noted.error());
+  EXPECT_EQ(noted->node.notes, (std::vector<std::string>{"library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*'"}));
+  plan_.roles[0].preload = {"nccl"};
+  const auto refused = bind_here();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(render(refused.error()), "error: library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*' [launch.library]\n");
+}
+
+TEST_F(Bind, FewerGpusThanThePlanUsesIsAnError) {
+  environment_.emplace_back("CUDA_VISIBLE_DEVICES=1");
+  const auto bound = bind_here();
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(bound.error().items().front().message, "the plan uses 2 GPUs of a node, and this one shows 1");
+}
+
+}  // namespace
+}  // namespace nlaunch::launch

@@ -1,0 +1,77 @@
+#include "launch/modules.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sys/spawn.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLmod = "/usr/share/lmod/lmod/init/bash";
+
+/// A real Lmod over modules of the test's own.
+class LoadModules : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kLmod)) GTEST_SKIP() << "Lmod is not installed (Debian: lmod)";
+    std::string pattern = (fs::temp_directory_path() / "nlaunch-lmod-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    write("compiler/12.lua", "setenv('CC', 'gcc-12')\nprepend_path('PATH', '/opt/gcc/bin')\n");
+    write("cuda/12.6.lua", "setenv('CUDA_HOME', '/opt/cuda')\nsetenv('CC', 'nvcc')\nsetenv('BLANKS', 'a b\\nc')\n");
+    base_ = plan::to_environment(sys::own_environment());
+    base_["MODULEPATH"] = folder_.string();
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+  void write(const std::string& name, const std::string& content) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << content;
+  }
+
+  fs::path folder_;
+  plan::Environment base_;
+};
+
+TEST_F(LoadModules, EachChangeKnowsItsModule) {
+  const auto operations = load_modules({kLmod, false, {"compiler/12", "cuda/12.6"}, "site.yaml:3:1"}, base_);
+  ASSERT_TRUE(operations) << render(operations.error());
+  const auto environment = plan::apply(base_, *operations, {});
+  EXPECT_EQ(environment.at("CUDA_HOME"), "/opt/cuda");
+  EXPECT_EQ(environment.at("BLANKS"), "a b\nc");
+  EXPECT_TRUE(environment.at("PATH").starts_with("/opt/gcc/bin:"));
+  const auto steps = plan::explain("CC", {}, *operations, {});
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].op.origin, "module compiler/12");
+  EXPECT_EQ(steps[1].op.origin, "module cuda/12.6");
+  EXPECT_EQ(steps[1].after, "nvcc");
+}
+
+TEST_F(LoadModules, AModuleThatIsNotThereIsAFailureWithItsName) {
+  const auto operations = load_modules({kLmod, false, {"compiler/12", "nothing/1"}, "site.yaml:3:1"}, base_);
+  ASSERT_FALSE(operations);
+  const auto message = operations.error().items().front().message;
+  EXPECT_TRUE(message.starts_with("loading modules failed (site.yaml:3:1): ")) << message;
+  EXPECT_NE(message.find("nothing/1"), std::string::npos) << message;
+}
+
+TEST_F(LoadModules, ANameIsNeverShell) {
+  const auto mark = folder_ / "mark";
+  const auto operations = load_modules({kLmod, false, {"$(touch " + mark.string() + ")"}, "here"}, base_);
+  EXPECT_FALSE(operations);
+  EXPECT_FALSE(fs::exists(mark));
+}
+
+TEST(LoadNoModules, ChangesNothing) {
+  const auto operations = load_modules({}, {});
+  ASSERT_TRUE(operations);
+  EXPECT_TRUE(operations->empty());
+}
+
+}  // namespace
+}  // namespace nlaunch::launch

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "launch/gpu_lock.h"
+#include "launch/machine.h"
+#include "launch/ports.h"
+#include "launch/run_folder.h"
+#include "launch/secrets.h"
+#include "sys/files.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "nlaunch-node-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+Machine two_gpus() {
+  return {"host", "x86_64", "580", "", {{"0", "00000000:3B:00.0", "GPU-aaaa", "H200"}, {"1", "00000000:5E:00.0", "GPU-bbbb", "H200"}}};
+}
+
+TEST(VisibleGpus, AreAllInPciOrderWhereNothingIsSaid) {
+  const auto gpus = visible_gpus(two_gpus(), nullptr);
+  ASSERT_TRUE(gpus);
+  ASSERT_EQ(gpus->size(), 2U);
+  EXPECT_EQ(gpus->at(1).visible, "1");
+  EXPECT_EQ(gpus->at(1).bus_id, "00000000:5E:00.0");
+}
+
+TEST(VisibleGpus, AreShownByNumberHoweverTheyWereGiven) {
+  const std::string given = "GPU-bb, 0,MIG-7";
+  const auto gpus = visible_gpus(two_gpus(), &given);
+  ASSERT_TRUE(gpus);
+  ASSERT_EQ(gpus->size(), 3U);
+  EXPECT_EQ(gpus->at(0).visible, "1");
+  EXPECT_EQ(gpus->at(1).visible, "0");
+  EXPECT_EQ(gpus->at(2).visible, "MIG-7");
+}
+
+TEST(VisibleGpus, AnEntryThatIsNoGpuIsAnError) {
+  const std::string given = "0,7";
+  const auto gpus = visible_gpus(two_gpus(), &given);
+  ASSERT_FALSE(gpus);
+  EXPECT_EQ(gpus.error().items().front().message,
+            "CUDA_VISIBLE_DEVICES=0,7 was given to nlaunch, and '7' is no GPU of this machine, which has 2 GPUs");
+  const std::string none = "-1";
+  EXPECT_TRUE(visible_gpus(two_gpus(), &none)->empty());
+}
+
+TEST_F(Folder, APortThatSomebodyListensOnIsPassedOver) {
+  const sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  socklen_t size = sizeof(address);
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  const auto taken = ntohs(address.sin_port);
+  EXPECT_FALSE(port_is_free(taken));
+  Ports ports(folder_);
+  EXPECT_NE(ports.take(taken), taken);
+}
+
+TEST_F(Folder, TwoRunsNeverTakeOnePort) {
+  Ports first(folder_);
+  const auto one = first.take(29000);
+  ASSERT_TRUE(one);
+  EXPECT_NE(first.take(*one), one);
+  {
+    Ports second(folder_);
+    EXPECT_NE(second.take(*one), one);
+  }
+  first = Ports(folder_);  // gives all back
+  EXPECT_EQ(Ports(folder_).take(*one), one);
+}
+
+TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
+  plan::Plan plan;
+  plan.roles.resize(1);
+  plan.processes.push_back({0, 0, -1, 0, 0, 1, 0, {0, 1}, {}});
+  plan::BoundNode node;
+  node.gpus = {{"0", "3B", "GPU-a"}, {"1", "5E", "GPU-b"}};
+  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}});
+  auto held = GpuLocks::take(plan, node, "/runs/first", folder_);
+  ASSERT_TRUE(held) << render(held.error());
+  const auto second = GpuLocks::take(plan, node, "/runs/second", folder_);
+  ASSERT_FALSE(second);
+  ASSERT_EQ(second.error().items().size(), 2U);
+  EXPECT_TRUE(second.error().items()[1].message.starts_with("GPU 1 is held by /runs/first of user "))
+      << second.error().items()[1].message;
+  held = GpuLocks();
+  EXPECT_TRUE(GpuLocks::take(plan, node, "/runs/third", folder_));
+}
+
+TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {
+  std::ofstream(folder_ / "token") << "from-file\n";
+  std::ofstream(folder_ / ".netrc") << "machine other login x password no\nmachine api.wandb.ai\n login user\n password from-netrc\n";
+  using Source = plan::Secret::Source;
+  const std::vector<plan::Secret> secrets{{"A", Source::env, "TOKEN", "e.yaml:1:1"},
+                                          {"B", Source::file, "~/token", "e.yaml:2:1"},
+                                          {"C", Source::netrc, "api.wandb.ai", "e.yaml:3:1"}};
+  const auto values = read_secrets(secrets, {{"HOME", folder_.string()}, {"TOKEN", "from-env"}});
+  ASSERT_TRUE(values) << render(values.error());
+  EXPECT_EQ(*values, (std::map<std::string, std::string>{{"A", "from-env"}, {"B", "from-file"}, {"C", "from-netrc"}}));
+  const auto missing = read_secrets(secrets, {{"HOME", "/nowhere"}});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(render(missing.error()),
+            "error: secret A (e.yaml:1:1): the variable TOKEN is not set where nlaunch was called [launch.secret]\n\n"
+            "error: secret B (e.yaml:2:1): cannot open '/nowhere/token': No such file or directory [launch.secret]\n\n"
+            "error: secret C (e.yaml:3:1): cannot open '/nowhere/.netrc': No such file or directory [launch.secret]\n"
+            "\n3 errors\n");
+}
+
+TEST_F(Folder, ARunIsFoundByPathIdOrName) {
+  auto run = make_run_folder(folder_, "grpo");
+  ASSERT_TRUE(run) << render(run.error());
+  ASSERT_TRUE(make_attempt_folder(*run, 0));
+  std::ofstream(run->folder / "plan.json") << "{}";
+  EXPECT_EQ(fs::status(run->folder).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(find_run(folder_, run->folder.string()), run->folder);
+  EXPECT_EQ(find_run(folder_, run->id), run->folder);
+  EXPECT_EQ(find_run(folder_, "grpo"), run->folder);
+  const auto unknown = find_run(folder_, "sft");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().items().front().message,
+            "no run 'sft' in '" + folder_.string() + "': it is no path, id or name of a run there (names: grpo)");
+}
+
+}  // namespace
+}  // namespace nlaunch::launch
