@@ -1,0 +1,62 @@
+#include "supervise/outcome.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace nlaunch::supervise {
+namespace {
+
+using namespace std::chrono_literals;
+
+Outcome outcome_of(Cause cause) {
+  Outcome outcome;
+  outcome.cause = std::move(cause);
+  outcome.processes.resize(2);
+  outcome.processes[0].name = "learner.0";
+  outcome.processes[1].name = "engine.0";
+  outcome.decided = 12400ms;
+  outcome.took = 15s;
+  return outcome;
+}
+
+TEST(ExitCode, IsThatOfTheProcessThatFailedFirst) {
+  EXPECT_EQ(exit_code(outcome_of(ProcessFailed{0, sys::WaitStatus::exited(9)})), 9);
+  EXPECT_EQ(exit_code(outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)})), 137);
+  EXPECT_EQ(exit_code(outcome_of(ProcessFailed{1, sys::WaitStatus::exited(0)})), 1);
+}
+
+TEST(ExitCode, OfWhatEndsARunOtherwise) {
+  EXPECT_EQ(exit_code(outcome_of(Finished{})), 0);
+  EXPECT_EQ(exit_code(outcome_of(StartFailed{})), 127);
+  EXPECT_EQ(exit_code(outcome_of(NeverReady{})), 72);
+  EXPECT_EQ(exit_code(outcome_of(StoppedBySignal{SIGINT})), 130);
+  EXPECT_EQ(exit_code(outcome_of(StoppedBySignal{SIGTERM})), 143);
+  EXPECT_EQ(exit_code(outcome_of(GuardianGone{})), 70);
+  EXPECT_EQ(exit_code(outcome_of(Aborted{"stalled", 124})), 124);
+}
+
+TEST(Sentence, SaysWhoWhenHowAndHowLongBeforeTheNext) {
+  auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus(SIGSEGV)});
+  outcome.first = 0;
+  EXPECT_EQ(sentence(outcome), "learner.0 was ended by SIGSEGV after 12.4s");
+  outcome.next = 1;
+  outcome.processes[0].ended = 12400ms;
+  outcome.processes[1].ended = 12480ms;
+  outcome.processes[1].status = sys::WaitStatus::exited(1);
+  EXPECT_EQ(sentence(outcome),
+            "learner.0 was ended by SIGSEGV after 12.4s, 80ms before engine.0 exited with code 1");
+}
+
+TEST(Sentence, OfWhatEndsARunOtherwise) {
+  auto outcome = outcome_of(NeverReady{1});
+  outcome.first = 1;
+  outcome.not_ready = "http://n1:8000/health: Connection refused";
+  EXPECT_EQ(sentence(outcome), "engine.0 was not ready in time (http://n1:8000/health: Connection refused)");
+  EXPECT_EQ(sentence(outcome_of(StoppedBySignal{SIGTERM})), "stopped by SIGTERM after 12.4s");
+  EXPECT_EQ(sentence(outcome_of(Aborted{"engine.0 has the learner's libnccl", 70})),
+            "engine.0 has the learner's libnccl (after 12.4s)");
+}
+
+}  // namespace
+}  // namespace nlaunch::supervise
