@@ -149,7 +149,7 @@ int run(const Args& args, const Context& context) {
 void add_env(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("env", "The environment of a role, with the origin of every value");
-  add_plan_options(*command, args->plan, Frozen::allowed);
+  add_plan_options(*command, args->plan, Experiment::required);
   command->add_option("--role", args->role, "The role")->required();
   command->add_option("--explain", args->explain, "One variable: what each layer did to it");
   command->add_flag("--json", args->json, "As JSON");

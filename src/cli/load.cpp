@@ -86,13 +86,11 @@ Result<plan::MachineFacts> facts_for(const config::Site& site, const Context& co
 
 }  // namespace
 
-void add_plan_options(CLI::App& app, PlanArgs& args, Frozen frozen) {
-  auto* experiment = app.add_option("EXPERIMENT", args.experiment, "The experiment file");
-  if (frozen == Frozen::allowed) {
-    app.add_option("--plan", args.plan_file, "A frozen plan (plan.json) in place of an experiment")->excludes(experiment);
-  } else {
-    experiment->required();
-  }
+void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
+  auto* source = app.add_option_group("plan", "What to plan");
+  source->add_option("EXPERIMENT", args.experiment, "The experiment file");
+  source->add_option("--plan", args.plan_file, "A frozen plan (plan.json) in place of an experiment");
+  source->require_option(experiment == Experiment::required ? 1 : 0, 1);
   app.add_option("--site", args.site, "Site profile, by name or file");
   app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")->allow_extra_args(false);
   app.add_option("--set", args.set, "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")

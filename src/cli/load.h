@@ -23,8 +23,9 @@ struct PlanArgs {
   std::vector<std::string> env;
   std::optional<std::uint32_t> nodes;
 };
-enum class Frozen { no, allowed };
-void add_plan_options(CLI::App& app, PlanArgs& args, Frozen frozen);
+enum class Experiment { required, optional };
+/// An experiment, or a frozen plan in its place.
+void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment);
 
 /// The machine, asked for once and only when somebody needs to know.
 class MachineSource {

@@ -28,7 +28,7 @@ int run(const Args& args, const Context& context) {
 void add_plan(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("plan", "What would run where, with which GPUs, and what is left idle");
-  add_plan_options(*command, args->plan, Frozen::allowed);
+  add_plan_options(*command, args->plan, Experiment::required);
   command->add_flag("--json", args->json, "The whole plan as JSON");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }

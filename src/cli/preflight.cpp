@@ -75,7 +75,7 @@ int run(const Args& args, const Context& context) {
 void add_preflight(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("preflight", "The checks alone; without an experiment, of all GPUs of the machine");
-  add_plan_options(*command, args->plan, Frozen::allowed);
+  add_plan_options(*command, args->plan, Experiment::optional);
   command->add_option("--level", args->level, "quick (no CUDA context) or standard")
       ->check(CLI::IsMember({"quick", "standard"}));
   command->add_option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");

@@ -40,7 +40,7 @@ int run(const Args& args, const Context& context) {
 void add_run(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("run", "Runs an experiment: plan, preflight, start, supervise, explain");
-  add_plan_options(*command, args->plan, Frozen::allowed);
+  add_plan_options(*command, args->plan, Experiment::required);
   command->add_option("--runs-dir", args->job.runs_dir, "Where run directories are made (runs)");
   command->add_option("--level", args->level, "Level of the preflight")->check(CLI::IsMember({"quick", "standard"}));
   command->add_flag("--no-preflight", args->job.no_preflight, "Start without the checks; the summary says so");

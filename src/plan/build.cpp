@@ -325,8 +325,9 @@ class Builder {
     if (plan_.node.cpu_slots) {
       warnings.push_back(fmt::format("there is no GPU here: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
     } else if (!plan_.idle_gpus.empty()) {
-      warnings.push_back(fmt::format("{} of {} stay idle", text::count(plan_.idle_gpus.size(), "GPU"),
-                                     plan_.node.count * plan_.node.gpus));
+      warnings.push_back(fmt::format("{} of {} {} idle", text::count(plan_.idle_gpus.size(), "GPU"),
+                                     plan_.node.count * plan_.node.gpus,
+                                     plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
     if (experiment_.watch) warnings.emplace_back("`watch` is read and checked; this version does not act on it");
     if (experiment_.walltime && plan_.scheduler == Scheduler::local) {

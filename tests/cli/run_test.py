@@ -105,10 +105,10 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         self.assertFalse((self.folder / "runs").exists())
 
     def test_inherited_launcher_variables_are_dropped_and_named(self):
-        result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'echo [$NCCL_DEBUG]']}}\n",
-                                     env={"NCCL_DEBUG": "TRACE"})
+        result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'echo [$TORCH_NCCL_TRACE]']}}\n",
+                                     env={"TORCH_NCCL_TRACE": "1"})
         self.assertEqual(result.stdout, "learner.0 │ []\n")
-        self.assertIn("not passed on from the calling environment: NCCL_DEBUG", result.stderr)
+        self.assertIn("not passed on from the calling environment: TORCH_NCCL_TRACE", result.stderr)
 
     def test_gloo_preflight_runs_for_real(self):
         result = self.run_experiment("""roles:

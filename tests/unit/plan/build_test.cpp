@@ -66,7 +66,7 @@ roles:
             "and 8 GPUs stay idle [plan.does-not-fit]\n"
             "   6 |   engine: {kind: engine, count: 12, gpus: 2, command: [serve]}\n"
             "     |                                 ^^\n"
-            "note: experiment.yaml:5:50: role 'learner' takes 1 GPU on each node\n"
+            "note: experiment.yaml:5:3: role 'learner' takes 1 GPU on each node\n"
             "note: a process never spans two nodes\n"
             "hint: --set roles.engine.count=8, or --nodes 12\n");
 }
@@ -113,7 +113,7 @@ TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
   EXPECT_TRUE(plan->node.cpu_slots);
   EXPECT_EQ(plan->warnings, (std::vector<std::string>{"there is no GPU here: `gpus` counts CPU slots (2), over Gloo"}));
   EXPECT_EQ(refusal(build_from(kRoles, kBox)),
-            "experiment.yaml:3:53: error: role 'learner' asks for 1 GPU, and none was found on this machine [plan.no-gpu]\n"
+            "experiment.yaml:3:50: error: role 'learner' asks for 1 GPU, and none was found on this machine [plan.no-gpu]\n"
             "   3 | roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n"
             "     |                                                  ^\n"
             "hint: --set weight_sync.backend=gloo runs on the CPU, a slot for each GPU\n");
