@@ -40,22 +40,23 @@ void Cleaner::look() {
   std::vector<sys::Subtree> subtrees;
   for (auto& task : tasks_) {
     subtrees.push_back(task.subtree);
-    task.alive.clear();
+    task.there.clear();
     ++task.looks;
   }
   for (auto& [index, process] : sys::kill_subtrees(subtrees)) {
-    tasks_[index].killed.emplace(sys::ProcessId{process.pid, process.start_ticks}, process);
-    tasks_[index].alive.push_back(process);
+    tasks_[index].there.push_back(process);
+    if (sys::is_alive(process))
+      tasks_[index].killed.emplace(sys::ProcessId{process.pid, process.start_ticks}, process);
   }
   const auto finished = std::ranges::stable_partition(
-      tasks_, [](const Task& task) { return !task.alive.empty() && task.looks < kMostLooks; });
+      tasks_, [](const Task& task) { return !task.there.empty() && task.looks < kMostLooks; });
   std::vector<Task> done(std::make_move_iterator(finished.begin()), std::make_move_iterator(finished.end()));
   tasks_.erase(finished.begin(), finished.end());
   if (!tasks_.empty()) schedule(kPause);
   for (const auto& task : done) {
     Result result;
     for (const auto& [id, process] : task.killed) result.killed.push_back(describe(process));
-    for (const auto& process : task.alive) result.survivors.push_back(describe_survivor(process));
+    for (const auto& process : task.there) result.survivors.push_back(describe_survivor(process));
     task.done(result);
   }
 }

@@ -21,7 +21,7 @@ class Cleaner {
 
   explicit Cleaner(sys::Loop& loop) : loop_(loop) {}
 
-  /// Calls `done` when nothing of the subtree is alive, or after five seconds.
+  /// Calls `done` when nothing of the subtree is left, or after five seconds.
   void clean(sys::Subtree subtree, Done done);
   /// Kills the subtree of a process that may be alive itself. What it forks meanwhile is for `clean`.
   static void kill(sys::Subtree subtree) { sys::kill_subtrees({subtree}); }
@@ -32,7 +32,7 @@ class Cleaner {
     Done done;
     int looks = 0;
     std::map<sys::ProcessId, sys::ProcessInfo> killed;
-    std::vector<sys::ProcessInfo> alive;
+    std::vector<sys::ProcessInfo> there;  ///< at the last look, zombies too
   };
   void look();
   void schedule(Duration delay);

@@ -18,12 +18,10 @@
 namespace nlaunch::sys {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 ProcessId id_of(const ProcessInfo& info) {
   return {info.pid, info.start_ticks};
-}
-
-bool is_alive(const ProcessInfo& info) {
-  return info.state != 'Z' && info.state != 'X';
 }
 
 std::optional<std::uint64_t> mark_of(pid_t pid) {
@@ -53,14 +51,14 @@ class Hunt {
   /// Without `only`, all that are not excepted; they count as members of subtree 0.
   Hunt(const ProcessIds& except, const std::vector<Subtree>* only) : except_(except), only_(only) {}
 
-  /// Stops all and then kills all; returns those that were alive.
+  /// Stops all and then kills all; returns those that were there.
   std::vector<SubtreeMember> run() {
-    constexpr int kMostScans = 64;  // a fork bomb outside of our reach must not hold us here
-    for (int scan = 0; scan < kMostScans && stop_new_ones(); ++scan) {
+    // Bounded, for the killing must come soon: what could not be kept up with is for the next call.
+    while (stop_new_ones() && Clock::now() < deadline_) {
     }
     std::vector<SubtreeMember> found;
     for (const auto& [id, member] : prey_) {
-      send(member.process, SIGKILL);
+      if (is_alive(member.process)) send(member.process, SIGKILL);
       found.push_back(member);
     }
     return found;
@@ -74,10 +72,10 @@ class Hunt {
   };
   using Kin = std::variant<Bystander, Excluded, Prey>;
 
-  /// True when there was somebody new. When it is over, every process that is alive has been looked at.
+  /// True when there was somebody new, and alive.
   bool stop_new_ones() {
     kin_ = {{::getpid(), Bystander{}}};
-    const auto before = prey_.size();
+    const auto before = stopped_;
     std::vector<ProcessInfo> strangers;
     const auto look = [&](const ProcessInfo& info) {
       if (!look_at(info)) strangers.push_back(info);
@@ -89,21 +87,23 @@ class Hunt {
     // that we saw may have ended since.
     while (std::erase_if(strangers, [&](const ProcessInfo& info) { return look_again_at(info); }) > 0) {
     }
-    return prey_.size() > before;
+    return stopped_ > before;
   }
 
   /// The listing of /proc is old by the time that its entries are looked at, and one that forks and exits
-  /// again and again is always ahead of it: whatever has come since is looked at until there is nothing
-  /// newer.
+  /// again and again is always ahead of it. So what has come since is looked at, the newest first: the others
+  /// are dead by now.
   template <class Look>
-  static void look_at_newer_than(pid_t newest, const Look& look) {
-    constexpr int kMost = 10000;
-    int looks = 0;
-    for (pid_t now = newest_pid(); now > newest && looks < kMost; now = newest_pid()) {
-      for (; newest < now; ++looks) {
-        const auto info = process_info(++newest);
-        if (info && !is_thread(newest)) look(*info);
+  void look_at_newer_than(pid_t newest, const Look& look) const {
+    constexpr int kMostRounds = 16;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const pid_t now = newest_pid();
+      for (pid_t pid = now; pid > newest && Clock::now() < deadline_; --pid) {
+        const auto info = process_info(pid);
+        if (info && !(is_alive(*info) && is_thread(pid))) look(*info);
       }
+      if (now == newest) return;
+      newest = now;
     }
   }
 
@@ -120,8 +120,11 @@ class Hunt {
     const auto kin = kin_of(info, parent->second);
     kin_.emplace(info.pid, kin);
     const auto* prey = std::get_if<Prey>(&kin);
-    if (prey == nullptr || !is_alive(info)) return true;
-    if (prey_.emplace(id_of(info), SubtreeMember{prey->subtree, info}).second) send(info, SIGSTOP);
+    if (prey == nullptr || !prey_.emplace(id_of(info), SubtreeMember{prey->subtree, info}).second)
+      return true;
+    if (!is_alive(info)) return true;
+    send(info, SIGSTOP);
+    ++stopped_;
     return true;
   }
 
@@ -150,6 +153,8 @@ class Hunt {
   pid_t own_session_ = ::getsid(0);
   std::map<pid_t, Kin> kin_;
   std::map<ProcessId, SubtreeMember> prey_;
+  std::size_t stopped_ = 0;
+  Clock::time_point deadline_ = Clock::now() + std::chrono::milliseconds(50);
 };
 
 /// False when there is no child left.
@@ -161,6 +166,10 @@ bool reap() {
 }
 
 }  // namespace
+
+bool is_alive(const ProcessInfo& process) {
+  return process.state != 'Z' && process.state != 'X';
+}
 
 void become_subreaper() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -184,20 +193,23 @@ std::vector<SubtreeMember> kill_subtrees(const std::vector<Subtree>& subtrees) {
 }
 
 SweepReport sweep(const ProcessIds& except, Duration limit) {
-  using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + limit;
   std::map<ProcessId, ProcessInfo> killed;
   SweepReport report;
   for (auto pause = std::chrono::microseconds(200);;
        pause = std::min(2 * pause, std::chrono::microseconds(10000))) {
+    bool children = reap();
     report.survivors = kill_descendants(except);
-    for (const auto& info : report.survivors) killed.emplace(id_of(info), info);
-    const bool children = reap();
+    for (const auto& info : report.survivors) {
+      if (is_alive(info)) killed.emplace(id_of(info), info);
+    }
+    children = children && reap();
     // Where some are left alone there may be children for ever.
     if (report.survivors.empty() && (!children || !except.empty())) break;
     if (Clock::now() >= deadline) break;
     std::this_thread::sleep_for(pause);
   }
+  std::erase_if(report.survivors, [](const ProcessInfo& process) { return !is_alive(process); });
   for (const auto& [id, info] : killed) report.killed.push_back(info);
   return report;
 }

@@ -23,6 +23,9 @@ struct ProcessId {
 };
 using ProcessIds = std::set<ProcessId>;
 
+/// Neither a zombie nor on its way out of the table.
+bool is_alive(const ProcessInfo& process);
+
 /// From here on orphaned descendants come to this process, not to init.
 void become_subreaper();
 

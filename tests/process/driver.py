@@ -98,6 +98,9 @@ class Run:
         if getattr(self, "process", None) and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr) if getattr(self, "process", None) else ():
+            if stream:
+                stream.close()
         for pid in wait_until_gone(self.tag, 2):
             os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)

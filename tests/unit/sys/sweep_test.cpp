@@ -48,7 +48,7 @@ TEST_F(Sweep, TellsADaemonByItsMarkWhenItsParentIsGone) {
   ASSERT_EQ(killed.size(), 1U);
   EXPECT_EQ(killed[0].process.name, "sleep");
   EXPECT_NE(killed[0].process.session, first.leader);
-  while (!kill_subtrees({first}).empty()) std::this_thread::sleep_for(1ms);
+  while (!kill_subtrees({first}).empty()) ::waitpid(killed[0].process.pid, nullptr, 0);
   EXPECT_EQ(alive(), 1U) << "the daemon of the other one is not touched";
   EXPECT_EQ(kill_subtrees({first, second}).size(), 1U);
 }
