@@ -61,7 +61,7 @@ std::optional<Job::Refused> Job::prepare(unsigned attempt) {
 }
 
 std::optional<Job::Refused> Job::bind() {
-  const auto machine = machine_.get();
+  const auto machine = machine_.get_for(plan_);
   if (!machine) return Refused{exit_code::internal, "internal", machine.error().items().front().message};
   ports_.reset();  // those of the attempt before
   auto bound = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});

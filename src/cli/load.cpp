@@ -1,9 +1,6 @@
 #include "cli/load.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "config/experiment.h"
@@ -18,12 +15,6 @@ namespace nlaunch::cli {
 namespace {
 
 constexpr std::uint64_t kLargestPlan = 1U << 30U;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 Result<std::vector<config::Setting>> parse_settings(const std::vector<std::string>& typed) {
   std::vector<config::Setting> settings;
@@ -45,7 +36,7 @@ Result<config::Site> find_site(const PlanArgs& args, const Context& context, Mac
                                const std::vector<config::Setting>& settings) {
   const auto folders = launch::site_folders(args.site_dirs, context.environment, source.install());
   if (!args.site.empty()) return config::load_site(args.site, folders, settings);
-  config::MatchFacts facts{host_name(), std::string(sys::env_value(context.environment, "SLURM_CLUSTER_NAME")),
+  config::MatchFacts facts{launch::this_host().host, std::string(sys::env_value(context.environment, "SLURM_CLUSTER_NAME")),
                            std::string(sys::env_value(context.environment, "BEAKER_CLUSTER")), {}};
   if (const auto machine = source.get()) {
     for (const auto& gpu : machine->gpus) facts.gpus.push_back(gpu.name);
@@ -67,13 +58,13 @@ std::vector<config::Setting> with_overlays(const config::Site& site, const std::
   return all;
 }
 
-Result<plan::MachineFacts> facts_for(const config::Site& site, const Context& context, MachineSource& source) {
+Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const Context& context, MachineSource& source) {
   plan::MachineFacts facts;
   facts.caller = plan::to_environment(context.environment);
-  if (site.scheduler != Scheduler::local) return facts;
+  facts.arch = launch::this_host().arch;
+  if (site.scheduler != Scheduler::local || !gpus) return facts;
   const auto machine = source.get();
   if (!machine) return std::unexpected(machine.error());
-  facts.arch = machine->arch;
   const auto given = facts.caller.find("CUDA_VISIBLE_DEVICES");
   const auto visible = launch::visible_gpus(*machine, given == facts.caller.end() ? nullptr : &given->second);
   if (!visible) return std::unexpected(visible.error());
@@ -105,6 +96,11 @@ Result<launch::Machine> MachineSource::get() {
   return *machine_;
 }
 
+Result<launch::Machine> MachineSource::get_for(const plan::Plan& plan) {
+  if (plan.node.gpus == 0 || plan.node.cpu_slots) return launch::this_host();
+  return get();
+}
+
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
   if (!args.plan_file.empty()) {
     const auto content = sys::read_regular_file(args.plan_file, kLargestPlan);
@@ -117,7 +113,8 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, Machi
   if (!site) return std::unexpected(site.error());
   const auto experiment = config::load_experiment(args.experiment, with_overlays(*site, args.with, *settings), args.with);
   if (!experiment) return std::unexpected(experiment.error());
-  const auto facts = facts_for(*site, context, machine);
+  const bool gpus = std::ranges::any_of(experiment->roles, [](const auto& role) { return role.gpus.value > 0; });
+  const auto facts = facts_for(*site, gpus, context, machine);
   if (!facts) return std::unexpected(facts.error());
   return plan::build(*experiment, *site, *facts, {args.nodes, args.with, args.env});
 }
@@ -128,7 +125,7 @@ Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& contex
   auto site = find_site(args, context, machine, *settings);
   if (!site) return std::unexpected(site.error());
   site->scheduler = Scheduler::local;  // the checks are of this machine, whatever starts jobs on it
-  const auto facts = facts_for(*site, context, machine);
+  const auto facts = facts_for(*site, true, context, machine);
   if (!facts) return std::unexpected(facts.error());
   site->gpus.reset();
   const auto gpus = static_cast<std::uint32_t>(facts->gpus.size());

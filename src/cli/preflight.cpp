@@ -31,7 +31,7 @@ int code_of(preflight::Status verdict, bool strict) {
 }
 
 int check(const Args& args, const plan::Plan& plan, const Context& context, MachineSource& source) {
-  const auto machine = source.get();
+  const auto machine = source.get_for(plan);
   if (!machine) return complain(context, machine.error());
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());

@@ -1,5 +1,7 @@
 #include "launch/machine.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -38,6 +40,12 @@ Result<json> ask(const std::string& probe, const std::vector<std::string>& argum
 plan::BoundGpu bound(const Machine::Gpu& gpu) { return {gpu.index, gpu.bus_id, gpu.uuid}; }
 
 }  // namespace
+
+Machine this_host() {
+  utsname names{};
+  ::uname(&names);
+  return {names.nodename, names.machine, {}, {}, {}};
+}
 
 Result<Machine> discover(const std::string& probe) {
   const auto facts = ask(probe, {"facts"});

@@ -2,8 +2,6 @@
 """`nlaunch run` and what looks at a run: real processes, whole runs."""
 import json
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import time
@@ -145,6 +143,10 @@ class Quickstart(CliTest):
             self.assertLess(time.monotonic(), deadline, ps.stdout + ps.stderr)
             time.sleep(0.1)
         self.assertRegex(ps.stdout, r"run \S+ \(pid \d+, attempt 0\): running")
+        log = runs / "quickstart/latest/attempt-0/logs/learner.0.log"
+        while not log.exists() or not log.read_text():
+            self.assertLess(time.monotonic(), deadline, "learner.0 says nothing")
+            time.sleep(0.1)
         inside = self.nlaunch("exec", "quickstart", "learner.1", "--runs-dir", runs, "--", "sh", "-c", "echo $NLAUNCH_ROLE $RANK")
         self.assertEqual(inside.stdout, "learner 1\n", inside.stderr)
         follow = subprocess.Popen([NLAUNCH, "logs", "-f", "--role", "learner", "quickstart", "--runs-dir", runs], stdout=subprocess.PIPE, text=True, env=self.env)
