@@ -19,6 +19,7 @@ weight_sync: {{backend: gloo}}
 roles:
   worker: {{kind: learner, count: {count}, command: [/bin/true]}}
 """
+HANG = 60  # seconds
 LOOP = "for ((i = 0; i < {count}; i++)); do /bin/true & done; wait"
 
 
@@ -36,8 +37,13 @@ def commands(nlaunch, folder, count):
 
 
 def seconds(command):
+    """Of one run. One that hangs (OpenMPI's mpirun has) is killed, told, and taken again."""
     start = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG)
+    except subprocess.TimeoutExpired:
+        print(f"{command[0]} did not end within {HANG} s: taken again", file=sys.stderr)
+        return seconds(command)
     took = time.perf_counter() - start
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
