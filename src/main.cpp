@@ -12,8 +12,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not end a run
   cli::Context context;
   context.environment = sys::own_environment();
-  CLI::App app("Launches RL post-training: learners, engines and services on one plan, checked before they start.",
-               "nlaunch");
+  CLI::App app(
+      "Launches RL post-training: learners, engines and services on one plan, checked before they start.",
+      "nlaunch");
   app.require_subcommand(1);
   app.fallthrough();
   app.set_help_all_flag("--help-all", "Help for every subcommand");

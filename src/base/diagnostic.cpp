@@ -68,10 +68,10 @@ bool Diagnostics::has_errors() const {
 std::string render(const Diagnostic& diagnostic, Color color) {
   const bool error = diagnostic.severity == Severity::error;
   const auto where = diagnostic.span.where();
-  std::string out = fmt::format(
-      "{}{} {} [{}]\n", where.empty() ? "" : paint(color, "1", text::printable(where)) + ": ",
-      paint(color, error ? "1;31" : "1;33", error ? "error:" : "warning:"), text::printable(diagnostic.message),
-      diagnostic.id);
+  std::string out =
+      fmt::format("{}{} {} [{}]\n", where.empty() ? "" : paint(color, "1", text::printable(where)) + ": ",
+                  paint(color, error ? "1;31" : "1;33", error ? "error:" : "warning:"),
+                  text::printable(diagnostic.message), diagnostic.id);
   out += excerpt(diagnostic.span, color);
   for (const auto& note : diagnostic.notes) {
     const auto place = note.span.where();

@@ -57,8 +57,8 @@ using Result = std::expected<T, Diagnostics>;
 /// A failure without a place: `return failure("sys.spawn", "cannot start {}", name);`
 template <class... Args>
 std::unexpected<Diagnostics> failure(std::string id, fmt::format_string<Args...> text, Args&&... args) {
-  return std::unexpected(
-      Diagnostics({Severity::error, std::move(id), fmt::format(text, std::forward<Args>(args)...), {}, {}, {}}));
+  return std::unexpected(Diagnostics(
+      {Severity::error, std::move(id), fmt::format(text, std::forward<Args>(args)...), {}, {}, {}}));
 }
 
 enum class Color { never, always };

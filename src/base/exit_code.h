@@ -17,7 +17,7 @@ inline constexpr int interrupted = 130;       ///< stopped by SIGINT
 inline constexpr int terminated = 143;        ///< stopped by SIGTERM
 
 /// Of `nlaunch preflight`.
-inline constexpr int preflight_warned = 1;   ///< under --strict
+inline constexpr int preflight_warned = 1;  ///< under --strict
 inline constexpr int preflight_failed = 2;
 inline constexpr int preflight_unknown = 3;
 

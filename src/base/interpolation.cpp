@@ -116,7 +116,9 @@ std::expected<std::string, InterpolationError> expand(std::string_view text,
       out += text.substr(reference.offset, reference.length);
     } else if (reference.fallback) {
       const auto fallback = expand(*reference.fallback, lookup, pass);
-      if (!fallback) return std::unexpected(InterpolationError{fallback.error().message, reference.offset, reference.length});
+      if (!fallback)
+        return std::unexpected(
+            InterpolationError{fallback.error().message, reference.offset, reference.length});
       out += *fallback;
     } else {
       return std::unexpected(

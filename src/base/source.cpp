@@ -34,7 +34,8 @@ SourceSpan part_of(const SourceSpan& span, const std::string& value, std::size_t
   SourceSpan part = span;
   const auto before = text::characters(std::string_view(value).substr(0, offset)).size();
   part.column += static_cast<std::uint32_t>(quote + before);
-  part.length = static_cast<std::uint32_t>(text::characters(std::string_view(value).substr(offset, length)).size());
+  part.length =
+      static_cast<std::uint32_t>(text::characters(std::string_view(value).substr(offset, length)).size());
   return part;
 }
 

@@ -34,8 +34,8 @@ struct Located {
   bool operator==(const Located& other) const { return value == other.value; }
 };
 
-/// The place of a part of `value`, which was read from `span`: `offset` and `length` are in bytes of the value.
-/// Where the text in the file differs from the value (escapes, block scalars), the whole span.
+/// The place of a part of `value`, which was read from `span`: `offset` and `length` are in bytes of the
+/// value. Where the text in the file differs from the value (escapes, block scalars), the whole span.
 SourceSpan part_of(const SourceSpan& span, const std::string& value, std::size_t offset, std::size_t length);
 
 }  // namespace nlaunch

@@ -20,7 +20,8 @@ constexpr double kMostMilliseconds = 3.2e11;  // ten years: anything longer is a
 /// Takes a number off the front of `text`.
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
@@ -39,13 +40,15 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array kDurations{Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 6e4}, Unit{"h", 3.6e6}, Unit{"d", 8.64e7}};
-constexpr std::array kSizes{Unit{"B", 1},      Unit{"kB", 1e3},    Unit{"MB", 1e6},          Unit{"GB", 1e9},
-                            Unit{"TB", 1e12},  Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-                            Unit{"TiB", 0x1p40}};
-constexpr std::array kRates{Unit{"B/s", 1},      Unit{"kB/s", 1e3},     Unit{"MB/s", 1e6},     Unit{"GB/s", 1e9},
-                            Unit{"TB/s", 1e12},  Unit{"KiB/s", 0x1p10}, Unit{"MiB/s", 0x1p20}, Unit{"GiB/s", 0x1p30},
-                            Unit{"Mb/s", 1.25e5}, Unit{"Gb/s", 1.25e8}};
+constexpr std::array kDurations{Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 6e4}, Unit{"h", 3.6e6},
+                                Unit{"d", 8.64e7}};
+constexpr std::array kSizes{Unit{"B", 1},        Unit{"kB", 1e3},     Unit{"MB", 1e6},
+                            Unit{"GB", 1e9},     Unit{"TB", 1e12},    Unit{"KiB", 0x1p10},
+                            Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
+constexpr std::array kRates{Unit{"B/s", 1},        Unit{"kB/s", 1e3},     Unit{"MB/s", 1e6},
+                            Unit{"GB/s", 1e9},     Unit{"TB/s", 1e12},    Unit{"KiB/s", 0x1p10},
+                            Unit{"MiB/s", 0x1p20}, Unit{"GiB/s", 0x1p30}, Unit{"Mb/s", 1.25e5},
+                            Unit{"Gb/s", 1.25e8}};
 
 template <std::size_t N>
 std::optional<double> factor_of(const std::array<Unit, N>& units, std::string_view name) {
@@ -58,11 +61,13 @@ std::expected<double, std::string> parse_quantity(std::string_view text, const s
                                                   std::string_view what, std::string_view example) {
   const auto whole = text;
   const auto number = take_number(text);
-  if (!number || *number < 0) return std::unexpected(fmt::format("'{}' is not a {}: write {}", whole, what, example));
+  if (!number || *number < 0)
+    return std::unexpected(fmt::format("'{}' is not a {}: write {}", whole, what, example));
   text = text::trim(text);
   if (text.empty()) return std::unexpected(fmt::format("'{}' has no unit: write {}", whole, example));
   const auto factor = factor_of(units, text);
-  if (!factor) return std::unexpected(fmt::format("'{}' is not a unit of a {}: write {}", text, what, example));
+  if (!factor)
+    return std::unexpected(fmt::format("'{}' is not a unit of a {}: write {}", text, what, example));
   return *number * *factor;
 }
 
@@ -122,7 +127,9 @@ std::expected<double, std::string> parse_rate(std::string_view text) {
   return parse_quantity(text, kRates, "rate", "150GB/s");
 }
 
-std::string format_rate(double bytes_per_second) { return fmt::format("{:.1f} GB/s", bytes_per_second / 1e9); }
+std::string format_rate(double bytes_per_second) {
+  return fmt::format("{:.1f} GB/s", bytes_per_second / 1e9);
+}
 
 std::strong_ordering Version::operator<=>(const Version& other) const {
   const auto size = std::max(parts.size(), other.parts.size());
@@ -134,7 +141,9 @@ std::strong_ordering Version::operator<=>(const Version& other) const {
   return std::strong_ordering::equal;
 }
 
-std::string Version::str() const { return fmt::format("{}", fmt::join(parts, ".")); }
+std::string Version::str() const {
+  return fmt::format("{}", fmt::join(parts, "."));
+}
 
 std::expected<Version, std::string> parse_version(std::string_view text) {
   Version version;
@@ -176,7 +185,8 @@ std::expected<VersionRange, std::string> VersionRange::parse(std::string_view te
       break;
     }
     auto version = parse_version(text::trim(rest));
-    if (!version) return std::unexpected(fmt::format("'{}' is not a range: write \">=2.27\" or \">1\"", text));
+    if (!version)
+      return std::unexpected(fmt::format("'{}' is not a range: write \">=2.27\" or \">1\"", text));
     range.bounds_.push_back({op, std::move(*version)});
   }
   return range;
@@ -186,12 +196,18 @@ bool VersionRange::contains(const Version& version) const {
   return std::ranges::all_of(bounds_, [&](const Bound& bound) {
     const auto order = version <=> bound.version;
     switch (bound.op) {
-      case Op::less: return order < 0;
-      case Op::less_equal: return order <= 0;
-      case Op::equal: return order == 0;
-      case Op::not_equal: return order != 0;
-      case Op::greater_equal: return order >= 0;
-      case Op::greater: return order > 0;
+      case Op::less:
+        return order < 0;
+      case Op::less_equal:
+        return order <= 0;
+      case Op::equal:
+        return order == 0;
+      case Op::not_equal:
+        return order != 0;
+      case Op::greater_equal:
+        return order >= 0;
+      case Op::greater:
+        return order > 0;
     }
     return false;
   });

@@ -4,24 +4,40 @@ namespace nlaunch {
 
 std::string_view name_of(RoleKind kind) {
   switch (kind) {
-    case RoleKind::learner: return "learner";
-    case RoleKind::engine: return "engine";
-    case RoleKind::service: return "service";
+    case RoleKind::learner:
+      return "learner";
+    case RoleKind::engine:
+      return "engine";
+    case RoleKind::service:
+      return "service";
   }
   return "?";
 }
 
-std::string_view name_of(Rendezvous rendezvous) { return rendezvous == Rendezvous::torch ? "torch" : "none"; }
-std::string_view name_of(PreloadScope scope) { return scope == PreloadScope::tree ? "tree" : "process"; }
-std::string_view name_of(Backend backend) { return backend == Backend::nccl ? "nccl" : "gloo"; }
-std::string_view name_of(PreflightLevel level) { return level == PreflightLevel::quick ? "quick" : "standard"; }
-std::string_view name_of(AuditMode mode) { return mode == AuditMode::enforce ? "enforce" : "report"; }
+std::string_view name_of(Rendezvous rendezvous) {
+  return rendezvous == Rendezvous::torch ? "torch" : "none";
+}
+std::string_view name_of(PreloadScope scope) {
+  return scope == PreloadScope::tree ? "tree" : "process";
+}
+std::string_view name_of(Backend backend) {
+  return backend == Backend::nccl ? "nccl" : "gloo";
+}
+std::string_view name_of(PreflightLevel level) {
+  return level == PreflightLevel::quick ? "quick" : "standard";
+}
+std::string_view name_of(AuditMode mode) {
+  return mode == AuditMode::enforce ? "enforce" : "report";
+}
 
 std::string_view name_of(Scheduler scheduler) {
   switch (scheduler) {
-    case Scheduler::local: return "local";
-    case Scheduler::slurm: return "slurm";
-    case Scheduler::beaker: return "beaker";
+    case Scheduler::local:
+      return "local";
+    case Scheduler::slurm:
+      return "slurm";
+    case Scheduler::beaker:
+      return "beaker";
   }
   return "?";
 }

@@ -26,7 +26,9 @@ struct Condition {
   std::string arch;                             ///< glob on the machine's architecture
   std::optional<RoleKind> kind;                 ///< kind of the role
   std::map<std::string, VersionRange> library;  ///< version of a library of the site, by name
-  [[nodiscard]] bool always() const { return !nodes && gpu.empty() && arch.empty() && !kind && library.empty(); }
+  [[nodiscard]] bool always() const {
+    return !nodes && gpu.empty() && arch.empty() && !kind && library.empty();
+  }
 };
 
 struct Stop {

@@ -35,7 +35,9 @@ std::optional<supervise::Hooks::Verdict> Auditor::tick(const supervise::LivePids
   return supervise::Hooks::Verdict{judged.findings.front().message, exit_code::preflight_refused};
 }
 
-void Auditor::look(const supervise::LivePids& live) { launch::observe(seen_, live, facts_.preloaded); }
+void Auditor::look(const supervise::LivePids& live) {
+  launch::observe(seen_, live, facts_.preloaded);
+}
 
 launch::AuditReport Auditor::report() {
   find_own_libraries();

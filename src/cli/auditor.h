@@ -14,8 +14,8 @@ class Auditor {
  public:
   Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::string probe);
 
-  /// Looks when it is time: often at first, each minute in the end (a model may load for minutes before NCCL is).
-  /// Under `enforce`, a finding ends the run.
+  /// Looks when it is time: often at first, each minute in the end (a model may load for minutes before NCCL
+  /// is). Under `enforce`, a finding ends the run.
   std::optional<supervise::Hooks::Verdict> tick(const supervise::LivePids& live);
   void look(const supervise::LivePids& live);
   /// What all looks together show.

@@ -19,11 +19,19 @@ bool colours(const Context& context, int fd) {
 
 }  // namespace
 
-report::Paint Context::out() const { return report::Paint(colours(*this, STDOUT_FILENO)); }
-report::Paint Context::err() const { return report::Paint(colours(*this, STDERR_FILENO)); }
+report::Paint Context::out() const {
+  return report::Paint(colours(*this, STDOUT_FILENO));
+}
+report::Paint Context::err() const {
+  return report::Paint(colours(*this, STDERR_FILENO));
+}
 
-void print(std::string_view text) { sys::write_all(STDOUT_FILENO, text); }
-void say(std::string_view text) { sys::write_all(STDERR_FILENO, text); }
+void print(std::string_view text) {
+  sys::write_all(STDOUT_FILENO, text);
+}
+void say(std::string_view text) {
+  sys::write_all(STDERR_FILENO, text);
+}
 
 int complain(const Context& context, const Diagnostics& diagnostics) {
   say(render(diagnostics, colours(context, STDERR_FILENO) ? Color::always : Color::never));
@@ -31,8 +39,9 @@ int complain(const Context& context, const Diagnostics& diagnostics) {
 }
 
 const std::vector<Subcommand> kSubcommands{
-    {"run", add_run},     {"preflight", add_preflight}, {"plan", add_plan}, {"env", add_env},   {"sites", add_sites},
-    {"ps", add_ps},       {"logs", add_logs},           {"stop", add_stop}, {"exec", add_exec},
+    {"run", add_run},   {"preflight", add_preflight}, {"plan", add_plan},
+    {"env", add_env},   {"sites", add_sites},         {"ps", add_ps},
+    {"logs", add_logs}, {"stop", add_stop},           {"exec", add_exec},
 };
 
 }  // namespace nlaunch::cli

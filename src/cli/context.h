@@ -8,7 +8,8 @@
 #include "base/diagnostic.h"
 #include "report/table.h"
 
-/// What all subcommands share. Only this layer prints: results to standard output, everything else to standard error.
+/// What all subcommands share. Only this layer prints: results to standard output, everything else to
+/// standard error.
 namespace nlaunch::cli {
 
 /// The options that every subcommand takes, and what the called one has to say.

@@ -20,8 +20,8 @@ struct Args {
   bool json = false;
 };
 
-/// All that decides about the environment of a role's first process, as far as it can be told here. References to
-/// what only a node knows are left as they are.
+/// All that decides about the environment of a role's first process, as far as it can be told here.
+/// References to what only a node knows are left as they are.
 struct View {
   plan::Environment base;
   std::vector<plan::EnvOp> operations;
@@ -39,8 +39,12 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
     view.notes.push_back("modules are not loaded here: " + modules.error().items().front().message);
   }
   for (const auto& secret : plan.secrets) {
-    view.operations.push_back({plan::EnvOp::Kind::set, secret.name, std::string(kMasked), plan::Layer::experiment,
-                               secret.origin, {}});
+    view.operations.push_back({plan::EnvOp::Kind::set,
+                               secret.name,
+                               std::string(kMasked),
+                               plan::Layer::experiment,
+                               secret.origin,
+                               {}});
   }
   view.operations.insert(view.operations.end(), role.env.begin(), role.env.end());
   const auto process =
@@ -51,8 +55,8 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
       node.gpus.push_back({std::to_string(gpu), "", ""});
     }
     const launch::RunPaths paths{"${run.id}", "${run.dir}", ""};
-    const auto own = launch::own_operations(plan, *process, node, paths,
-                                            plan.node.count == 1 ? std::string(launch::kLoopback) : "${node 0}");
+    const auto own = launch::own_operations(
+        plan, *process, node, paths, plan.node.count == 1 ? std::string(launch::kLoopback) : "${node 0}");
     view.operations.insert(view.operations.end(), own.begin(), own.end());
   }
   view.facts = {plan.node.count, plan.node.gpu_model, plan.node.arch, role.kind, {}};
@@ -69,11 +73,16 @@ std::string shown(const std::string& name, const std::string& value) {
 
 std::string_view verb(plan::EnvOp::Kind kind) {
   switch (kind) {
-    case plan::EnvOp::Kind::set: return "=";
-    case plan::EnvOp::Kind::unset: return "unset";
-    case plan::EnvOp::Kind::prepend: return "prepend";
-    case plan::EnvOp::Kind::append: return "append";
-    case plan::EnvOp::Kind::fallback: return "= (if unset)";
+    case plan::EnvOp::Kind::set:
+      return "=";
+    case plan::EnvOp::Kind::unset:
+      return "unset";
+    case plan::EnvOp::Kind::prepend:
+      return "prepend";
+    case plan::EnvOp::Kind::append:
+      return "append";
+    case plan::EnvOp::Kind::fallback:
+      return "= (if unset)";
   }
   return "";
 }
@@ -110,7 +119,8 @@ int show_all(const View& view, const Args& args, const Context& context) {
   const auto environment = plan::apply(view.base, view.operations, view.facts);
   if (args.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::object();
-    for (const auto& [name, value] : environment) out[name] = looks_like_secret(name) ? std::string(kMasked) : value;
+    for (const auto& [name, value] : environment)
+      out[name] = looks_like_secret(name) ? std::string(kMasked) : value;
     print(out.dump(2) + "\n");
     return 0;
   }
@@ -136,11 +146,13 @@ int run(const Args& args, const Context& context) {
   if (role == nullptr) {
     std::vector<std::string> names;
     for (const auto& known : plan->roles) names.push_back(known.name);
-    say(fmt::format("nlaunch env: no role is called '{}'; the roles are {}\n", args.role, text::join(names, ", ")));
+    say(fmt::format("nlaunch env: no role is called '{}'; the roles are {}\n", args.role,
+                    text::join(names, ", ")));
     return exit_code::usage;
   }
   const auto view = view_of(*plan, *role, context, machine);
-  for (const auto& note : view.notes) say(fmt::format("{} {}\n", context.err().yellow("note:"), text::printable(note)));
+  for (const auto& note : view.notes)
+    say(fmt::format("{} {}\n", context.err().yellow("note:"), text::printable(note)));
   return args.explain.empty() ? show_all(view, args, context) : explain(args.explain, view, context);
 }
 

@@ -34,6 +34,8 @@ Interrupts::~Interrupts() {
   }
 }
 
-int Interrupts::received() { return static_cast<int>(first_signal); }
+int Interrupts::received() {
+  return static_cast<int>(first_signal);
+}
 
 }  // namespace nlaunch::cli

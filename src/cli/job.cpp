@@ -42,8 +42,8 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
     const auto outcome = supervise(attempt, guardian);
     say_end(outcome);
     if (!again(outcome, attempt)) {
-      return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause), supervise::sentence(outcome),
-                    supervise::to_json(outcome));
+      return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
+                    supervise::sentence(outcome), supervise::to_json(outcome));
     }
     say(fmt::format("nlaunch: attempt {} of {} in {}\n", attempt + 1, plan_.restart.max,
                     format_duration(plan_.restart.backoff)));
@@ -95,8 +95,10 @@ std::optional<Job::Refused> Job::check(unsigned attempt) {
   const auto paint = context_.err();
   auto level = options_.level.value_or(plan_.preflight.level);
   if (attempt > 0) level = PreflightLevel::quick;
-  const auto report = preflight::run({plan_, node_, 0, paths_.attempt.string(), machine_.install().probe, level, {}, {},
-                                      [] { return Interrupts::received() != 0; }});
+  const auto report =
+      preflight::run({plan_, node_, 0, paths_.attempt.string(), machine_.install().probe, level, {}, {}, [] {
+                        return Interrupts::received() != 0;
+                      }});
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
   events_.write("preflight", preflight_);
@@ -108,7 +110,8 @@ std::optional<Job::Refused> Job::check(unsigned attempt) {
   }
   const bool strict = plan_.preflight.strict || options_.strict;
   if (report.verdict == preflight::Status::fail || (strict && report.verdict == preflight::Status::unknown)) {
-    return Refused{exit_code::preflight_refused, "refused", "the preflight refused the run; nothing was started"};
+    return Refused{exit_code::preflight_refused, "refused",
+                   "the preflight refused the run; nothing was started"};
   }
   return std::nullopt;
 }
@@ -120,8 +123,14 @@ supervise::Outcome Job::supervise(unsigned attempt, const supervise::GuardianLin
   hooks.tick = [&](const supervise::LivePids& live) { return auditor.tick(live); };
   hooks.before_stop = [&](const supervise::LivePids& live) { auditor.look(live); };
   const auto color = context_.out().on() ? Color::always : Color::never;
-  auto outcome = supervise::run_attempt(
-      {plan_, node_, paths_.folder, attempt, events_, guardian, {1, context_.quiet, color}, std::move(hooks)});
+  auto outcome = supervise::run_attempt({plan_,
+                                         node_,
+                                         paths_.folder,
+                                         attempt,
+                                         events_,
+                                         guardian,
+                                         {1, context_.quiet, color},
+                                         std::move(hooks)});
   audit_ = auditor.report();
   save("audit.json", launch::to_json(audit_), paths_.attempt);
   return outcome;
@@ -138,7 +147,8 @@ void Job::say_start() const {
   const auto paint = context_.err();
   say(fmt::format("{} on {}: {}\n", paint.bold(plan_.name), plan_.site, report::placement_line(plan_)));
   for (const auto& warning : plan_.warnings) say(fmt::format("{} {}\n", paint.yellow("warning:"), warning));
-  for (const auto& note : node_.notes) say(fmt::format("{} {}\n", paint.yellow("note:"), text::printable(note)));
+  for (const auto& note : node_.notes)
+    say(fmt::format("{} {}\n", paint.yellow("note:"), text::printable(note)));
   if (!node_.dropped.empty()) {
     say(fmt::format("{} not passed on from the calling environment: {}\n", paint.dim("note:"),
                     text::join(node_.dropped, " ")));
@@ -171,8 +181,8 @@ void Job::say_end(const supervise::Outcome& outcome) const {
 }
 
 int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
-  Json summary{{"run", paths_.id},          {"name", plan_.name},       {"site", plan_.site},
-               {"exit_code", exit_code},    {"outcome", outcome},       {"sentence", node_.masker.mask(sentence)},
+  Json summary{{"run", paths_.id},       {"name", plan_.name}, {"site", plan_.site},
+               {"exit_code", exit_code}, {"outcome", outcome}, {"sentence", node_.masker.mask(sentence)},
                {"preflight", preflight_}};
   summary.update(details);
   summary["warnings"] = plan_.warnings;
@@ -183,7 +193,8 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
     launch::add_library_hashes(lock_);
     save("lock.json", lock_, paths_.folder);
   }
-  if (!context_.quiet || exit_code != 0) say(fmt::format("everything about it: {}\n", paths_.folder.string()));
+  if (!context_.quiet || exit_code != 0)
+    say(fmt::format("everything about it: {}\n", paths_.folder.string()));
   return exit_code;
 }
 
@@ -197,14 +208,17 @@ void Job::save(const std::string& name, const Json& content, const std::filesyst
 void report_lost_supervisor(const supervise::SupervisorLost& lost) {
   std::vector<std::string> killed;
   std::vector<std::string> survivors;
-  for (const auto& process : lost.swept.killed) killed.push_back(fmt::format("{} (pid {})", process.name, process.pid));
-  for (const auto& left : lost.swept.survivors) survivors.push_back(fmt::format("{} (pid {})", left.name, left.pid));
+  for (const auto& process : lost.swept.killed)
+    killed.push_back(fmt::format("{} (pid {})", process.name, process.pid));
+  for (const auto& left : lost.swept.survivors)
+    survivors.push_back(fmt::format("{} (pid {})", left.name, left.pid));
   say(fmt::format("\nnlaunch: the supervisor {}; {} of the run {} killed\n", lost.status.str(),
                   text::count(killed.size(), "process"), killed.size() == 1 ? "was" : "were"));
   for (const auto& survivor : survivors) say(fmt::format("still alive: {}\n", survivor));
   if (lost.run_folder.empty()) return;
   const auto summary = supervise::summary_of_lost_supervisor(lost.status, killed, survivors);
-  const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json", summary.dump(2) + "\n");
+  const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json",
+                                                summary.dump(2) + "\n");
   if (!wrote) say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
 }
 

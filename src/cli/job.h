@@ -22,8 +22,8 @@ struct JobOptions {
   bool strict = false;
 };
 
-/// One run on this machine, from a plan to its exit code: attempts, each bound, checked, supervised and audited; the
-/// run directory that retells it.
+/// One run on this machine, from a plan to its exit code: attempts, each bound, checked, supervised and
+/// audited; the run directory that retells it.
 class Job {
  public:
   Job(const plan::Plan& plan, JobOptions options, const Context& context, MachineSource& machine);

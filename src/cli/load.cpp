@@ -36,8 +36,10 @@ Result<config::Site> find_site(const PlanArgs& args, const Context& context, Mac
                                const std::vector<config::Setting>& settings) {
   const auto folders = launch::site_folders(args.site_dirs, context.environment, source.install());
   if (!args.site.empty()) return config::load_site(args.site, folders, settings);
-  config::MatchFacts facts{launch::this_host().host, std::string(sys::env_value(context.environment, "SLURM_CLUSTER_NAME")),
-                           std::string(sys::env_value(context.environment, "BEAKER_CLUSTER")), {}};
+  config::MatchFacts facts{launch::this_host().host,
+                           std::string(sys::env_value(context.environment, "SLURM_CLUSTER_NAME")),
+                           std::string(sys::env_value(context.environment, "BEAKER_CLUSTER")),
+                           {}};
   if (const auto machine = source.get()) {
     for (const auto& gpu : machine->gpus) facts.gpus.push_back(gpu.name);
   }
@@ -58,7 +60,8 @@ std::vector<config::Setting> with_overlays(const config::Site& site, const std::
   return all;
 }
 
-Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const Context& context, MachineSource& source) {
+Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const Context& context,
+                                     MachineSource& source) {
   plan::MachineFacts facts;
   facts.caller = plan::to_environment(context.environment);
   facts.arch = launch::this_host().arch;
@@ -83,11 +86,15 @@ void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
   source->add_option("--plan", args.plan_file, "A frozen plan (plan.json) in place of an experiment");
   source->require_option(experiment == Experiment::required ? 1 : 0, 1);
   app.add_option("--site", args.site, "Site profile, by name or file");
-  app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")->allow_extra_args(false);
-  app.add_option("--set", args.set, "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
+  app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")
       ->allow_extra_args(false);
-  app.add_option("--with", args.with, "Overlay of the site or the experiment; may be repeated")->allow_extra_args(false);
-  app.add_option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated")->allow_extra_args(false);
+  app.add_option("--set", args.set,
+                 "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
+      ->allow_extra_args(false);
+  app.add_option("--with", args.with, "Overlay of the site or the experiment; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated")
+      ->allow_extra_args(false);
   app.add_option("--nodes", args.nodes, "Number of nodes");
 }
 
@@ -111,9 +118,11 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, Machi
   if (!settings) return std::unexpected(settings.error());
   const auto site = find_site(args, context, machine, *settings);
   if (!site) return std::unexpected(site.error());
-  const auto experiment = config::load_experiment(args.experiment, with_overlays(*site, args.with, *settings), args.with);
+  const auto experiment =
+      config::load_experiment(args.experiment, with_overlays(*site, args.with, *settings), args.with);
   if (!experiment) return std::unexpected(experiment.error());
-  const bool gpus = std::ranges::any_of(experiment->roles, [](const auto& role) { return role.gpus.value > 0; });
+  const bool gpus =
+      std::ranges::any_of(experiment->roles, [](const auto& role) { return role.gpus.value > 0; });
   const auto facts = facts_for(*site, gpus, context, machine);
   if (!facts) return std::unexpected(facts.error());
   return plan::build(*experiment, *site, *facts, {args.nodes, args.with, args.env});

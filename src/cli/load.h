@@ -44,8 +44,8 @@ class MachineSource {
 /// Reads, checks and resolves: the way from files and options to a plan.
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
 
-/// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for checks
-/// without an experiment.
+/// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for
+/// checks without an experiment.
 Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
 
 }  // namespace nlaunch::cli

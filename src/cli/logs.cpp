@@ -56,7 +56,8 @@ class Tail {
 std::vector<fs::path> log_files(const RunView& view, const std::string& role) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(supervise::attempt_folder(view.folder, view.attempt) / "logs", error)) {
+  for (const auto& entry :
+       fs::directory_iterator(supervise::attempt_folder(view.folder, view.attempt) / "logs", error)) {
     const auto name = entry.path().stem().string();
     if (role.empty() || name == role || name.starts_with(role + ".")) files.push_back(entry.path());
   }
@@ -69,12 +70,14 @@ int run(const Args& args, const Context& context) {
   if (!view) return complain(context, view.error());
   const auto files = log_files(*view, args.role);
   if (files.empty()) {
-    say(fmt::format("nlaunch logs: run {} has no logs{}\n", view->id, args.role.empty() ? "" : " of " + args.role));
+    say(fmt::format("nlaunch logs: run {} has no logs{}\n", view->id,
+                    args.role.empty() ? "" : " of " + args.role));
     return exit_code::bad_input;
   }
   std::size_t width = 0;
   for (const auto& file : files) width = std::max(width, file.stem().string().size());
-  const auto style = context.out().on() ? supervise::LinePrinter::Style::coloured : supervise::LinePrinter::Style::plain;
+  const auto style =
+      context.out().on() ? supervise::LinePrinter::Style::coloured : supervise::LinePrinter::Style::plain;
   std::vector<Tail> tails;
   for (std::size_t i = 0; i < files.size(); ++i) tails.emplace_back(files[i], width, i, style);
   constexpr std::chrono::milliseconds kBetween{200};

@@ -21,11 +21,15 @@ struct Args {
 
 int code_of(preflight::Status verdict, bool strict) {
   switch (verdict) {
-    case preflight::Status::fail: return exit_code::preflight_failed;
-    case preflight::Status::unknown: return exit_code::preflight_unknown;
-    case preflight::Status::warn: return strict ? exit_code::preflight_warned : exit_code::ok;
+    case preflight::Status::fail:
+      return exit_code::preflight_failed;
+    case preflight::Status::unknown:
+      return exit_code::preflight_unknown;
+    case preflight::Status::warn:
+      return strict ? exit_code::preflight_warned : exit_code::ok;
     case preflight::Status::pass:
-    case preflight::Status::skip: return exit_code::ok;
+    case preflight::Status::skip:
+      return exit_code::ok;
   }
   return exit_code::internal;
 }
@@ -42,10 +46,13 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, Mach
   auto level = plan.preflight.level;
   if (!args.level.empty()) level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
   const Interrupts interrupts;
-  const auto report = preflight::run({plan, node, 0, paths->attempt.string(), source.install().probe, level, {}, {},
-                                      [] { return Interrupts::received() != 0; }});
+  const auto report =
+      preflight::run({plan, node, 0, paths->attempt.string(), source.install().probe, level, {}, {}, [] {
+                        return Interrupts::received() != 0;
+                      }});
   const auto json = preflight::to_json(report);
-  if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json.dump(2) + "\n"); !wrote) {
+  if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json.dump(2) + "\n");
+      !wrote) {
     say(render(wrote.error()));
   }
   if (args.json) {
@@ -74,7 +81,8 @@ int run(const Args& args, const Context& context) {
 
 void add_preflight(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
-  auto* command = app.add_subcommand("preflight", "The checks alone; without an experiment, of all GPUs of the machine");
+  auto* command =
+      app.add_subcommand("preflight", "The checks alone; without an experiment, of all GPUs of the machine");
   add_plan_options(*command, args->plan, Experiment::optional);
   command->add_option("--level", args->level, "quick (no CUDA context) or standard")
       ->check(CLI::IsMember({"quick", "standard"}));

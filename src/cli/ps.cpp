@@ -16,8 +16,12 @@ int run(const Args& args, const Context& context) {
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return complain(context, view.error());
   if (args.json) {
-    nlohmann::ordered_json out{{"run", view->id},       {"folder", view->folder.string()}, {"pid", view->pid},
-                               {"alive", view->alive},  {"state", view->state},            {"attempt", view->attempt},
+    nlohmann::ordered_json out{{"run", view->id},
+                               {"folder", view->folder.string()},
+                               {"pid", view->pid},
+                               {"alive", view->alive},
+                               {"state", view->state},
+                               {"attempt", view->attempt},
                                {"processes", nlohmann::ordered_json::array()}};
     for (const auto& process : view->processes) {
       out["processes"].push_back(
@@ -27,7 +31,8 @@ int run(const Args& args, const Context& context) {
     return 0;
   }
   const auto paint = context.out();
-  print(fmt::format("run {} (pid {}, attempt {}): {}\n", paint.bold(view->id), view->pid, view->attempt, view->state));
+  print(fmt::format("run {} (pid {}, attempt {}): {}\n", paint.bold(view->id), view->pid, view->attempt,
+                    view->state));
   report::Table table({"process", "pid", "state"});
   for (const auto& process : view->processes) {
     table.add({process.name, process.pid > 0 ? std::to_string(process.pid) : "",

@@ -24,7 +24,8 @@ void take(RunView& view, const Json& event) {
     view.pid = event.value("pid", 0);
     const auto info = sys::process_info(view.pid);
     // A zombie has ended, whoever has not yet asked how.
-    view.alive = info && info->state != 'Z' && info->start_ticks == event.value("start_ticks", std::uint64_t{0});
+    view.alive =
+        info && info->state != 'Z' && info->start_ticks == event.value("start_ticks", std::uint64_t{0});
     view.state = "running";
   } else if (what == "attempt") {
     view.attempt = event.value("number", 0U);

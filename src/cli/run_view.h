@@ -21,9 +21,10 @@ struct ProcessView {
 struct RunView {
   std::filesystem::path folder;
   std::string id;
-  pid_t pid = 0;      ///< of nlaunch, that the user sees
+  pid_t pid = 0;  ///< of nlaunch, that the user sees
   bool alive = false;
-  std::string state;  ///< "running", or its outcome; "ended without a word" for a run of which nothing is left
+  std::string
+      state;  ///< "running", or its outcome; "ended without a word" for a run of which nothing is left
   unsigned attempt = 0;
   std::vector<ProcessView> processes;
 };

@@ -31,7 +31,9 @@ int show(const std::string& name, const std::vector<std::string>& folders, const
   const auto site = config::load_site(name, folders, {});
   if (!site) return complain(context, site.error());
   report::Table table({"", ""});
-  const auto add = [&](const char* key, const std::string& value) { table.add({context.out().dim(key), value}); };
+  const auto add = [&](const char* key, const std::string& value) {
+    table.add({context.out().dim(key), value});
+  };
   add("site", site->name.value);
   add("description", site->comment);
   add("made from", site->sources.empty() ? site->path : text::join(site->sources, ", "));
@@ -41,7 +43,8 @@ int show(const std::string& name, const std::vector<std::string>& folders, const
   std::vector<std::string> names;
   for (const auto& module : site->modules.load) names.push_back(module.value);
   add("modules", text::join(names, " "));
-  for (const auto& [library, definition] : site->libraries) add("library", library + ": " + definition.path.value);
+  for (const auto& [library, definition] : site->libraries)
+    add("library", library + ": " + definition.path.value);
   for (const auto& overlay : site->overlays) add("overlay", overlay.name.value);
   print(table.str(context.out()));
   return 0;
@@ -53,7 +56,8 @@ void add_sites(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("sites", "The site profiles, and where each was found");
   command->add_option("NAME", args->name, "One profile, in detail");
-  command->add_option("--site-dir", args->site_dirs, "Folder with profiles; may be repeated")->allow_extra_args(false);
+  command->add_option("--site-dir", args->site_dirs, "Folder with profiles; may be repeated")
+      ->allow_extra_args(false);
   command->callback([args, &context] {
     context.run = [args, &context] {
       const auto folders = launch::site_folders(args->site_dirs, context.environment, launch::find_install());

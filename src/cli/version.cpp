@@ -25,8 +25,9 @@ std::string version_text() {
   const char* gap = " with ";
   for (const auto& [key, name] : kParts) {
     const auto& version = said.value(key, nlohmann::json());
-    out += fmt::format("{}{}", gap, version.is_string() ? fmt::format("{} {}", name, version.get<std::string>())
-                                                        : fmt::format("no {}", name));
+    out += fmt::format("{}{}", gap,
+                       version.is_string() ? fmt::format("{} {}", name, version.get<std::string>())
+                                           : fmt::format("no {}", name));
     gap = ", ";
   }
   return out;

@@ -57,10 +57,11 @@ class Binder {
     if (!gpus) {
       diagnostics_.append(gpus.error());
     } else if (gpus->size() < plan_.node.gpus) {
-      diagnostics_.error("launch.too-few-gpus", {},
-                         fmt::format("the plan uses {} of a node, and this one shows {}{}",
-                                     text::count(plan_.node.gpus, "GPU"), gpus->size(),
-                                     request_.machine.nvml_error.empty() ? "" : ": " + request_.machine.nvml_error));
+      diagnostics_.error(
+          "launch.too-few-gpus", {},
+          fmt::format("the plan uses {} of a node, and this one shows {}{}",
+                      text::count(plan_.node.gpus, "GPU"), gpus->size(),
+                      request_.machine.nvml_error.empty() ? "" : ": " + request_.machine.nvml_error));
     } else {
       gpus->resize(plan_.node.gpus);
       node_.gpus = std::move(*gpus);
@@ -119,8 +120,8 @@ class Binder {
   }
 
   void make_folders() {
-    for (const auto& folder : {fs::path(node_.scratch), request_.paths.attempt / "env", request_.paths.attempt / "addrs",
-                              request_.paths.attempt / "preload"}) {
+    for (const auto& folder : {fs::path(node_.scratch), request_.paths.attempt / "env",
+                               request_.paths.attempt / "addrs", request_.paths.attempt / "preload"}) {
       if (const auto made = sys::make_private_folder(folder); !made) diagnostics_.append(made.error());
     }
   }
@@ -154,15 +155,16 @@ class Binder {
     node_.processes.push_back(std::move(bound));
   }
 
-  plan::Environment environment_of(const plan::Process& process, const plan::Role& role, const BoundProcess& bound,
-                                   const LateNames& names) {
+  plan::Environment environment_of(const plan::Process& process, const plan::Role& role,
+                                   const BoundProcess& bound, const LateNames& names) {
     auto operations = modules_;
     operations.insert(operations.end(), secrets_.begin(), secrets_.end());
     for (auto op : role.env) {
       if (op.masked) {
         diagnostics_
-            .error("launch.masked", {}, fmt::format("the plan keeps no value for {} ({}), which looks like a secret",
-                                                    op.name, op.origin))
+            .error("launch.masked", {},
+                   fmt::format("the plan keeps no value for {} ({}), which looks like a secret", op.name,
+                               op.origin))
             .hint = "declare it under `secrets:`, or give it with --env";
       }
       op.value = names.resolve(op.value, &process, diagnostics_);
@@ -170,10 +172,14 @@ class Binder {
     }
     const auto own = own_operations(plan_, process, node_, request_.paths, std::string(kLoopback));
     operations.insert(operations.end(), own.begin(), own.end());
-    operations.push_back({EnvOp::Kind::fallback, "OMP_NUM_THREADS", std::to_string(threads_each()),
-                          plan::Layer::nlaunch, "nlaunch's default", {}});
-    const auto preload =
-        preload_value({bound.preload, role.scope, request_.install.scope_library, request_.paths.attempt / "preload"});
+    operations.push_back({EnvOp::Kind::fallback,
+                          "OMP_NUM_THREADS",
+                          std::to_string(threads_each()),
+                          plan::Layer::nlaunch,
+                          "nlaunch's default",
+                          {}});
+    const auto preload = preload_value(
+        {bound.preload, role.scope, request_.install.scope_library, request_.paths.attempt / "preload"});
     if (!preload) {
       diagnostics_.append(preload.error());
     } else if (!preload->empty()) {
@@ -185,7 +191,8 @@ class Binder {
   /// CPUs are shared by the node's processes; PyTorch's own default is all of them for each.
   [[nodiscard]] std::size_t threads_each() const {
     const auto here = std::ranges::count(plan_.processes, request_.node, &plan::Process::node);
-    return std::max<std::size_t>(1, sys::allowed_cpus().size() / static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, here)));
+    return std::max<std::size_t>(
+        1, sys::allowed_cpus().size() / static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, here)));
   }
 
   std::vector<unsigned> cpus_of(const plan::Process& process) {
@@ -196,12 +203,14 @@ class Binder {
   }
 
   /// A program that is not there is said before anything starts, not by the first process that fails.
-  void check_program(const plan::Role& role, const BoundProcess& bound, const plan::Environment& environment) {
+  void check_program(const plan::Role& role, const BoundProcess& bound,
+                     const plan::Environment& environment) {
     if (bound.argv.empty()) return;
     std::error_code error;
     if (!fs::is_directory(bound.workdir, error)) {
-      diagnostics_.error("launch.workdir", {}, fmt::format("{}: the working folder '{}' does not exist", bound.name,
-                                                           bound.workdir));
+      diagnostics_.error(
+          "launch.workdir", {},
+          fmt::format("{}: the working folder '{}' does not exist", bound.name, bound.workdir));
       return;
     }
     const auto path = environment.find("PATH");
@@ -234,7 +243,8 @@ class Binder {
   }
 
   void write(const fs::path& path, const std::string& content) {
-    if (const auto wrote = sys::write_file_atomically(path, content); !wrote) diagnostics_.append(wrote.error());
+    if (const auto wrote = sys::write_file_atomically(path, content); !wrote)
+      diagnostics_.append(wrote.error());
   }
 
   const BindRequest& request_;
@@ -251,7 +261,9 @@ class Binder {
 
 }  // namespace
 
-Result<Bound> bind(const BindRequest& request) { return Binder(request).run(); }
+Result<Bound> bind(const BindRequest& request) {
+  return Binder(request).run();
+}
 
 Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Library& library,
                                         const std::string& probe) {

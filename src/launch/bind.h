@@ -44,7 +44,8 @@ Result<Bound> bind(const BindRequest& request);
 Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Library& library,
                                         const std::string& probe);
 
-/// What nlaunch itself sets for one process, from the plan and the node's GPUs: ranks, CUDA_VISIBLE_DEVICES, who it is.
+/// What nlaunch itself sets for one process, from the plan and the node's GPUs: ranks, CUDA_VISIBLE_DEVICES,
+/// who it is.
 std::vector<plan::EnvOp> own_operations(const plan::Plan& plan, const plan::Process& process,
                                         const plan::BoundNode& node, const RunPaths& paths,
                                         const std::string& master_address);

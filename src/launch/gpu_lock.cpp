@@ -68,9 +68,12 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
     if (!taken.insert(path).second) continue;
     auto fd = open_lock(path);
     if (!fd) {
-      diagnostics.error("launch.gpu-lock", {}, fmt::format("cannot open the lock {}: {}", path, std::strerror(errno)));
+      diagnostics.error("launch.gpu-lock", {},
+                        fmt::format("cannot open the lock {}: {}", path, std::strerror(errno)));
     } else if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      diagnostics.error("launch.gpu-held", {}, fmt::format("GPU {} is held by {}", node.gpus[gpu].visible, holder(path)))
+      diagnostics
+          .error("launch.gpu-held", {},
+                 fmt::format("GPU {} is held by {}", node.gpus[gpu].visible, holder(path)))
           .hint = "wait for it, choose other GPUs with CUDA_VISIBLE_DEVICES, or share them with --share";
     } else {
       const nlohmann::json said{{"run", owner}, {"user", user_name()}, {"pid", ::getpid()}};

@@ -17,8 +17,8 @@ Install find_install() {
           (prefix / "share" / "nlaunch" / "sites").string()};
 }
 
-std::vector<std::string> site_folders(const std::vector<std::string>& given, const std::vector<std::string>& environment,
-                                      const Install& install) {
+std::vector<std::string> site_folders(const std::vector<std::string>& given,
+                                      const std::vector<std::string>& environment, const Install& install) {
   auto folders = given;
   for (const auto& folder : text::split(sys::env_value(environment, "NLAUNCH_SITE_PATH"), ':')) {
     if (!folder.empty()) folders.push_back(folder);

@@ -14,7 +14,7 @@ Install find_install();
 
 /// The folders in which profiles are looked up, first wins: `given` (--site-dir), $NLAUNCH_SITE_PATH,
 /// ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share folder. Only those that exist.
-std::vector<std::string> site_folders(const std::vector<std::string>& given, const std::vector<std::string>& environment,
-                                      const Install& install);
+std::vector<std::string> site_folders(const std::vector<std::string>& given,
+                                      const std::vector<std::string>& environment, const Install& install);
 
 }  // namespace nlaunch::launch

@@ -14,11 +14,14 @@ namespace fs = std::filesystem;
 LateNames::LateNames(const plan::Plan& plan, const plan::BoundNode& node, const RunPaths& paths)
     : plan_(plan), node_(node), paths_(paths) {}
 
-std::string LateNames::resolve(const std::string& text, const plan::Process* process, Diagnostics& diagnostics) const {
-  auto value = expand(text, [&](std::string_view name) { return look_up(name, process); }, Pass::last);
+std::string LateNames::resolve(const std::string& text, const plan::Process* process,
+                               Diagnostics& diagnostics) const {
+  auto value = expand(
+      text, [&](std::string_view name) { return look_up(name, process); }, Pass::last);
   if (value) return std::move(*value);
   const auto whose = process == nullptr ? std::string("the site's libraries") : plan_.name_of(*process);
-  diagnostics.error("launch.reference", {}, fmt::format("{}, in '{}': {}", whose, text, value.error().message));
+  diagnostics.error("launch.reference", {},
+                    fmt::format("{}, in '{}': {}", whose, text, value.error().message));
   return text;
 }
 
@@ -31,9 +34,13 @@ std::vector<std::string> LateNames::addresses(const plan::Role& role) const {
   return addresses;
 }
 
-fs::path LateNames::addrs_file(const std::string& role) const { return paths_.attempt / "addrs" / role; }
+fs::path LateNames::addrs_file(const std::string& role) const {
+  return paths_.attempt / "addrs" / role;
+}
 
-fs::path LateNames::env_file(const std::string& role) const { return paths_.attempt / "env" / (role + ".json"); }
+fs::path LateNames::env_file(const std::string& role) const {
+  return paths_.attempt / "env" / (role + ".json");
+}
 
 Lookup LateNames::look_up(std::string_view name, const plan::Process* process) const {
   if (name.starts_with("newest:")) return look_up_newest(std::string(name.substr(7)));

@@ -15,8 +15,8 @@ class LateNames {
   /// The ports in `plan` are the bound ones.
   LateNames(const plan::Plan& plan, const plan::BoundNode& node, const RunPaths& paths);
 
-  /// `text` with every reference replaced; `process` is whose text it is, or nullptr. What cannot be told becomes
-  /// a diagnostic that says in whose text.
+  /// `text` with every reference replaced; `process` is whose text it is, or nullptr. What cannot be told
+  /// becomes a diagnostic that says in whose text.
   std::string resolve(const std::string& text, const plan::Process* process, Diagnostics& diagnostics) const;
 
   /// HOST:PORT of the first port of each process of a role.

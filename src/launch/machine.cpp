@@ -37,7 +37,9 @@ Result<json> ask(const std::string& probe, const std::vector<std::string>& argum
   return said;
 }
 
-plan::BoundGpu bound(const Machine::Gpu& gpu) { return {gpu.index, gpu.bus_id, gpu.uuid}; }
+plan::BoundGpu bound(const Machine::Gpu& gpu) {
+  return {gpu.index, gpu.bus_id, gpu.uuid};
+}
 
 }  // namespace
 
@@ -50,16 +52,20 @@ Machine this_host() {
 Result<Machine> discover(const std::string& probe) {
   const auto facts = ask(probe, {"facts"});
   if (!facts) return std::unexpected(facts.error());
-  Machine machine{facts->value("hostname", ""), facts->value("arch", ""), facts->value("driver", ""),
-                  facts->value("nvml_error", ""), {}};
+  Machine machine{facts->value("hostname", ""),
+                  facts->value("arch", ""),
+                  facts->value("driver", ""),
+                  facts->value("nvml_error", ""),
+                  {}};
   for (const auto& gpu : facts->value("gpus", json::array())) {
-    machine.gpus.push_back({std::to_string(gpu.value("index", 0)), gpu.value("bus_id", ""), gpu.value("uuid", ""),
-                            gpu.value("name", "")});
+    machine.gpus.push_back({std::to_string(gpu.value("index", 0)), gpu.value("bus_id", ""),
+                            gpu.value("uuid", ""), gpu.value("name", "")});
   }
   return machine;
 }
 
-Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine, const std::string* cuda_visible_devices) {
+Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine,
+                                                 const std::string* cuda_visible_devices) {
   std::vector<plan::BoundGpu> visible;
   if (cuda_visible_devices == nullptr) {
     for (const auto& gpu : machine.gpus) visible.push_back(bound(gpu));
@@ -77,9 +83,10 @@ Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine, const s
       return gpu.index == entry || (entry.starts_with("GPU-") && gpu.uuid.starts_with(entry));
     });
     if (found == machine.gpus.end()) {
-      return failure("launch.visible-devices",
-                     "CUDA_VISIBLE_DEVICES={} was given to nlaunch, and '{}' is no GPU of this machine, which has {}",
-                     *cuda_visible_devices, entry, text::count(machine.gpus.size(), "GPU"));
+      return failure(
+          "launch.visible-devices",
+          "CUDA_VISIBLE_DEVICES={} was given to nlaunch, and '{}' is no GPU of this machine, which has {}",
+          *cuda_visible_devices, entry, text::count(machine.gpus.size(), "GPU"));
     }
     visible.push_back(bound(*found));
   }

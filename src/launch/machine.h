@@ -24,13 +24,15 @@ struct Machine {
 /// Name and architecture alone: what can be known at once.
 Machine this_host();
 
-/// Asks the probe, which takes NVML a fifth of a second on a machine with GPUs. A probe that cannot be run or hangs is a failure.
+/// Asks the probe, which takes NVML a fifth of a second on a machine with GPUs. A probe that cannot be run or
+/// hangs is a failure.
 Result<Machine> discover(const std::string& probe);
 
-/// The GPUs of the machine that `cuda_visible_devices`, as given to nlaunch, leaves: its entries in their order
-/// (numbers, UUIDs or their beginnings, MIG), or all in PCI order where it is not set. An entry that fits no GPU
-/// is an error. Each is shown to processes by number, a MIG device by its UUID.
-Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine, const std::string* cuda_visible_devices);
+/// The GPUs of the machine that `cuda_visible_devices`, as given to nlaunch, leaves: its entries in their
+/// order (numbers, UUIDs or their beginnings, MIG), or all in PCI order where it is not set. An entry that
+/// fits no GPU is an error. Each is shown to processes by number, a MIG device by its UUID.
+Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine,
+                                                 const std::string* cuda_visible_devices);
 
 /// The version of the libnccl in a file, by the probe; empty where it cannot be loaded here.
 std::string library_version(const std::string& probe, const std::string& path);

@@ -21,7 +21,8 @@ constexpr const char* kUsualPlaces[] = {"/usr/share/lmod/lmod/init/bash", "/opt/
                                         "/usr/share/Modules/init/bash",   "/etc/profile.d/modules.sh",
                                         "/etc/profile.d/lmod.sh"};
 
-/// Each step in the same shell, the environment dumped after it. The words come as arguments: no quoting here.
+/// Each step in the same shell, the environment dumped after it. The words come as arguments: no quoting
+/// here.
 constexpr const char* kScript = R"(
 folder=$1 init=$2 reset=$3; shift 3
 env_program=$(type -P env)
@@ -89,10 +90,12 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
                    fmt::join(kUsualPlaces, ", "));
   }
   std::string folder = (fs::temp_directory_path() / "nlaunch-modules-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return failure("launch.modules", "cannot make the folder {}", folder);
+  if (::mkdtemp(folder.data()) == nullptr)
+    return failure("launch.modules", "cannot make the folder {}", folder);
 
   sys::SpawnRequest request;
-  request.argv = {"bash", "--noprofile", "--norc", "-c", kScript, "modules", folder, init, modules.reset ? "1" : "0"};
+  request.argv = {
+      "bash", "--noprofile", "--norc", "-c", kScript, "modules", folder, init, modules.reset ? "1" : "0"};
   request.argv.insert(request.argv.end(), modules.load.begin(), modules.load.end());
   request.env = plan::to_entries(base);
   const auto result = sys::run_command(std::move(request), kDeadline);
@@ -100,7 +103,8 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
   if (!result) {
     operations = std::unexpected(result.error());
   } else if (result->timed_out) {
-    operations = failure("launch.modules", "loading modules did not end within {}", format_duration(kDeadline));
+    operations =
+        failure("launch.modules", "loading modules did not end within {}", format_duration(kDeadline));
   } else if (!result->status.ok()) {
     operations = failure("launch.modules", "loading modules failed ({}): {}", modules.origin,
                          text::join(text::split(text::trim(result->err), '\n'), " / "));

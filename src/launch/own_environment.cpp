@@ -45,8 +45,9 @@ void add_ranks(std::vector<EnvOp>& operations, const plan::Role& role, const pla
 
 }  // namespace
 
-std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& process, const plan::BoundNode& node,
-                                  const RunPaths& paths, const std::string& master_address) {
+std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& process,
+                                  const plan::BoundNode& node, const RunPaths& paths,
+                                  const std::string& master_address) {
   const auto& role = plan.role_of(process);
   std::vector<EnvOp> operations;
   if (!node.gpus.empty()) {

@@ -22,7 +22,9 @@ bool port_is_free(std::uint16_t port) {
          ::listen(socket.get(), 1) == 0;
 }
 
-std::string lock_folder() { return "/tmp/nlaunch-locks"; }
+std::string lock_folder() {
+  return "/tmp/nlaunch-locks";
+}
 
 void make_lock_folder(const std::string& folder) {
   constexpr mode_t kEveryoneSticky = 01777;

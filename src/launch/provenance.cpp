@@ -68,7 +68,8 @@ std::vector<std::string> wheels_of(const fs::path& venv) {
 ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
   ordered_json out{{"nlaunch", NLAUNCH_VERSION}};
   auto& files = out["files"] = ordered_json::array();
-  for (const auto& path : plan.sources) files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
+  for (const auto& path : plan.sources)
+    files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
   out["git"] = git_state(fs::path(plan.experiment).parent_path().string());
   if (const auto diff = out["git"].find("diff"); out["git"].is_object() && diff != out["git"].end()) {
     *diff = node.masker.mask(diff->get<std::string>());

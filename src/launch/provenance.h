@@ -8,8 +8,9 @@
 /// What a run was made from, for lock.json: so that it can be told apart from another one.
 namespace nlaunch::launch {
 
-/// {"nlaunch", "files": [{path, sha256}], "git": {commit, branch, dirty, diff}, "libraries": {name: {path, version,
-/// size}}, "wheels": {venv: ["name version"]}}. What cannot be found out is left out. A few milliseconds.
+/// {"nlaunch", "files": [{path, sha256}], "git": {commit, branch, dirty, diff}, "libraries": {name: {path,
+/// version, size}}, "wheels": {venv: ["name version"]}}. What cannot be found out is left out. A few
+/// milliseconds.
 nlohmann::ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node);
 
 /// Adds "sha256" to the libraries. Half a second for a libnccl: for the end of a run.

@@ -39,7 +39,8 @@ Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name) 
   const auto temporary = paths.folder.parent_path() / fmt::format(".latest-{}", paths.id);
   fs::create_directory_symlink(paths.id, temporary, error);
   if (!error) fs::rename(temporary, latest, error);
-  if (error) return failure("launch.latest", "cannot point '{}' at the run: {}", latest.string(), error.message());
+  if (error)
+    return failure("launch.latest", "cannot point '{}' at the run: {}", latest.string(), error.message());
   return paths;
 }
 
@@ -60,8 +61,8 @@ Result<fs::path> find_run(const fs::path& runs, const std::string& run) {
     if (is_run(name.path() / run)) return fs::canonical(name.path() / run, error);
     names.push_back(name.path().filename().string());
   }
-  return failure("launch.run", "no run '{}' in '{}': it is no path, id or name of a run there{}", run, runs.string(),
-                 names.empty() ? "" : fmt::format(" (names: {})", text::join(names, ", ")));
+  return failure("launch.run", "no run '{}' in '{}': it is no path, id or name of a run there{}", run,
+                 runs.string(), names.empty() ? "" : fmt::format(" (names: {})", text::join(names, ", ")));
 }
 
 }  // namespace nlaunch::launch

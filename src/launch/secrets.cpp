@@ -36,7 +36,8 @@ Result<std::string> from_netrc(const std::string& machine, const std::map<std::s
   return failure("launch.secret", "{} has no password for machine '{}'", path, machine);
 }
 
-Result<std::string> read_secret(const plan::Secret& secret, const std::map<std::string, std::string>& caller) {
+Result<std::string> read_secret(const plan::Secret& secret,
+                                const std::map<std::string, std::string>& caller) {
   if (secret.source == plan::Secret::Source::netrc) return from_netrc(secret.from, caller);
   if (secret.source == plan::Secret::Source::env) {
     const auto found = caller.find(secret.from);
@@ -62,7 +63,8 @@ Result<std::map<std::string, std::string>> read_secrets(const std::vector<plan::
       continue;
     }
     const auto& reason = value.error().items().front().message;
-    diagnostics.error("launch.secret", {}, fmt::format("secret {} ({}): {}", secret.name, secret.origin, reason));
+    diagnostics.error("launch.secret", {},
+                      fmt::format("secret {} ({}): {}", secret.name, secret.origin, reason));
   }
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
   return values;

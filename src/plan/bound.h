@@ -26,27 +26,27 @@ struct BoundLibrary {
 
 /// A process, ready to be started: every reference resolved.
 struct BoundProcess {
-  std::uint32_t process = 0;                                ///< index into Plan::processes
-  std::string name;                                         ///< "learner.0"
+  std::uint32_t process = 0;  ///< index into Plan::processes
+  std::string name;           ///< "learner.0"
   std::vector<std::string> argv;
-  std::vector<std::pair<std::string, std::string>> env;     ///< whole, sorted by name; secrets included
+  std::vector<std::pair<std::string, std::string>> env;  ///< whole, sorted by name; secrets included
   std::string workdir;
-  std::vector<unsigned> cpus;                               ///< near its GPUs; empty: no binding
-  std::vector<std::uint16_t> ports;                         ///< free when bound
-  std::vector<std::string> preload;                         ///< paths of the preloaded libraries, scope library not among them
-  Ready ready;                                        ///< references resolved
+  std::vector<unsigned> cpus;        ///< near its GPUs; empty: no binding
+  std::vector<std::uint16_t> ports;  ///< free when bound
+  std::vector<std::string> preload;  ///< paths of the preloaded libraries, scope library not among them
+  Ready ready;                       ///< references resolved
 };
 
 struct BoundNode {
   std::string host;
   std::string scratch;
-  std::vector<BoundGpu> gpus;                         ///< empty where the plan counts CPU slots
+  std::vector<BoundGpu> gpus;  ///< empty where the plan counts CPU slots
   std::map<std::string, BoundLibrary> libraries;
-  std::vector<BoundProcess> processes;                ///< of this node, in plan order
+  std::vector<BoundProcess> processes;  ///< of this node, in plan order
   std::vector<std::string> secret_names;
-  Masker masker;                                      ///< knows the secrets' values
-  std::vector<std::string> dropped;                   ///< inherited variables that a launcher must own, by name
-  std::vector<std::string> notes;                     ///< what a person should hear
+  Masker masker;                     ///< knows the secrets' values
+  std::vector<std::string> dropped;  ///< inherited variables that a launcher must own, by name
+  std::vector<std::string> notes;    ///< what a person should hear
 };
 
 }  // namespace nlaunch::plan

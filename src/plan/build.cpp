@@ -29,7 +29,8 @@ std::uint32_t hash_of(std::string_view text) {
 /// A path of the file: `~` is the caller's home, a relative one starts at `base`.
 std::string absolute(const std::string& path, const std::string& base, const MachineFacts& facts) {
   const auto home = facts.caller.find("HOME");
-  if (home != facts.caller.end() && (path == "~" || path.starts_with("~/"))) return home->second + path.substr(1);
+  if (home != facts.caller.end() && (path == "~" || path.starts_with("~/")))
+    return home->second + path.substr(1);
   auto joined = (fs::path(base) / path).lexically_normal().string();
   if (joined.size() > 1 && joined.ends_with('/')) joined.pop_back();
   return joined;
@@ -39,7 +40,10 @@ class Builder {
  public:
   Builder(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
           const PlanOptions& options)
-      : experiment_(experiment), site_(site), facts_(facts), options_(options),
+      : experiment_(experiment),
+        site_(site),
+        facts_(facts),
+        options_(options),
         names_(experiment, site, facts.caller) {}
 
   Result<Plan> run() {
@@ -75,7 +79,8 @@ class Builder {
       if (role.kind == RoleKind::learner) learners.push_back(role.name.value);
     }
     for (const int signal : {SIGTERM, SIGHUP}) plan_.signals.try_emplace(signal, SignalRule{});
-    const SignalRule to_learners{learners.empty() ? SignalRule::Action::ignore : SignalRule::Action::forward, learners};
+    const SignalRule to_learners{learners.empty() ? SignalRule::Action::ignore : SignalRule::Action::forward,
+                                 learners};
     for (const int signal : {SIGUSR1, SIGUSR2}) plan_.signals.try_emplace(signal, to_learners);
     workdir_ = absolute(experiment_.workdir ? resolve(*experiment_.workdir) : ".",
                         fs::path(experiment_.path).parent_path().string(), facts_);
@@ -97,7 +102,8 @@ class Builder {
                                library.path.span.where()};
     }
     for (const auto& row : site_.all_reduce_busbw) {
-      plan_.expected.all_reduce_busbw.push_back({row.gpus_per_node, row.nodes, row.size, row.min, row.span.where()});
+      plan_.expected.all_reduce_busbw.push_back(
+          {row.gpus_per_node, row.nodes, row.size, row.min, row.span.where()});
     }
     for (const auto& bus_id : site_.bus_ids) plan_.expected.bus_ids.push_back(bus_id.value);
     plan_.expected.intra_node = site_.intra_node;
@@ -119,7 +125,8 @@ class Builder {
     if (site_.scheduler == Scheduler::local && node.count > 1) {
       diagnostics_
           .error("plan.one-machine", options_.nodes ? SourceSpan{} : experiment_.nodes.span,
-                 fmt::format("{} nodes are asked for, and site '{}' is one machine", node.count, site_.name.value))
+                 fmt::format("{} nodes are asked for, and site '{}' is one machine", node.count,
+                             site_.name.value))
           .hint = "--nodes 1, or a site with a scheduler: `nlaunch sites` lists them";
     }
     set_gpus();
@@ -132,20 +139,21 @@ class Builder {
     } else {
       node.gpus = static_cast<std::uint32_t>(facts_.gpus.size());
     }
-    const auto needed = std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
+    const auto needed =
+        std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
     if (node.gpus > 0 || needed == experiment_.roles.end()) return;
     if (plan_.weight_sync.backend == Backend::gloo) {
       node.cpu_slots = true;
       node.gpus = gpus_on_one_node(demands());
       return;
     }
-    auto& error = diagnostics_.error("plan.no-gpu", needed->gpus.span,
-                                     fmt::format("role '{}' asks for {}, and {}", needed->name.value,
-                                                 text::count(needed->gpus.value, "GPU"),
-                                                 site_.scheduler == Scheduler::local
-                                                     ? "none was found on this machine"
-                                                     : fmt::format("site '{}' does not say how many a node has",
-                                                                   site_.name.value)));
+    auto& error = diagnostics_.error(
+        "plan.no-gpu", needed->gpus.span,
+        fmt::format("role '{}' asks for {}, and {}", needed->name.value,
+                    text::count(needed->gpus.value, "GPU"),
+                    site_.scheduler == Scheduler::local
+                        ? "none was found on this machine"
+                        : fmt::format("site '{}' does not say how many a node has", site_.name.value)));
     error.hint = site_.scheduler == Scheduler::local
                      ? "--set weight_sync.backend=gloo runs on the CPU, a slot for each GPU"
                      : "state node.gpus in the profile, or --set site.node.gpus=N";
@@ -162,15 +170,17 @@ class Builder {
     made.name = role.name.value;
     made.kind = role.kind;
     for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
-    made.workdir = role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), workdir_, facts_)
-                                : workdir_;
+    made.workdir = role.workdir
+                       ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), workdir_, facts_)
+                       : workdir_;
     const auto& venv = role.venv ? role.venv : experiment_.venv;
     if (venv) made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), workdir_, facts_);
     made.gpus = role.gpus.value;
     made.rendezvous = role.rendezvous;
     for (const auto& port : role.ports) made.ports.push_back(port.value);
     for (const auto& library : role.preload) add_preload(made, library);
-    made.scope = role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
+    made.scope =
+        role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
     made.env = env.operations(role, made.venv, diagnostics_);
     if (role.ready) made.ready = make_ready(*role.ready, role);
     made.stop = role.stop.value_or(Stop{});
@@ -188,8 +198,9 @@ class Builder {
       role.preload.push_back(library.value);
       return;
     }
-    auto& error = diagnostics_.error("plan.unknown-library", library.span,
-                                     fmt::format("site '{}' defines no library '{}'", site_.name.value, library.value));
+    auto& error =
+        diagnostics_.error("plan.unknown-library", library.span,
+                           fmt::format("site '{}' defines no library '{}'", site_.name.value, library.value));
     std::vector<std::string> known;
     for (const auto& [name, definition] : plan_.libraries) known.push_back(name);
     error.hint = known.empty() ? "add it under `libraries:` of the profile, or leave `preload` out"
@@ -200,14 +211,16 @@ class Builder {
     const auto text = [&](const std::optional<config::Text>& value) {
       return value ? names_.resolve(*value, &role, diagnostics_) : std::string();
     };
-    Ready made{text(ready.http), text(ready.tcp), ready.log ? ready.log->value : "", text(ready.file), ready.delay, {}};
+    Ready made{text(ready.http), text(ready.tcp), ready.log ? ready.log->value : "",
+               text(ready.file), ready.delay,     {}};
     made.timeout = ready.timeout.value_or(Ready{}.timeout);
     return made;
   }
 
   void set_stages() {
     const auto index_of = [&](const std::string& name) {
-      return static_cast<std::uint32_t>(std::ranges::find(plan_.roles, name, &Role::name) - plan_.roles.begin());
+      return static_cast<std::uint32_t>(std::ranges::find(plan_.roles, name, &Role::name) -
+                                        plan_.roles.begin());
     };
     std::vector<bool> placed(plan_.roles.size(), false);
     for (const auto& stage : experiment_.start) {
@@ -225,13 +238,15 @@ class Builder {
 
   [[nodiscard]] std::vector<Demand> demands() const {
     const auto index_of = [&](const std::string& name) {
-      const auto found = std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == name; });
+      const auto found =
+          std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == name; });
       return static_cast<std::size_t>(found - experiment_.roles.begin());
     };
     std::vector<Demand> demands;
     for (const auto& role : experiment_.roles) {
       Demand demand{role.name.value, Demand::Spread::count, 1, role.gpus.value, std::nullopt, {}};
-      if (role.per_node) demand = {role.name.value, Demand::Spread::per_node, role.per_node->value, role.gpus.value, {}, {}};
+      if (role.per_node)
+        demand = {role.name.value, Demand::Spread::per_node, role.per_node->value, role.gpus.value, {}, {}};
       if (role.count) demand.number = role.count->value;
       if (role.per && role.per->value == config::Role::Per::node) demand.spread = Demand::Spread::per_node;
       if (role.except) demand.except = index_of(role.except->value);
@@ -274,7 +289,8 @@ class Builder {
   void set_local_sizes(std::size_t count) {
     const auto end = plan_.processes.end();
     for (auto first = end - static_cast<std::ptrdiff_t>(count); first != end;) {
-      const auto last = std::find_if(first, end, [&](const Process& process) { return process.node != first->node; });
+      const auto last =
+          std::find_if(first, end, [&](const Process& process) { return process.node != first->node; });
       for (auto it = first; it != last; ++it) it->local_size = static_cast<std::uint32_t>(last - first);
       first = last;
     }
@@ -292,7 +308,8 @@ class Builder {
                     per_node ? " on each node" : "", demand.number == 1 ? "does" : "do",
                     text::count(plan_.node.count, "node"), text::count(plan_.node.gpus, "GPU"),
                     misfit.fit == 0 ? "none" : std::to_string(misfit.fit), misfit.fit == 1 ? "fits" : "fit",
-                    per_node ? " on each" : "", text::count(misfit.idle, "GPU"), misfit.idle == 1 ? "stays" : "stay"));
+                    per_node ? " on each" : "", text::count(misfit.idle, "GPU"),
+                    misfit.idle == 1 ? "stays" : "stay"));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (i == misfit.demand || wanted[i].gpus == 0) continue;
       error.notes.push_back({fmt::format("role '{}' takes {}{}", wanted[i].name,
@@ -304,7 +321,8 @@ class Builder {
     std::vector<std::string> ways;
     const auto key = per_node ? "per_node" : "count";
     if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
-    if (misfit.on_nodes && plan_.scheduler != Scheduler::local) ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
+    if (misfit.on_nodes && plan_.scheduler != Scheduler::local)
+      ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
     error.hint = text::join(ways, ", or ");
   }
 
@@ -323,13 +341,15 @@ class Builder {
   void add_warnings() {
     auto& warnings = plan_.warnings;
     if (plan_.node.cpu_slots) {
-      warnings.push_back(fmt::format("there is no GPU here: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
+      warnings.push_back(
+          fmt::format("there is no GPU here: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
     } else if (!plan_.idle_gpus.empty()) {
       warnings.push_back(fmt::format("{} of {} {} idle", text::count(plan_.idle_gpus.size(), "GPU"),
                                      plan_.node.count * plan_.node.gpus,
                                      plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
-    if (experiment_.watch) warnings.emplace_back("`watch` is read and checked; this version does not act on it");
+    if (experiment_.watch)
+      warnings.emplace_back("`watch` is read and checked; this version does not act on it");
     if (experiment_.walltime && plan_.scheduler == Scheduler::local) {
       warnings.emplace_back("`walltime` has no meaning on a single machine");
     }

@@ -15,7 +15,7 @@ namespace nlaunch::plan {
 /// What is known of the machine that the plan is made on. A plan for a scheduler's nodes needs none of it.
 struct MachineFacts {
   std::string arch;
-  std::vector<std::string> gpus;             ///< models, one an entry; empty without GPUs
+  std::vector<std::string> gpus;              ///< models, one an entry; empty without GPUs
   std::map<std::string, std::string> caller;  ///< the environment in which nlaunch was called
 };
 

@@ -14,10 +14,14 @@ constexpr std::size_t kLargestValue = 128U * 1024U - 1;
 
 EnvOp::Kind kind_of(config::EnvEntry::Kind kind) {
   switch (kind) {
-    case config::EnvEntry::Kind::set: return EnvOp::Kind::set;
-    case config::EnvEntry::Kind::unset: return EnvOp::Kind::unset;
-    case config::EnvEntry::Kind::prepend: return EnvOp::Kind::prepend;
-    case config::EnvEntry::Kind::append: return EnvOp::Kind::append;
+    case config::EnvEntry::Kind::set:
+      return EnvOp::Kind::set;
+    case config::EnvEntry::Kind::unset:
+      return EnvOp::Kind::unset;
+    case config::EnvEntry::Kind::prepend:
+      return EnvOp::Kind::prepend;
+    case config::EnvEntry::Kind::append:
+      return EnvOp::Kind::append;
   }
   return EnvOp::Kind::set;
 }
@@ -52,12 +56,13 @@ void EnvBuilder::choose_overlays(const std::vector<std::string>& with, Diagnosti
       overlays_.push_back(found);
       continue;
     }
-    auto& diagnostic = diagnostics.error("plan.unknown-overlay", {},
-                                         fmt::format("--with {}: neither the experiment nor the site '{}' has such an "
-                                                     "overlay",
-                                                     name, site_.name.value));
+    auto& diagnostic =
+        diagnostics.error("plan.unknown-overlay", {},
+                          fmt::format("--with {}: neither the experiment nor the site '{}' has such an "
+                                      "overlay",
+                                      name, site_.name.value));
     const auto near = text::nearest(name, known);
-    diagnostic.hint = near ? fmt::format("did you mean '--with {}'?", *near)
+    diagnostic.hint = near            ? fmt::format("did you mean '--with {}'?", *near)
                       : known.empty() ? "there are no overlays here"
                                       : fmt::format("there are: {}", text::join(known, ", "));
   }
@@ -91,7 +96,8 @@ void EnvBuilder::parse_options(const std::vector<std::string>& options, Diagnost
       std::vector<std::string> roles;
       for (const auto& role : experiment_.roles) roles.push_back(role.name.value);
       diagnostics
-          .error("plan.env-option", span(0, parsed.role.size()), fmt::format("no role is called '{}'", parsed.role))
+          .error("plan.env-option", span(0, parsed.role.size()),
+                 fmt::format("no role is called '{}'", parsed.role))
           .hint = fmt::format("the roles are {}", text::join(roles, ", "));
       continue;
     }
@@ -99,16 +105,16 @@ void EnvBuilder::parse_options(const std::vector<std::string>& options, Diagnost
   }
 }
 
-void EnvBuilder::add(std::vector<EnvOp>& into, const config::EnvBlock& block, Layer layer, const config::Role& role,
-                     Diagnostics& diagnostics) const {
+void EnvBuilder::add(std::vector<EnvOp>& into, const config::EnvBlock& block, Layer layer,
+                     const config::Role& role, Diagnostics& diagnostics) const {
   for (const auto& entry : block) {
     EnvOp op{kind_of(entry.kind), entry.name.value, {}, layer, entry.name.span.where(), entry.when};
     if (op.kind != EnvOp::Kind::unset) op.value = names_.resolve(entry.value, &role, diagnostics);
     if (op.value.size() > kLargestValue) {
       diagnostics
           .error("plan.value-too-long", entry.name.span,
-                 fmt::format("the value of {} has {} bytes; a variable holds at most {}", op.name, op.value.size(),
-                             kLargestValue))
+                 fmt::format("the value of {} has {} bytes; a variable holds at most {}", op.name,
+                             op.value.size(), kLargestValue))
           .hint = "write it to a file and pass the path; addresses of roles come as ${role.NAME.addrs_file}";
     }
     into.push_back(std::move(op));
@@ -130,11 +136,16 @@ std::vector<EnvOp> EnvBuilder::operations(const config::Role& role, const std::s
   for (const auto* overlay : overlays_) add(operations, overlay->env, Layer::overlay, role, diagnostics);
   for (const auto& option : options_) {
     if (!option.role.empty() && option.role != role.name.value) continue;
-    operations.push_back({EnvOp::Kind::set, option.name.value, names_.resolve(option.value, &role, diagnostics),
-                          Layer::command_line, option.origin, {}});
+    operations.push_back({EnvOp::Kind::set,
+                          option.name.value,
+                          names_.resolve(option.value, &role, diagnostics),
+                          Layer::command_line,
+                          option.origin,
+                          {}});
   }
   // A log that lags hides the cause.
-  operations.push_back({EnvOp::Kind::fallback, "PYTHONUNBUFFERED", "1", Layer::nlaunch, "nlaunch's default", {}});
+  operations.push_back(
+      {EnvOp::Kind::fallback, "PYTHONUNBUFFERED", "1", Layer::nlaunch, "nlaunch's default", {}});
   return operations;
 }
 

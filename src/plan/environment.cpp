@@ -11,15 +11,16 @@ namespace nlaunch::plan {
 namespace {
 
 // Frameworks would take the agent's own values for theirs, and a login shell's leftovers for settings.
-constexpr std::array<std::string_view, 15> kOwnedPrefixes{"NCCL_",         "FI_",     "OFI_NCCL_",   "TORCH_NCCL_",
-                                                         "TORCHELASTIC_", "GLOO_",   "VLLM_",       "MASTER_",
-                                                         "LOCAL_",        "GROUP_",  "PMI",         "PMIX",
-                                                         "SLURM_NTASKS",  "SLURM_STEP_", "NLAUNCH_ROLE"};
-constexpr std::array<std::string_view, 9> kOwnedNames{"LD_PRELOAD",   "CUDA_VISIBLE_DEVICES", "RANK",
-                                                      "WORLD_SIZE",   "RAY_ADDRESS",          "SLURM_PROCID",
-                                                      "SLURM_LOCALID", "SLURM_NODEID",        "CUDA_DEVICE_ORDER"};
+constexpr std::array<std::string_view, 15> kOwnedPrefixes{
+    "NCCL_",  "FI_",    "OFI_NCCL_", "TORCH_NCCL_", "TORCHELASTIC_", "GLOO_",       "VLLM_",       "MASTER_",
+    "LOCAL_", "GROUP_", "PMI",       "PMIX",        "SLURM_NTASKS",  "SLURM_STEP_", "NLAUNCH_ROLE"};
+constexpr std::array<std::string_view, 9> kOwnedNames{
+    "LD_PRELOAD",   "CUDA_VISIBLE_DEVICES", "RANK",         "WORLD_SIZE",       "RAY_ADDRESS",
+    "SLURM_PROCID", "SLURM_LOCALID",        "SLURM_NODEID", "CUDA_DEVICE_ORDER"};
 
-Verdict no(std::string why) { return {Verdict::Answer::no, std::move(why)}; }
+Verdict no(std::string why) {
+  return {Verdict::Answer::no, std::move(why)};
+}
 
 std::string joined(const std::string& front, const std::string& back) {
   if (front.empty() || back.empty()) return front + back;
@@ -30,11 +31,21 @@ void perform(Environment& environment, const EnvOp& op) {
   const auto found = environment.find(op.name);
   const auto old = found == environment.end() ? std::string() : found->second;
   switch (op.kind) {
-    case EnvOp::Kind::set: environment[op.name] = op.value; return;
-    case EnvOp::Kind::unset: environment.erase(op.name); return;
-    case EnvOp::Kind::prepend: environment[op.name] = joined(op.value, old); return;
-    case EnvOp::Kind::append: environment[op.name] = joined(old, op.value); return;
-    case EnvOp::Kind::fallback: environment.try_emplace(op.name, op.value); return;
+    case EnvOp::Kind::set:
+      environment[op.name] = op.value;
+      return;
+    case EnvOp::Kind::unset:
+      environment.erase(op.name);
+      return;
+    case EnvOp::Kind::prepend:
+      environment[op.name] = joined(op.value, old);
+      return;
+    case EnvOp::Kind::append:
+      environment[op.name] = joined(old, op.value);
+      return;
+    case EnvOp::Kind::fallback:
+      environment.try_emplace(op.name, op.value);
+      return;
   }
 }
 
@@ -55,11 +66,11 @@ Verdict applies(const Condition& condition, const ConditionFacts& facts) {
   }
   for (const auto& [library, range] : condition.library) {
     const auto known = facts.library_versions.find(library);
-    const auto version = known == facts.library_versions.end()
-                             ? std::unexpected(std::string())
-                             : parse_version(known->second);
+    const auto version =
+        known == facts.library_versions.end() ? std::unexpected(std::string()) : parse_version(known->second);
     if (!version) {
-      return {Verdict::Answer::unknown, fmt::format("the version of library '{}' is not known here", library)};
+      return {Verdict::Answer::unknown,
+              fmt::format("the version of library '{}' is not known here", library)};
     }
     if (!range.contains(*version)) {
       return no(fmt::format("{} is {}, not {}", library, version->str(), range.str()));
@@ -75,8 +86,8 @@ Environment apply(Environment environment, std::span<const EnvOp> operations, co
   return environment;
 }
 
-std::vector<Step> explain(const std::string& name, const Environment& inherited, std::span<const EnvOp> operations,
-                          const ConditionFacts& facts) {
+std::vector<Step> explain(const std::string& name, const Environment& inherited,
+                          std::span<const EnvOp> operations, const ConditionFacts& facts) {
   Environment current;
   if (const auto found = inherited.find(name); found != inherited.end()) current.insert(*found);
   const auto value = [&]() -> std::optional<std::string> {
@@ -85,7 +96,8 @@ std::vector<Step> explain(const std::string& name, const Environment& inherited,
   };
   std::vector<Step> steps;
   if (const auto start = value()) {
-    steps.push_back({{EnvOp::Kind::set, name, *start, Layer::inherited, "the caller's environment", {}}, {}, start});
+    steps.push_back(
+        {{EnvOp::Kind::set, name, *start, Layer::inherited, "the caller's environment", {}}, {}, start});
   }
   for (const auto& op : operations) {
     if (op.name != name) continue;
@@ -111,7 +123,8 @@ Inherited inherit(const std::vector<std::string>& environment) {
 
 bool owned_by_launcher(std::string_view name) {
   return std::ranges::find(kOwnedNames, name) != kOwnedNames.end() ||
-         std::ranges::any_of(kOwnedPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+         std::ranges::any_of(kOwnedPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 std::vector<EnvOp> difference(const Environment& before, const Environment& after, Layer layer,

@@ -39,8 +39,8 @@ struct Step {
 /// Applies operations in their order. An operation whose condition is *unknown* is left out.
 Environment apply(Environment environment, std::span<const EnvOp> operations, const ConditionFacts& facts);
 /// What each operation on `name` did, the winner last among those that applied.
-std::vector<Step> explain(const std::string& name, const Environment& inherited, std::span<const EnvOp> operations,
-                          const ConditionFacts& facts);
+std::vector<Step> explain(const std::string& name, const Environment& inherited,
+                          std::span<const EnvOp> operations, const ConditionFacts& facts);
 
 /// The caller's environment without what a launcher must own.
 struct Inherited {

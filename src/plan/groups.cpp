@@ -26,7 +26,8 @@ Group weight_sync(const Plan& plan) {
     return plan.role_of(process).kind == RoleKind::learner && !process.gpus.empty();
   });
   if (learner == plan.processes.end()) return group;
-  group.members.push_back({static_cast<std::uint32_t>(learner - plan.processes.begin()), learner->gpus.front()});
+  group.members.push_back(
+      {static_cast<std::uint32_t>(learner - plan.processes.begin()), learner->gpus.front()});
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     if (plan.role_of(plan.processes[i]).kind == RoleKind::engine) add_members(group, plan, i);
   }
@@ -38,7 +39,8 @@ std::vector<Group> by_node(const Plan& plan) {
   for (std::uint32_t node = 0; node < plan.node.count; ++node) {
     groups[node] = {fmt::format("node {}", node), GroupKind::node, plan.weight_sync.backend, {}};
   }
-  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) add_members(groups[plan.processes[i].node], plan, i);
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i)
+    add_members(groups[plan.processes[i].node], plan, i);
   for (auto& group : groups) {
     std::ranges::stable_sort(group.members, {}, &Member::gpu);
   }
@@ -53,8 +55,10 @@ std::vector<Group> make_groups(const Plan& plan) {
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     const auto& process = plan.processes[i];
     if (plan.role_of(process).kind != RoleKind::engine) continue;
-    Group group{fmt::format("{} tensor parallel", plan.name_of(process)), GroupKind::tensor_parallel,
-                plan.weight_sync.backend, {}};
+    Group group{fmt::format("{} tensor parallel", plan.name_of(process)),
+                GroupKind::tensor_parallel,
+                plan.weight_sync.backend,
+                {}};
     add_members(group, plan, i);
     groups.push_back(std::move(group));
   }
@@ -80,7 +84,8 @@ std::int64_t sync_rank(const Plan& plan, const Process& process) {
   if (kind != RoleKind::engine) return -1;
   std::int64_t rank = 1;
   for (std::uint32_t role = 0; role < process.role; ++role) {
-    if (plan.roles[role].kind == RoleKind::engine) rank += std::int64_t{plan.roles[role].count} * plan.roles[role].gpus;
+    if (plan.roles[role].kind == RoleKind::engine)
+      rank += std::int64_t{plan.roles[role].count} * plan.roles[role].gpus;
   }
   return rank + std::int64_t{process.index} * plan.roles[process.role].gpus;
 }

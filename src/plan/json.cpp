@@ -23,7 +23,9 @@ Enum word(const json& from, const std::array<Enum, N>& all) {
 constexpr std::array kKinds{RoleKind::learner, RoleKind::engine, RoleKind::service};
 constexpr std::array kBackends{Backend::nccl, Backend::gloo};
 
-std::string str(const std::optional<VersionRange>& range) { return range ? range->str() : std::string(); }
+std::string str(const std::optional<VersionRange>& range) {
+  return range ? range->str() : std::string();
+}
 
 std::optional<VersionRange> range(const json& from, const char* key) {
   const auto text = from.value(key, "");
@@ -33,7 +35,9 @@ std::optional<VersionRange> range(const json& from, const char* key) {
   return std::move(*parsed);
 }
 
-Duration milliseconds(const json& from) { return Duration(from.get<Duration::rep>()); }
+Duration milliseconds(const json& from) {
+  return Duration(from.get<Duration::rep>());
+}
 
 }  // namespace
 
@@ -41,9 +45,11 @@ namespace plan {
 namespace {
 
 constexpr std::array<std::string_view, 5> kOps{"set", "unset", "prepend", "append", "fallback"};
-constexpr std::array kLayers{Layer::inherited,  Layer::modules, Layer::site,    Layer::venv,        Layer::experiment,
-                             Layer::role,       Layer::overlay, Layer::command_line, Layer::nlaunch};
-constexpr std::array kGroups{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel, GroupKind::weight_sync};
+constexpr std::array kLayers{Layer::inherited, Layer::modules,      Layer::site,
+                             Layer::venv,      Layer::experiment,   Layer::role,
+                             Layer::overlay,   Layer::command_line, Layer::nlaunch};
+constexpr std::array kGroups{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
+                             GroupKind::weight_sync};
 constexpr std::array<std::string_view, 3> kSources{"env", "file", "netrc"};
 constexpr std::array<std::string_view, 3> kActions{"stop", "ignore", "forward"};
 
@@ -72,7 +78,8 @@ Condition read_condition(const json& from) {
   when.arch = from.value("arch", "");
   if (from.contains("kind")) when.kind = word(from.at("kind"), kKinds);
   const auto libraries = from.value("library", json::object());
-  for (const auto& [library, versions] : libraries.items()) when.library.emplace(library, *range(libraries, library.c_str()));
+  for (const auto& [library, versions] : libraries.items())
+    when.library.emplace(library, *range(libraries, library.c_str()));
   return when;
 }
 
@@ -113,7 +120,8 @@ ordered_json write(const Ready& ready) {
 }
 
 Ready read_ready(const json& from) {
-  Ready ready{from.value("http", ""), from.value("tcp", ""), from.value("log", ""), from.value("file", ""), {}, {}};
+  Ready ready{
+      from.value("http", ""), from.value("tcp", ""), from.value("log", ""), from.value("file", ""), {}, {}};
   if (from.contains("delay_ms")) ready.delay = milliseconds(from.at("delay_ms"));
   ready.timeout = milliseconds(from.at("timeout_ms"));
   return ready;
@@ -180,17 +188,23 @@ Role read_role(const json& from) {
 }
 
 ordered_json write(const Plan& plan, const Process& process) {
-  return {{"role", plan.role_of(process).name}, {"index", process.index},
-          {"rank", process.rank},               {"node", process.node},
-          {"local_rank", process.local_rank},   {"local_size", process.local_size},
-          {"node_rank", process.node_rank},     {"gpus", process.gpus},
+  return {{"role", plan.role_of(process).name},
+          {"index", process.index},
+          {"rank", process.rank},
+          {"node", process.node},
+          {"local_rank", process.local_rank},
+          {"local_size", process.local_size},
+          {"node_rank", process.node_rank},
+          {"gpus", process.gpus},
           {"ports", process.ports}};
 }
 
 Process read_process(const json& from, const std::map<std::string, std::uint32_t>& roles, const Plan& plan) {
-  Process process{roles.at(from.at("role")), from.at("index"), from.at("rank"), from.at("node"), from.at("local_rank"),
-                  from.at("local_size"),     from.at("node_rank"), from.at("gpus"), from.at("ports")};
-  if (process.node >= plan.node.count) throw std::domain_error(fmt::format("there is no node {}", process.node));
+  Process process{roles.at(from.at("role")), from.at("index"),      from.at("rank"),
+                  from.at("node"),           from.at("local_rank"), from.at("local_size"),
+                  from.at("node_rank"),      from.at("gpus"),       from.at("ports")};
+  if (process.node >= plan.node.count)
+    throw std::domain_error(fmt::format("there is no node {}", process.node));
   for (const auto gpu : process.gpus) {
     if (gpu >= plan.node.gpus) throw std::domain_error(fmt::format("there is no GPU {} on a node", gpu));
   }
@@ -204,8 +218,9 @@ ordered_json write(const Node& node) {
 }
 
 Node read_node(const json& from) {
-  return {from.at("count"),     from.at("gpus"), from.at("cpus"),      from.at("cpu_slots"), from.at("gpu_model"),
-          from.at("arch"),      from.at("interface"), from.at("nic_kind"), from.at("scratch")};
+  return {from.at("count"),     from.at("gpus"),      from.at("cpus"),
+          from.at("cpu_slots"), from.at("gpu_model"), from.at("arch"),
+          from.at("interface"), from.at("nic_kind"),  from.at("scratch")};
 }
 
 ordered_json write(const Expected& expected) {
@@ -236,7 +251,8 @@ Expected read_expected(const json& from) {
 ordered_json write_settings(const Plan& plan) {
   ordered_json signals = ordered_json::object();
   for (const auto& [signal, rule] : plan.signals) {
-    signals[std::to_string(signal)] = {{"action", kActions[static_cast<std::size_t>(rule.action)]}, {"roles", rule.roles}};
+    signals[std::to_string(signal)] = {{"action", kActions[static_cast<std::size_t>(rule.action)]},
+                                       {"roles", rule.roles}};
   }
   ordered_json secrets = ordered_json::array();
   for (const auto& secret : plan.secrets) {
@@ -275,7 +291,8 @@ void read_settings(const json& from, Plan& plan) {
                     preflight.at("strict")};
   plan.audit = word(from.at("audit"), std::array{AuditMode::report, AuditMode::enforce});
   for (const auto& [signal, rule] : from.at("signals").items()) {
-    plan.signals[std::stoi(signal)] = {numbered<SignalRule::Action>(rule.at("action"), kActions), rule.at("roles")};
+    plan.signals[std::stoi(signal)] = {numbered<SignalRule::Action>(rule.at("action"), kActions),
+                                       rule.at("roles")};
   }
   plan.restart = read_restart(from.at("restart"));
   for (const auto& secret : from.at("secrets")) {
@@ -308,7 +325,8 @@ void read_groups(const json& from, Plan& plan) {
     Group read{group.at("name"), word(group.at("kind"), kGroups), word(group.at("backend"), kBackends), {}};
     for (const auto& member : group.at("members")) {
       read.members.push_back({member.at(0), member.at(1)});
-      if (read.members.back().process >= plan.processes.size()) throw std::domain_error("a group names no process");
+      if (read.members.back().process >= plan.processes.size())
+        throw std::domain_error("a group names no process");
     }
     plan.groups.push_back(std::move(read));
   }
@@ -317,7 +335,8 @@ void read_groups(const json& from, Plan& plan) {
 void read_processes(const json& from, Plan& plan) {
   std::map<std::string, std::uint32_t> roles;
   for (std::uint32_t i = 0; i < plan.roles.size(); ++i) roles[plan.roles[i].name] = i;
-  for (const auto& process : from.at("processes")) plan.processes.push_back(read_process(process, roles, plan));
+  for (const auto& process : from.at("processes"))
+    plan.processes.push_back(read_process(process, roles, plan));
   for (const auto& gpu : from.at("idle_gpus")) plan.idle_gpus.push_back({gpu.at(0), gpu.at(1)});
   for (const auto& stage : from.at("stages")) {
     auto& indices = plan.stages.emplace_back();
@@ -329,14 +348,16 @@ Plan read_plan(const json& from) {
   if (from.value("format", "") != "nlaunch plan") throw std::domain_error("it is not a plan of nlaunch");
   const int version = from.at("version");
   if (version > kPlanFormat) {
-    throw std::domain_error(fmt::format("it has format {}, and this nlaunch reads up to {}", version, kPlanFormat));
+    throw std::domain_error(
+        fmt::format("it has format {}, and this nlaunch reads up to {}", version, kPlanFormat));
   }
   Plan plan;
   from.at("name").get_to(plan.name);
   from.at("experiment").get_to(plan.experiment);
   from.at("site").get_to(plan.site);
   from.at("site_path").get_to(plan.site_path);
-  plan.scheduler = word(from.at("scheduler"), std::array{Scheduler::local, Scheduler::slurm, Scheduler::beaker});
+  plan.scheduler =
+      word(from.at("scheduler"), std::array{Scheduler::local, Scheduler::slurm, Scheduler::beaker});
   plan.node = read_node(from.at("node"));
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
   read_processes(from, plan);

@@ -24,7 +24,8 @@ class Board {
   [[nodiscard]] std::vector<GpuRef> idle() const {
     std::vector<GpuRef> idle;
     for (std::uint32_t node = 0; node < nodes(); ++node) {
-      for (auto gpu = used_[node]; gpu < gpus_; ++gpu) idle.push_back({node, static_cast<std::uint16_t>(gpu)});
+      for (auto gpu = used_[node]; gpu < gpus_; ++gpu)
+        idle.push_back({node, static_cast<std::uint16_t>(gpu)});
     }
     return idle;
   }
@@ -82,11 +83,13 @@ class Placer {
     std::vector<bool> allowed(board_.nodes(), demand.spawners.empty());
     for (const auto spawner : demand.spawners) {
       const auto marks = nodes_of(result_.by_demand[spawner], board_.nodes());
-      for (std::uint32_t node = 0; node < board_.nodes(); ++node) allowed[node] = allowed[node] || marks[node];
+      for (std::uint32_t node = 0; node < board_.nodes(); ++node)
+        allowed[node] = allowed[node] || marks[node];
     }
     if (demand.except) {
       const auto marks = nodes_of(result_.by_demand[*demand.except], board_.nodes());
-      for (std::uint32_t node = 0; node < board_.nodes(); ++node) allowed[node] = allowed[node] && !marks[node];
+      for (std::uint32_t node = 0; node < board_.nodes(); ++node)
+        allowed[node] = allowed[node] && !marks[node];
     }
     return allowed;
   }

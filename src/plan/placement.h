@@ -19,8 +19,8 @@ struct Demand {
   Spread spread = Spread::count;
   std::uint32_t number = 1;
   std::uint32_t gpus = 0;
-  std::optional<std::size_t> except;   ///< demand whose nodes are left out (of `per_node`)
-  std::vector<std::size_t> spawners;   ///< demands on whose nodes alone it may stand; empty: anywhere
+  std::optional<std::size_t> except;  ///< demand whose nodes are left out (of `per_node`)
+  std::vector<std::size_t> spawners;  ///< demands on whose nodes alone it may stand; empty: anywhere
 };
 
 struct Placed {

@@ -8,9 +8,10 @@
 #include "base/units.h"
 #include "base/words.h"
 
-/// The plan: a value, made before anything starts, complete as far as a login node can know it. Texts may hold
-/// `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer reads the
-/// plan and nothing that it was made from.
+/// The plan: a value, made before anything starts, complete as far as a login node can know it. Texts may
+/// hold
+/// `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer reads
+/// the plan and nothing that it was made from.
 namespace nlaunch::plan {
 
 /// Where in the order of precedence an operation stands: later wins.
@@ -21,7 +22,7 @@ struct EnvOp {
   enum class Kind {
     set,
     unset,
-    prepend,   ///< in front of what is there, with a colon between
+    prepend,  ///< in front of what is there, with a colon between
     append,
     fallback,  ///< set where nobody else has
   };
@@ -36,11 +37,11 @@ struct EnvOp {
 
 /// When a process counts as ready; exactly one way, or none: ready once started.
 struct Ready {
-  std::string http;                     ///< URL that answers 2xx
-  std::string tcp;                      ///< "HOST:PORT" that accepts a connection
-  std::string log;                      ///< regular expression on a line of its output
-  std::string file;                     ///< path that exists
-  std::optional<Duration> delay;        ///< time after the start
+  std::string http;               ///< URL that answers 2xx
+  std::string tcp;                ///< "HOST:PORT" that accepts a connection
+  std::string log;                ///< regular expression on a line of its output
+  std::string file;               ///< path that exists
+  std::optional<Duration> delay;  ///< time after the start
   Duration timeout = std::chrono::minutes(10);
   [[nodiscard]] bool given() const {
     return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || delay.has_value();
@@ -57,18 +58,18 @@ struct Role {
   std::uint32_t gpus = 0;            ///< for each process
   Rendezvous rendezvous = Rendezvous::none;
   std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
-  std::vector<std::string> ports;    ///< names; a process's numbers stand in the same order
-  std::vector<std::string> preload;  ///< names of libraries
+  std::vector<std::string> ports;     ///< names; a process's numbers stand in the same order
+  std::vector<std::string> preload;   ///< names of libraries
   PreloadScope scope = PreloadScope::process;
-  std::vector<EnvOp> env;            ///< all layers above `modules`, lowest first
+  std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
   Stop stop;
   Restart restart;
-  bool ends_run = false;             ///< the run ends well when all such processes have exited 0
-  bool exit_ok = false;              ///< ending by itself is no failure
-  bool leave = false;                ///< what a process leaves behind lives until the run ends
+  bool ends_run = false;  ///< the run ends well when all such processes have exited 0
+  bool exit_ok = false;   ///< ending by itself is no failure
+  bool leave = false;     ///< what a process leaves behind lives until the run ends
   std::vector<std::string> spawned_by;
-  std::string classify;              ///< glob on the command line of a spawned process
+  std::string classify;  ///< glob on the command line of a spawned process
 };
 
 /// One instance of a role. Holds only what differs from its siblings.
@@ -77,7 +78,7 @@ struct Process {
   std::uint32_t index = 0;  ///< within the role
   std::int32_t rank = -1;   ///< where the role has a rendezvous
   std::uint32_t node = 0;
-  std::uint32_t local_rank = 0;      ///< among the role's processes on its node
+  std::uint32_t local_rank = 0;  ///< among the role's processes on its node
   std::uint32_t local_size = 1;
   std::uint32_t node_rank = 0;       ///< of the node among the nodes that the role is on
   std::vector<std::uint16_t> gpus;   ///< of its node, counted from 0
@@ -159,28 +160,29 @@ struct Preflight {
 
 struct Node {
   std::uint32_t count = 1;
-  std::uint32_t gpus = 0;    ///< on each node
-  std::uint32_t cpus = 0;    ///< on each node, as the profile says; 0: not said
-  bool cpu_slots = false;    ///< `gpus` counts CPU slots: there is no GPU
-  std::string gpu_model;     ///< as the profile or the machine says; may be empty
-  std::string arch;          ///< "x86_64", "aarch64"
-  std::string interface;     ///< prefix of the network interface that carries the job; may be empty
-  std::string nic_kind;      ///< "cxi", "ib", "efa", ...; may be empty
-  std::string scratch;       ///< folder on the node's own disk
+  std::uint32_t gpus = 0;  ///< on each node
+  std::uint32_t cpus = 0;  ///< on each node, as the profile says; 0: not said
+  bool cpu_slots = false;  ///< `gpus` counts CPU slots: there is no GPU
+  std::string gpu_model;   ///< as the profile or the machine says; may be empty
+  std::string arch;        ///< "x86_64", "aarch64"
+  std::string interface;   ///< prefix of the network interface that carries the job; may be empty
+  std::string nic_kind;    ///< "cxi", "ib", "efa", ...; may be empty
+  std::string scratch;     ///< folder on the node's own disk
 };
 
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
   std::string site;
-  std::string site_path;   ///< path of the profile, or "built in"
+  std::string site_path;  ///< path of the profile, or "built in"
   Scheduler scheduler = Scheduler::local;
   Node node;
   std::vector<Role> roles;
   std::vector<Process> processes;  ///< by role, then index
   std::vector<Group> groups;
   std::vector<GpuRef> idle_gpus;
-  std::vector<std::vector<std::uint32_t>> stages;  ///< role indices; a stage starts when the one before is ready
+  std::vector<std::vector<std::uint32_t>>
+      stages;  ///< role indices; a stage starts when the one before is ready
   std::map<std::string, Library> libraries;
   Modules modules;
   std::vector<Secret> secrets;

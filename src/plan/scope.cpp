@@ -11,8 +11,8 @@ namespace {
 
 using config::Text;
 
-const std::vector<std::string> kFamilies{"vars", "self", "run", "node", "role", "library", "site", "env",
-                                         "weight_sync", "newest"};
+const std::vector<std::string> kFamilies{"vars",    "self", "run", "node",        "role",
+                                         "library", "site", "env", "weight_sync", "newest"};
 const std::vector<std::string> kSelf{"rank", "index", "host", "node", "gpus", "ports", "sync_rank"};
 const std::vector<std::string> kRun{"dir", "id", "name"};
 const std::vector<std::string> kRole{"addrs", "addrs_file", "hosts", "count", "gpus", "env_file"};
@@ -64,7 +64,8 @@ void NameScope::resolve_vars(Diagnostics& diagnostics) {
 std::optional<std::string> NameScope::resolve_var(const std::string& name, std::vector<std::string>& open,
                                                   Diagnostics& diagnostics) {
   if (const auto known = vars_.find(name); known != vars_.end()) return known->second;
-  const auto found = std::ranges::find_if(experiment_.vars, [&](const auto& var) { return var.first.value == name; });
+  const auto found =
+      std::ranges::find_if(experiment_.vars, [&](const auto& var) { return var.first.value == name; });
   if (found == experiment_.vars.end()) return std::nullopt;
   const auto& text = found->second;
   open.push_back(name);
@@ -74,7 +75,8 @@ std::optional<std::string> NameScope::resolve_var(const std::string& name, std::
     if (const auto loop = std::ranges::find(open, inner); loop != open.end()) {
       std::vector<std::string> cycle(loop, open.end());
       cycle.push_back(inner);
-      diagnostics.error("plan.cyclic-vars", part_of(text.span, text.value, reference.offset, reference.length),
+      diagnostics.error("plan.cyclic-vars",
+                        part_of(text.span, text.value, reference.offset, reference.length),
                         fmt::format("vars refer to each other in a circle: {}", text::join(cycle, " → ")));
       vars_[name] = "";
       open.pop_back();
@@ -89,11 +91,12 @@ std::optional<std::string> NameScope::resolve_var(const std::string& name, std::
 }
 
 std::string NameScope::resolve(const Text& text, const config::Role* role, Diagnostics& diagnostics) const {
-  const auto expanded =
-      expand(text.value, [&](std::string_view name) { return look_up(name, role); }, Pass::middle);
+  const auto expanded = expand(
+      text.value, [&](std::string_view name) { return look_up(name, role); }, Pass::middle);
   if (expanded) return *expanded;
   const auto& error = expanded.error();
-  diagnostics.error("plan.reference", part_of(text.span, text.value, error.offset, error.length), error.message);
+  diagnostics.error("plan.reference", part_of(text.span, text.value, error.offset, error.length),
+                    error.message);
   return text.value;
 }
 
@@ -108,7 +111,8 @@ Lookup NameScope::look_up(std::string_view name, const config::Role* role) const
   const auto rest = name.substr(dot + 1);
   if (family == "vars") {
     const auto known = vars_.find(std::string(rest));
-    return known == vars_.end() ? Lookup(unknown(name, rest, names_of(experiment_.vars))) : Lookup(known->second);
+    return known == vars_.end() ? Lookup(unknown(name, rest, names_of(experiment_.vars)))
+                                : Lookup(known->second);
   }
   if (family == "self") return look_up_self(rest, role);
   if (family == "role") return look_up_role(rest);
@@ -145,7 +149,8 @@ Lookup NameScope::look_up_self(std::string_view rest, const config::Role* role) 
   const auto word = rest.substr(0, dot);
   if (!has(kSelf, word)) return unknown(fmt::format("self.{}", rest), word, kSelf);
   if (word == "rank" && role->rendezvous == Rendezvous::none) {
-    return Unknown{fmt::format("'${{self.rank}}': role '{}' has no rendezvous; use ${{self.index}}", role->name.value)};
+    return Unknown{
+        fmt::format("'${{self.rank}}': role '{}' has no rendezvous; use ${{self.index}}", role->name.value)};
   }
   if (word == "ports") {
     std::vector<std::string> ports;
@@ -170,7 +175,8 @@ Lookup NameScope::look_up_role(std::string_view rest) const {
   if (!has(roles, role)) return unknown(name, role, roles);
   const auto what = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   if (!has(kRole, what)) return unknown(name, what, kRole);
-  const auto& found = *std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == role; });
+  const auto& found =
+      *std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == role; });
   if ((what == "addrs" || what == "addrs_file") && found.ports.empty()) {
     return Unknown{fmt::format("'${{{}}}': role '{}' declares no ports", name, role)};
   }
@@ -180,14 +186,15 @@ Lookup NameScope::look_up_role(std::string_view rest) const {
 
 Lookup NameScope::look_up_env(const std::string& name) const {
   if (looks_like_secret(name)) {
-    return Unknown{fmt::format("'${{env.{0}}}' would put a secret into the plan: declare it as `secrets: {{{0}: env}}`",
-                               name)};
+    return Unknown{fmt::format(
+        "'${{env.{0}}}' would put a secret into the plan: declare it as `secrets: {{{0}: env}}`", name)};
   }
   const auto found = caller_.find(name);
   if (found != caller_.end()) return found->second;
-  return Unknown{fmt::format("'${{env.{0}}}' is not set where nlaunch was called: set it, or give a default with "
-                             "${{env.{0}:-VALUE}}",
-                             name)};
+  return Unknown{
+      fmt::format("'${{env.{0}}}' is not set where nlaunch was called: set it, or give a default with "
+                  "${{env.{0}:-VALUE}}",
+                  name)};
 }
 
 }  // namespace nlaunch::plan

@@ -72,7 +72,8 @@ std::string group_lines(const Plan& plan) {
       ++of_nodes;
       node_size = std::max(node_size, size);
     } else {
-      table.add({"group", group.name, fmt::format("{} over {}", text::count(size, "rank"), name_of(group.backend))});
+      table.add({"group", group.name,
+                 fmt::format("{} over {}", text::count(size, "rank"), name_of(group.backend))});
     }
   }
   const auto many = [&](std::size_t number, std::size_t size, std::string_view what) {
@@ -112,8 +113,8 @@ std::string ranges(const std::vector<std::uint32_t>& numbers) {
 
 std::string plan_text(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
   const auto gpus = text::count(plan.node.gpus, plan.node.cpu_slots ? "CPU slot" : "GPU");
-  auto out = fmt::format("{} on {} ({}): {} × {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site), plan.site_path,
-                         text::count(plan.node.count, "node"), gpus,
+  auto out = fmt::format("{} on {} ({}): {} × {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site),
+                         plan.site_path, text::count(plan.node.count, "node"), gpus,
                          plan.node.gpu_model.empty() || plan.node.cpu_slots ? "" : " " + plan.node.gpu_model);
   out += role_table(plan, paint) + "\n" + node_table(plan, paint, most_nodes) + "\n";
   out += group_lines(plan) + stage_line(plan);

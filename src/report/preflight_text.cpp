@@ -16,18 +16,23 @@ using preflight::Status;
 std::string status_text(Status status, const Paint& paint) {
   const std::string name(preflight::name_of(status));
   switch (status) {
-    case Status::pass: return paint.green(name);
-    case Status::warn: return paint.yellow(name);
-    case Status::fail: return paint.red(name);
-    case Status::unknown: return paint.yellow(name);
-    case Status::skip: return paint.dim(name);
+    case Status::pass:
+      return paint.green(name);
+    case Status::warn:
+      return paint.yellow(name);
+    case Status::fail:
+      return paint.red(name);
+    case Status::unknown:
+      return paint.yellow(name);
+    case Status::skip:
+      return paint.dim(name);
   }
   return name;
 }
 
 std::string row_line(const Row& row, const Paint& paint) {
-  auto out = fmt::format("{} {}{}{}", status_text(row.status, paint), row.check, row.subject.empty() ? "" : " ",
-                         row.subject);
+  auto out = fmt::format("{} {}{}{}", status_text(row.status, paint), row.check,
+                         row.subject.empty() ? "" : " ", row.subject);
   if (!row.value.empty()) out += ": " + row.value;
   if (!row.expected.empty() && row.status != Status::pass) out += fmt::format(" (expected {})", row.expected);
   if (!row.fix.empty()) out += fmt::format("\n     fix ({}): {}", preflight::name_of(row.who), row.fix);
@@ -43,8 +48,8 @@ std::string preflight_table(const Report& report, const Paint& paint) {
   if (report.measurements.empty()) return out;
   Table times({"group", "operation", "ranks", "size", "time", "bus bandwidth"});
   for (const auto& m : report.measurements) {
-    times.add({m.group, fmt::format("{} ({})", m.op, m.backend), std::to_string(m.ranks), format_size(m.bytes),
-               fmt::format("{:.1f} µs", m.seconds * 1e6), format_rate(m.busbw)});
+    times.add({m.group, fmt::format("{} ({})", m.op, m.backend), std::to_string(m.ranks),
+               format_size(m.bytes), fmt::format("{:.1f} µs", m.seconds * 1e6), format_rate(m.busbw)});
   }
   return out + "\n" + times.str(paint);
 }

@@ -34,7 +34,8 @@ void UniqueFd::reset() {
 
 Result<Pipe> make_pipe(int capacity) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return failure("sys.pipe", "cannot make a pipe: {}", std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return failure("sys.pipe", "cannot make a pipe: {}", std::strerror(errno));
   Pipe made{UniqueFd(ends[0]), UniqueFd(ends[1])};
   if (capacity > 0) ::fcntl(ends[1], F_SETPIPE_SZ, capacity);
   return made;
@@ -48,9 +49,11 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
   if (::fstat(fd.get(), &info) != 0) {
     return failure("file.open", "cannot read '{}': {}", path.string(), std::strerror(errno));
   }
-  if (!S_ISREG(info.st_mode)) return failure("file.kind", "'{}' is {}, not a file", path.string(), kind_of(info.st_mode));
+  if (!S_ISREG(info.st_mode))
+    return failure("file.kind", "'{}' is {}, not a file", path.string(), kind_of(info.st_mode));
   if (static_cast<std::uint64_t>(info.st_size) > limit) {
-    return failure("file.size", "'{}' has {} bytes, more than the {} that are read", path.string(), info.st_size, limit);
+    return failure("file.size", "'{}' has {} bytes, more than the {} that are read", path.string(),
+                   info.st_size, limit);
   }
   std::string content;
   // A file in /proc says that it is empty: read until the end, whatever fstat said.
@@ -90,8 +93,10 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
 Result<void> make_private_folder(const std::filesystem::path& path) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (!error && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) error.assign(errno, std::generic_category());
-  if (!error && !std::filesystem::is_directory(path)) error = std::make_error_code(std::errc::not_a_directory);
+  if (!error && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    error.assign(errno, std::generic_category());
+  if (!error && !std::filesystem::is_directory(path))
+    error = std::make_error_code(std::errc::not_a_directory);
   if (error) return failure("file.folder", "cannot make the folder '{}': {}", path.string(), error.message());
   return {};
 }

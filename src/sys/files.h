@@ -43,7 +43,8 @@ Result<Pipe> make_pipe(int capacity = 0);
 Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit);
 
 /// Replaces `path` by a file with this content: a reader sees the old or the new one, never a part.
-Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode = 0600);
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                                   mode_t mode = 0600);
 
 /// Makes a folder and those above it, mode 0700 for the last.
 Result<void> make_private_folder(const std::filesystem::path& path);

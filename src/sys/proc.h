@@ -20,7 +20,8 @@ struct ProcessInfo {
   std::string name;               ///< comm, at most 15 characters
   pid_t group = 0;
   pid_t session = 0;
-  /// Where its stack begins: the same in a process and its forks, another after an exec; 0 where not to be seen.
+  /// Where its stack begins: the same in a process and its forks, another after an exec; 0 where not to be
+  /// seen.
   std::uint64_t stack_start = 0;
 };
 

@@ -42,7 +42,8 @@ struct Topology::State {
     if (device == nullptr) return;
     const auto* place = ::hwloc_get_non_io_ancestor_obj(topology, const_cast<hwloc_obj_t>(device));
     if (place == nullptr || place->cpuset == nullptr) return;
-    for (int cpu = ::hwloc_bitmap_first(place->cpuset); cpu >= 0; cpu = ::hwloc_bitmap_next(place->cpuset, cpu)) {
+    for (int cpu = ::hwloc_bitmap_first(place->cpuset); cpu >= 0;
+         cpu = ::hwloc_bitmap_next(place->cpuset, cpu)) {
       cpus.insert(static_cast<unsigned>(cpu));
     }
   }

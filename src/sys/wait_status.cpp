@@ -9,9 +9,15 @@
 
 namespace nlaunch::sys {
 
-bool WaitStatus::by_signal() const { return WIFSIGNALED(native_); }
-int WaitStatus::code() const { return WIFEXITED(native_) ? WEXITSTATUS(native_) : 0; }
-int WaitStatus::signal() const { return by_signal() ? WTERMSIG(native_) : 0; }
+bool WaitStatus::by_signal() const {
+  return WIFSIGNALED(native_);
+}
+int WaitStatus::code() const {
+  return WIFEXITED(native_) ? WEXITSTATUS(native_) : 0;
+}
+int WaitStatus::signal() const {
+  return by_signal() ? WTERMSIG(native_) : 0;
+}
 
 std::string WaitStatus::str() const {
   if (!by_signal()) return fmt::format("exited with code {}", code());
@@ -28,7 +34,8 @@ std::string signal_name(int signal) {
 int signal_number(const std::string& name) {
   int number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error == std::errc() && end == name.data() + name.size()) return number > 0 && number < NSIG ? number : 0;
+  if (error == std::errc() && end == name.data() + name.size())
+    return number > 0 && number < NSIG ? number : 0;
   const std::string bare = name.starts_with("SIG") ? name.substr(3) : name;
   for (int signal = 1; signal < NSIG; ++signal) {
     const char* known = ::sigabbrev_np(signal);

@@ -15,11 +15,11 @@ struct nlaunch_gloo_context;
 struct nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, int rank, int size,
                                                long timeout_ms, char* error, size_t error_size);
 /* In place; 0 when done. */
-int nlaunch_gloo_all_reduce(struct nlaunch_gloo_context* context, uint32_t* data, size_t count, long timeout_ms,
-                            char* error, size_t error_size);
+int nlaunch_gloo_all_reduce(struct nlaunch_gloo_context* context, uint32_t* data, size_t count,
+                            long timeout_ms, char* error, size_t error_size);
 /* In place, from rank 0; 0 when done. */
-int nlaunch_gloo_broadcast(struct nlaunch_gloo_context* context, uint32_t* data, size_t count, long timeout_ms,
-                           char* error, size_t error_size);
+int nlaunch_gloo_broadcast(struct nlaunch_gloo_context* context, uint32_t* data, size_t count,
+                           long timeout_ms, char* error, size_t error_size);
 
 #ifdef __cplusplus
 }

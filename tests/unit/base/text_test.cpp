@@ -7,7 +7,9 @@ namespace {
 
 TEST(Text, PrintableShowsWhatCouldActOnATerminal) {
   EXPECT_EQ(printable("a\x1b[31mé\n\t\x7f"), "a\\x1b[31mé\\n\\t\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b" "2J \xff"), "\\xc2\\x9b2J \\xff");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J \xff"),
+            "\\xc2\\x9b2J \\xff");
 }
 
 TEST(Text, InvalidUtf8IsFoundAtItsFirstByte) {

@@ -42,11 +42,14 @@ class Bind : public testing::Test {
     role.workdir = folder_.string();
     role.count = 1;
     role.gpus = 1;
-    plan_.processes.push_back({static_cast<std::uint32_t>(plan_.roles.size()), 0, -1, 0, 0, 1, 0, std::move(gpus), {}});
+    plan_.processes.push_back(
+        {static_cast<std::uint32_t>(plan_.roles.size()), 0, -1, 0, 0, 1, 0, std::move(gpus), {}});
     plan_.roles.push_back(std::move(role));
   }
 
-  Result<Bound> bind_here() { return bind({plan_, 0, paths_, machine_, {"/no/probe", "/no/scope.so", ""}, environment_}); }
+  Result<Bound> bind_here() {
+    return bind({plan_, 0, paths_, machine_, {"/no/probe", "/no/scope.so", ""}, environment_});
+  }
 
   static std::string value(const plan::BoundProcess& process, const std::string& name) {
     const auto found = std::ranges::find(process.env, name, &std::pair<std::string, std::string>::first);
@@ -57,11 +60,13 @@ class Bind : public testing::Test {
   RunPaths paths_;
   plan::Plan plan_;
   Machine machine_{"host", "x86_64", "580", "", {{"0", "3B", "GPU-a", "H200"}, {"1", "5E", "GPU-b", "H200"}}};
-  std::vector<std::string> environment_{"PATH=/usr/bin:/bin", "HOME=/root", "NCCL_DEBUG=INFO", "HUSH=very-secret"};
+  std::vector<std::string> environment_{"PATH=/usr/bin:/bin", "HOME=/root", "NCCL_DEBUG=INFO",
+                                        "HUSH=very-secret"};
 };
 
 TEST_F(Bind, FillsInWhatOnlyTheNodeKnows) {
-  plan_.roles[1].command = {"true", "--port", "${self.ports.http}", "${self.sync_rank}", "${run.name}", "$${x}"};
+  plan_.roles[1].command = {"true",        "--port", "${self.ports.http}", "${self.sync_rank}",
+                            "${run.name}", "$${x}"};
   plan_.roles[0].command = {"true", "${role.engine.addrs}", "${weight_sync.host}:${weight_sync.port}"};
   const auto bound = bind_here();
   ASSERT_TRUE(bound) << render(bound.error());
@@ -121,20 +126,23 @@ TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
   plan_.roles[1].workdir = "/no/such/folder";
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
-  EXPECT_EQ(render(bound.error()),
-            "error: learner.0: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
-            "error: engine.0: the working folder '/no/such/folder' does not exist [launch.workdir]\n\n2 errors\n");
+  EXPECT_EQ(
+      render(bound.error()),
+      "error: learner.0: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
+      "error: engine.0: the working folder '/no/such/folder' does not exist [launch.workdir]\n\n2 errors\n");
 }
 
 TEST_F(Bind, AMissingLibraryIsRefusedWhereItIsPreloadedAndNotedElsewhere) {
   plan_.libraries["nccl"] = {"/no/libnccl.so*", std::nullopt, "site.yaml:9:3"};
   const auto noted = bind_here();
   ASSERT_TRUE(noted) << render(noted.error());
-  EXPECT_EQ(noted->node.notes, (std::vector<std::string>{"library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*'"}));
+  EXPECT_EQ(noted->node.notes,
+            (std::vector<std::string>{"library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*'"}));
   plan_.roles[0].preload = {"nccl"};
   const auto refused = bind_here();
   ASSERT_FALSE(refused);
-  EXPECT_EQ(render(refused.error()), "error: library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*' [launch.library]\n");
+  EXPECT_EQ(render(refused.error()),
+            "error: library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*' [launch.library]\n");
 }
 
 TEST_F(Bind, FewerGpusThanThePlanUsesIsAnError) {

@@ -22,7 +22,8 @@ class LoadModules : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "nlaunch-lmod-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
     write("compiler/12.lua", "setenv('CC', 'gcc-12')\nprepend_path('PATH', '/opt/gcc/bin')\n");
-    write("cuda/12.6.lua", "setenv('CUDA_HOME', '/opt/cuda')\nsetenv('CC', 'nvcc')\nsetenv('BLANKS', 'a  b $c')\n");
+    write("cuda/12.6.lua",
+          "setenv('CUDA_HOME', '/opt/cuda')\nsetenv('CC', 'nvcc')\nsetenv('BLANKS', 'a  b $c')\n");
     base_ = plan::to_environment(sys::own_environment());
     base_["MODULEPATH"] = folder_.string();
   }

@@ -28,7 +28,11 @@ class Folder : public testing::Test {
 };
 
 Machine two_gpus() {
-  return {"host", "x86_64", "580", "", {{"0", "00000000:3B:00.0", "GPU-aaaa", "H200"}, {"1", "00000000:5E:00.0", "GPU-bbbb", "H200"}}};
+  return {"host",
+          "x86_64",
+          "580",
+          "",
+          {{"0", "00000000:3B:00.0", "GPU-aaaa", "H200"}, {"1", "00000000:5E:00.0", "GPU-bbbb", "H200"}}};
 }
 
 TEST(VisibleGpus, AreAllInPciOrderWhereNothingIsSaid) {
@@ -53,8 +57,9 @@ TEST(VisibleGpus, AnEntryThatIsNoGpuIsAnError) {
   const std::string given = "0,7";
   const auto gpus = visible_gpus(two_gpus(), &given);
   ASSERT_FALSE(gpus);
-  EXPECT_EQ(gpus.error().items().front().message,
-            "CUDA_VISIBLE_DEVICES=0,7 was given to nlaunch, and '7' is no GPU of this machine, which has 2 GPUs");
+  EXPECT_EQ(
+      gpus.error().items().front().message,
+      "CUDA_VISIBLE_DEVICES=0,7 was given to nlaunch, and '7' is no GPU of this machine, which has 2 GPUs");
   const std::string none = "-1";
   EXPECT_TRUE(visible_gpus(two_gpus(), &none)->empty());
 }
@@ -107,20 +112,25 @@ TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
 
 TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {
   std::ofstream(folder_ / "token") << "from-file\n";
-  std::ofstream(folder_ / ".netrc") << "machine other login x password no\nmachine api.wandb.ai\n login user\n password from-netrc\n";
+  std::ofstream(folder_ / ".netrc")
+      << "machine other login x password no\nmachine api.wandb.ai\n login user\n password from-netrc\n";
   using Source = plan::Secret::Source;
   const std::vector<plan::Secret> secrets{{"A", Source::env, "TOKEN", "e.yaml:1:1"},
                                           {"B", Source::file, "~/token", "e.yaml:2:1"},
                                           {"C", Source::netrc, "api.wandb.ai", "e.yaml:3:1"}};
   const auto values = read_secrets(secrets, {{"HOME", folder_.string()}, {"TOKEN", "from-env"}});
   ASSERT_TRUE(values) << render(values.error());
-  EXPECT_EQ(*values, (std::map<std::string, std::string>{{"A", "from-env"}, {"B", "from-file"}, {"C", "from-netrc"}}));
+  EXPECT_EQ(*values,
+            (std::map<std::string, std::string>{{"A", "from-env"}, {"B", "from-file"}, {"C", "from-netrc"}}));
   const auto missing = read_secrets(secrets, {{"HOME", "/nowhere"}});
   ASSERT_FALSE(missing);
   EXPECT_EQ(render(missing.error()),
-            "error: secret A (e.yaml:1:1): the variable TOKEN is not set where nlaunch was called [launch.secret]\n\n"
-            "error: secret B (e.yaml:2:1): cannot open '/nowhere/token': No such file or directory [launch.secret]\n\n"
-            "error: secret C (e.yaml:3:1): cannot open '/nowhere/.netrc': No such file or directory [launch.secret]\n"
+            "error: secret A (e.yaml:1:1): the variable TOKEN is not set where nlaunch was called "
+            "[launch.secret]\n\n"
+            "error: secret B (e.yaml:2:1): cannot open '/nowhere/token': No such file or directory "
+            "[launch.secret]\n\n"
+            "error: secret C (e.yaml:3:1): cannot open '/nowhere/.netrc': No such file or directory "
+            "[launch.secret]\n"
             "\n3 errors\n");
 }
 
@@ -135,8 +145,9 @@ TEST_F(Folder, ARunIsFoundByPathIdOrName) {
   EXPECT_EQ(find_run(folder_, "grpo"), run->folder);
   const auto unknown = find_run(folder_, "sft");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().items().front().message,
-            "no run 'sft' in '" + folder_.string() + "': it is no path, id or name of a run there (names: grpo)");
+  EXPECT_EQ(
+      unknown.error().items().front().message,
+      "no run 'sft' in '" + folder_.string() + "': it is no path, id or name of a run there (names: grpo)");
 }
 
 }  // namespace

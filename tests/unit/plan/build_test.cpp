@@ -46,7 +46,9 @@ class BuildPlan : public testing::Test {
     return text;
   }
 
-  void write(const std::string& name, const std::string& content) { std::ofstream(folder_ / name) << content; }
+  void write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ / name) << content;
+  }
 
   fs::path folder_;
   MachineFacts facts_{"x86_64", {}, {{"HOME", "/home/user"}, {"MODEL", "small"}}};
@@ -62,7 +64,8 @@ roles:
 )",
                                kCluster);
   EXPECT_EQ(refusal(plan),
-            "experiment.yaml:6:33: error: role 'engine': 12 processes of 2 GPUs do not fit on 8 nodes × 4 GPUs: 8 fit, "
+            "experiment.yaml:6:33: error: role 'engine': 12 processes of 2 GPUs do not fit on 8 nodes × 4 "
+            "GPUs: 8 fit, "
             "and 8 GPUs stay idle [plan.does-not-fit]\n"
             "   6 |   engine: {kind: engine, count: 12, gpus: 2, command: [serve]}\n"
             "     |                                 ^^\n"
@@ -72,8 +75,9 @@ roles:
 }
 
 TEST_F(BuildPlan, NumbersRanksOverNodes) {
-  const auto plan = build_from("nodes: 2\nroles: {learner: {kind: learner, per_node: 2, gpus: 1, rendezvous: torch, command: [t]}}\n",
-                               kCluster);
+  const auto plan = build_from(
+      "nodes: 2\nroles: {learner: {kind: learner, per_node: 2, gpus: 1, rendezvous: torch, command: [t]}}\n",
+      kCluster);
   ASSERT_TRUE(plan) << render(plan.error());
   ASSERT_EQ(plan->processes.size(), 4U);
   const auto& last = plan->processes[3];
@@ -111,9 +115,11 @@ TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
   const auto plan = build_from(std::string("weight_sync: {backend: gloo}\n") + kRoles, kBox);
   ASSERT_TRUE(plan) << render(plan.error());
   EXPECT_TRUE(plan->node.cpu_slots);
-  EXPECT_EQ(plan->warnings, (std::vector<std::string>{"there is no GPU here: `gpus` counts CPU slots (2), over Gloo"}));
+  EXPECT_EQ(plan->warnings,
+            (std::vector<std::string>{"there is no GPU here: `gpus` counts CPU slots (2), over Gloo"}));
   EXPECT_EQ(refusal(build_from(kRoles, kBox)),
-            "experiment.yaml:3:50: error: role 'learner' asks for 1 GPU, and none was found on this machine [plan.no-gpu]\n"
+            "experiment.yaml:3:50: error: role 'learner' asks for 1 GPU, and none was found on this machine "
+            "[plan.no-gpu]\n"
             "   3 | roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n"
             "     |                                                  ^\n"
             "hint: --set weight_sync.backend=gloo runs on the CPU, a slot for each GPU\n");
@@ -126,7 +132,8 @@ roles:
 )",
                                kCluster);
   ASSERT_TRUE(plan) << render(plan.error());
-  EXPECT_EQ(plan->roles[0].command, (std::vector<std::string>{"s", "/m/small", "${self.ports.http}", "d", "$${x}"}));
+  EXPECT_EQ(plan->roles[0].command,
+            (std::vector<std::string>{"s", "/m/small", "${self.ports.http}", "d", "$${x}"}));
 }
 
 TEST_F(BuildPlan, WrongReferencesAreAllReportedAtTheirPlaces) {
@@ -136,11 +143,21 @@ roles:
 )",
                                kCluster);
   const auto text = refusal(plan);
-  EXPECT_NE(text.find("experiment.yaml:3:28: error: vars refer to each other in a circle: a → b → a [plan.cyclic-vars]"),
-            std::string::npos) << text;
-  EXPECT_NE(text.find("experiment.yaml:5:44: error: unknown name '${vars.aa}': did you mean '${vars.a}'?"), std::string::npos) << text;
-  EXPECT_NE(text.find("'${env.API_KEY}' would put a secret into the plan: declare it as `secrets: {API_KEY: env}`"), std::string::npos) << text;
-  EXPECT_NE(text.find("'${self.rank}': role 'engine' has no rendezvous; use ${self.index}"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          "experiment.yaml:3:28: error: vars refer to each other in a circle: a → b → a [plan.cyclic-vars]"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("experiment.yaml:5:44: error: unknown name '${vars.aa}': did you mean '${vars.a}'?"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("'${env.API_KEY}' would put a secret into the plan: declare it as `secrets: {API_KEY: env}`"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("'${self.rank}': role 'engine' has no rendezvous; use ${self.index}"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("did you mean '${role.engine.count}'?"), std::string::npos) << text;
   EXPECT_NE(text.find("\n5 errors\n"), std::string::npos) << text;
 }
@@ -151,11 +168,15 @@ overlays: {extra: {env: {set: {A: overlay}}}}
 roles:
   engine: {kind: engine, command: [s], env: {A: role}}
 )",
-                               std::string(kCluster) + "env: {set: {A: site}}\n", {{}, {"extra"}, {"engine:A=typed", "learner:A=no"}});
-  EXPECT_EQ(refusal(plan), "--env:1:1: error: no role is called 'learner' [plan.env-option]\n   1 | learner:A=no\n     | ^^^^^^^\n"
-                           "hint: the roles are engine\n");
-  const auto good = build_from("env: {A: experiment}\nroles: {engine: {kind: engine, command: [s], env: {A: role}}}\n",
-                               std::string(kCluster) + "env: {set: {A: site}}\n", {{}, {}, {"A=typed"}});
+                               std::string(kCluster) + "env: {set: {A: site}}\n",
+                               {{}, {"extra"}, {"engine:A=typed", "learner:A=no"}});
+  EXPECT_EQ(
+      refusal(plan),
+      "--env:1:1: error: no role is called 'learner' [plan.env-option]\n   1 | learner:A=no\n     | ^^^^^^^\n"
+      "hint: the roles are engine\n");
+  const auto good =
+      build_from("env: {A: experiment}\nroles: {engine: {kind: engine, command: [s], env: {A: role}}}\n",
+                 std::string(kCluster) + "env: {set: {A: site}}\n", {{}, {}, {"A=typed"}});
   ASSERT_TRUE(good) << render(good.error());
   std::vector<std::string> values;
   for (const auto& op : good->roles[0].env) {
@@ -172,14 +193,17 @@ roles:
   engine: {kind: engine, count: 2, gpus: 2, ports: [http], command: [s], ready: {tcp: "h:1", timeout: 3s}, env: {MY_API_KEY: hush}}
 start: [[engine], [learner]]
 )",
-                               std::string(kCluster) + "env: {when: [{nodes: \">1\", nccl: \">=2.27\", set: {A: b}}]}\nlibraries: {nccl: {path: /x/lib*.so}}\n");
+                               std::string(kCluster) +
+                                   "env: {when: [{nodes: \">1\", nccl: \">=2.27\", set: {A: "
+                                   "b}}]}\nlibraries: {nccl: {path: /x/lib*.so}}\n");
   ASSERT_TRUE(plan) << render(plan.error());
   const auto text = to_json(*plan).dump();
   EXPECT_EQ(text.find("hush"), std::string::npos);
   const auto back = from_json(text, "plan.json");
   ASSERT_TRUE(back) << render(back.error());
   EXPECT_EQ(to_json(*back).dump(), text);
-  EXPECT_TRUE(std::ranges::any_of(back->roles[1].env, [](const EnvOp& op) { return op.name == "MY_API_KEY" && op.masked; }));
+  EXPECT_TRUE(std::ranges::any_of(back->roles[1].env,
+                                  [](const EnvOp& op) { return op.name == "MY_API_KEY" && op.masked; }));
 }
 
 TEST(PlanJson, DamagedTextsAreRefusedWithTheReason) {
@@ -191,7 +215,8 @@ TEST(PlanJson, DamagedTextsAreRefusedWithTheReason) {
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 9})"),
             "'p.json' cannot be read as a plan: it has format 9, and this nlaunch reads up to 1");
   EXPECT_NE(message("{").find("parse error at line 1, column 2"), std::string::npos);
-  EXPECT_NE(message(R"({"format": "nlaunch plan", "version": 1})").find("key 'name' not found"), std::string::npos);
+  EXPECT_NE(message(R"({"format": "nlaunch plan", "version": 1})").find("key 'name' not found"),
+            std::string::npos);
 }
 
 }  // namespace

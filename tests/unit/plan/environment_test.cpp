@@ -11,20 +11,25 @@ EnvOp op(Kind kind, std::string name, std::string value, Layer layer = Layer::si
   return {kind, std::move(name), std::move(value), layer, "here", std::move(when)};
 }
 
-VersionRange range(std::string_view text) { return VersionRange::parse(text).value(); }
+VersionRange range(std::string_view text) {
+  return VersionRange::parse(text).value();
+}
 
 TEST(Environment, LaterWinsAndUnsetActsOnAllBelow) {
-  const std::vector<EnvOp> operations{op(Kind::set, "A", "1"), op(Kind::unset, "B", ""), op(Kind::set, "A", "2", Layer::role)};
+  const std::vector<EnvOp> operations{op(Kind::set, "A", "1"), op(Kind::unset, "B", ""),
+                                      op(Kind::set, "A", "2", Layer::role)};
   EXPECT_EQ(apply({{"B", "x"}, {"C", "y"}}, operations, {}), (Environment{{"A", "2"}, {"C", "y"}}));
 }
 
 TEST(Environment, PrependAndAppendPutOneColonBetween) {
-  const std::vector<EnvOp> operations{op(Kind::prepend, "P", "/a"), op(Kind::append, "P", "/z"), op(Kind::prepend, "Q", "/q")};
+  const std::vector<EnvOp> operations{op(Kind::prepend, "P", "/a"), op(Kind::append, "P", "/z"),
+                                      op(Kind::prepend, "Q", "/q")};
   EXPECT_EQ(apply({{"P", "/m"}}, operations, {}), (Environment{{"P", "/a:/m:/z"}, {"Q", "/q"}}));
 }
 
 TEST(Environment, AFallbackYieldsToEverybody) {
-  const std::vector<EnvOp> operations{op(Kind::fallback, "A", "0", Layer::nlaunch), op(Kind::fallback, "B", "0", Layer::nlaunch)};
+  const std::vector<EnvOp> operations{op(Kind::fallback, "A", "0", Layer::nlaunch),
+                                      op(Kind::fallback, "B", "0", Layer::nlaunch)};
   EXPECT_EQ(apply({{"A", "1"}}, operations, {}), (Environment{{"A", "1"}, {"B", "0"}}));
 }
 
@@ -45,7 +50,8 @@ TEST(Environment, AConditionHoldsWhenAllOfItFits) {
 TEST(Environment, ExplainTellsEachLayerWithTheWinnerLast) {
   Condition many;
   many.nodes = range(">1");
-  const std::vector<EnvOp> operations{op(Kind::set, "A", "site"), op(Kind::set, "A", "never", Layer::experiment, many),
+  const std::vector<EnvOp> operations{op(Kind::set, "A", "site"),
+                                      op(Kind::set, "A", "never", Layer::experiment, many),
                                       op(Kind::set, "A", "role", Layer::role)};
   const auto steps = explain("A", {{"A", "shell"}}, operations, {});
   ASSERT_EQ(steps.size(), 4U);
@@ -57,19 +63,21 @@ TEST(Environment, ExplainTellsEachLayerWithTheWinnerLast) {
 }
 
 TEST(Environment, WhatALauncherMustOwnIsNotInherited) {
-  const auto inherited = inherit({"PATH=/bin", "NCCL_DEBUG=INFO", "LD_PRELOAD=/x.so", "RANK=3", "SLURM_JOB_ID=1",
-                                  "SLINGSHOT_VNIS=9", "SLURM_NTASKS_PER_NODE=1", "LOCAL_RANK=0", "RANKED=1", "PMIX_RANK=0",
-                                  "no equals sign"});
-  EXPECT_EQ(inherited.kept, (Environment{{"PATH", "/bin"}, {"RANKED", "1"}, {"SLINGSHOT_VNIS", "9"}, {"SLURM_JOB_ID", "1"}}));
-  EXPECT_EQ(inherited.dropped, (std::vector<std::string>{"LD_PRELOAD", "LOCAL_RANK", "NCCL_DEBUG", "PMIX_RANK", "RANK",
-                                                         "SLURM_NTASKS_PER_NODE"}));
+  const auto inherited = inherit({"PATH=/bin", "NCCL_DEBUG=INFO", "LD_PRELOAD=/x.so", "RANK=3",
+                                  "SLURM_JOB_ID=1", "SLINGSHOT_VNIS=9", "SLURM_NTASKS_PER_NODE=1",
+                                  "LOCAL_RANK=0", "RANKED=1", "PMIX_RANK=0", "no equals sign"});
+  EXPECT_EQ(inherited.kept,
+            (Environment{{"PATH", "/bin"}, {"RANKED", "1"}, {"SLINGSHOT_VNIS", "9"}, {"SLURM_JOB_ID", "1"}}));
+  EXPECT_EQ(inherited.dropped, (std::vector<std::string>{"LD_PRELOAD", "LOCAL_RANK", "NCCL_DEBUG",
+                                                         "PMIX_RANK", "RANK", "SLURM_NTASKS_PER_NODE"}));
 }
 
 TEST(Environment, DifferenceHoldsWhatChangedAndWhatWent) {
   const auto changes = difference({{"A", "1"}, {"B", "1"}, {"C", "1"}}, {{"A", "1"}, {"B", "2"}, {"D", "1"}},
                                   Layer::modules, "module x");
   ASSERT_EQ(changes.size(), 3U);
-  EXPECT_EQ(apply({{"A", "1"}, {"B", "1"}, {"C", "1"}}, changes, {}), (Environment{{"A", "1"}, {"B", "2"}, {"D", "1"}}));
+  EXPECT_EQ(apply({{"A", "1"}, {"B", "1"}, {"C", "1"}}, changes, {}),
+            (Environment{{"A", "1"}, {"B", "2"}, {"D", "1"}}));
   EXPECT_EQ(changes[0].origin, "module x");
 }
 

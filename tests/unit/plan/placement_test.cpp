@@ -14,7 +14,8 @@ std::vector<std::uint32_t> nodes_of(const std::vector<Placed>& placed) {
 }
 
 TEST(Placement, PerNodeComesFirstAndCountIsPacked) {
-  const auto placement = place({{"engine", Spread::count, 6, 1, {}, {}}, {"learner", Spread::per_node, 1, 1, {}, {}}}, 2, 4);
+  const auto placement =
+      place({{"engine", Spread::count, 6, 1, {}, {}}, {"learner", Spread::per_node, 1, 1, {}, {}}}, 2, 4);
   EXPECT_TRUE(placement.misfits.empty());
   EXPECT_EQ(nodes_of(placement.by_demand[1]), (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(nodes_of(placement.by_demand[0]), (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}));
@@ -24,7 +25,8 @@ TEST(Placement, PerNodeComesFirstAndCountIsPacked) {
 }
 
 TEST(Placement, AProcessNeverSpansTwoNodes) {
-  const auto placement = place({{"learner", Spread::per_node, 1, 1, {}, {}}, {"engine", Spread::count, 12, 2, {}, {}}}, 8, 4);
+  const auto placement =
+      place({{"learner", Spread::per_node, 1, 1, {}, {}}, {"engine", Spread::count, 12, 2, {}, {}}}, 8, 4);
   ASSERT_EQ(placement.misfits.size(), 1U);
   EXPECT_EQ(placement.misfits[0].demand, 1U);
   EXPECT_EQ(placement.misfits[0].fit, 8U);
@@ -56,7 +58,8 @@ TEST(Placement, ASpawnedRoleStandsWhereItsSpawnerIs) {
   const auto placement =
       place({{"head", Spread::count, 1, 0, {}, {}}, {"actor", Spread::count, 3, 1, {}, {0}}}, 2, 4);
   EXPECT_EQ(nodes_of(placement.by_demand[1]), (std::vector<std::uint32_t>{0, 0, 0}));
-  const auto too_many = place({{"head", Spread::count, 1, 0, {}, {}}, {"actor", Spread::count, 5, 1, {}, {0}}}, 2, 4);
+  const auto too_many =
+      place({{"head", Spread::count, 1, 0, {}, {}}, {"actor", Spread::count, 5, 1, {}, {0}}}, 2, 4);
   ASSERT_EQ(too_many.misfits.size(), 1U);
   EXPECT_EQ(too_many.misfits[0].fit, 4U);
 }
