@@ -63,6 +63,17 @@ std::vector<std::string> wheels_of(const fs::path& venv) {
   return wheels;
 }
 
+/// Also for what looks like a secret: the experiment file with its value may be among the uncommitted changes.
+Masker masker_for(const plan::Plan& plan, const plan::BoundNode& node) {
+  auto masker = node.masker;
+  for (const auto& role : plan.roles) {
+    for (const auto& op : role.env) {
+      if (looks_like_secret(op.name)) masker.add(op.value);
+    }
+  }
+  return masker;
+}
+
 }  // namespace
 
 ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
@@ -71,9 +82,7 @@ ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
   for (const auto& path : plan.sources)
     files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
   out["git"] = git_state(fs::path(plan.experiment).parent_path().string());
-  if (const auto diff = out["git"].find("diff"); out["git"].is_object() && diff != out["git"].end()) {
-    *diff = node.masker.mask(diff->get<std::string>());
-  }
+  if (out["git"].contains("diff")) out["git"]["diff"] = masker_for(plan, node).mask(out["git"]["diff"]);
   auto& libraries = out["libraries"] = ordered_json::object();
   for (const auto& [name, library] : node.libraries) {
     std::error_code error;

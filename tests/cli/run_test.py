@@ -81,7 +81,7 @@ roles: {learner: {kind: learner, command: [sh, -c, 'echo x >> tries; [ $(wc -l <
         secret = "s3cr3t-value-0815"
         result = self.run_experiment("""secrets: {HUSH: env}
 roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command: [sh, -c, 'echo "$HUSH"; sleep 0.1; printf %s "$HUSH" | sed s/x/x/; test -n "$MY_API_KEY"']}}
-""", env={"HUSH": secret})
+""", "--level", "quick", env={"HUSH": secret})
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("learner.0 │ ***", result.stdout)
         texts = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file() and path.name != "experiment.yaml"}
@@ -89,6 +89,21 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         for path, text in texts.items():
             self.assertNotIn(secret.encode(), text, path)
             self.assertNotIn(b"another-hidden-one", text, path)
+
+    def test_uncommitted_changes_are_kept_without_secrets(self):
+        def git(*arguments):
+            subprocess.run(["git", "-C", self.folder, "-c", "user.name=n", "-c", "user.email=e", *arguments], check=True, capture_output=True)
+        role = "roles: {learner: {kind: learner, env: {MY_API_KEY: VALUE}, command: ['true']}}\n"
+        git("init", "-q")
+        self.run_experiment(role)
+        git("add", "experiment.yaml")
+        git("commit", "-qm", "first")
+        result = self.run_experiment(role.replace("VALUE", "uncommitted-one"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lock = json.loads((self.run_folder / "lock.json").read_text())
+        self.assertTrue(lock["git"]["dirty"])
+        self.assertRegex(lock["git"]["diff"], r"\+roles: .*MY_API_KEY: \*\*\*,")
+        self.assertRegex(lock["files"][0]["sha256"], "^[0-9a-f]{64}$")
 
     def test_a_frozen_plan_runs(self):
         self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'echo frozen']}}\n")
