@@ -18,6 +18,10 @@ floor() { "$WORK/floor" "$GPUS"; }
 nlaunch_preflight() {
   "$NLAUNCH" preflight --site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --json
 }
+# Half learners, half engines: the learners' world, the weight-sync group and the node are communicators of their own.
+nlaunch_rl_preflight() {
+  "$NLAUNCH" preflight "$WORK/rl.yaml" --site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --json
+}
 torch_test() { torchrun --nproc-per-node "$GPUS" scripts/bench/torch_allreduce.py; }
 torch_true() { torchrun --nproc-per-node "$GPUS" --no_python true; }
 nlaunch_true() { "$NLAUNCH" run "$WORK/true.yaml" --site local --no-preflight --quiet --runs-dir "$WORK/runs"; }
@@ -41,7 +45,14 @@ name: "true"
 weight_sync: {backend: gloo}
 roles: {worker: {kind: learner, count: $GPUS, command: [/bin/true]}}
 YAML
-programs=(floor nlaunch_preflight torch_test torch_true nlaunch_true)
+cat >"$WORK/rl.yaml" <<YAML
+version: 1
+name: rl
+roles:
+  learner: {kind: learner, count: $((GPUS / 2)), gpus: 1, rendezvous: torch, command: ["true"]}
+  engine: {kind: engine, count: $((GPUS / 2)), gpus: 1, command: ["true"]}
+YAML
+programs=(floor nlaunch_preflight nlaunch_rl_preflight torch_test torch_true nlaunch_true)
 for program in "${programs[@]}"; do seconds "$program"; done # warms the caches
 rm "$WORK"/*.times
 for ((round = 0; round < ROUNDS; round++)); do
