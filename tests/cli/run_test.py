@@ -90,6 +90,11 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
             self.assertNotIn(secret.encode(), text, path)
             self.assertNotIn(b"another-hidden-one", text, path)
 
+    def test_scratch_is_there_for_the_run_alone(self):
+        result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'test -d \"$0\" && echo \"$0\"', '${node.scratch}']}}\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertFalse(os.path.exists(result.stdout.split("│ ")[1].strip()))
+
     def test_uncommitted_changes_are_kept_without_secrets(self):
         def git(*arguments):
             subprocess.run(["git", "-C", self.folder, "-c", "user.name=n", "-c", "user.email=e", *arguments], check=True, capture_output=True)

@@ -1,0 +1,59 @@
+#include "sys/files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace nlaunch::sys {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "nlaunch-files-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(Files, ReadsRegularFilesAloneAndOnlyUpToTheLimit) {
+  std::ofstream(folder_ / "file") << "content";
+  EXPECT_EQ(read_regular_file(folder_ / "file", 100), "content");
+  const auto message = [&](const fs::path& path, std::uint64_t limit) {
+    const auto read = read_regular_file(path, limit);
+    return read ? *read : read.error().items().front().message;
+  };
+  EXPECT_EQ(message(folder_ / "file", 3),
+            "'" + (folder_ / "file").string() + "' has 7 bytes, more than the 3 that are read");
+  EXPECT_EQ(message(folder_, 3), "'" + folder_.string() + "' is a directory, not a file");
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(message(folder_ / "fifo", 3), "'" + (folder_ / "fifo").string() + "' is a FIFO, not a file");
+  EXPECT_EQ(message("/dev/zero", 3), "'/dev/zero' is a device, not a file");
+}
+
+TEST_F(Files, AFileIsReplacedWholeOrNotAtAll) {
+  ASSERT_TRUE(write_file_atomically(folder_ / "a", "one"));
+  ASSERT_TRUE(write_file_atomically(folder_ / "a", "two"));
+  EXPECT_EQ(read_regular_file(folder_ / "a", 10), "two");
+  EXPECT_FALSE(write_file_atomically(folder_ / "none" / "a", "three"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, APrivateFolderIsOnesOwnAndNoLink) {
+  ASSERT_TRUE(make_private_folder(folder_ / "a" / "b"));
+  EXPECT_EQ(fs::status(folder_ / "a" / "b").permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(make_private_folder(folder_ / "a" / "b"));
+  fs::create_directory_symlink(folder_ / "a", folder_ / "link");
+  const auto link = make_private_folder(folder_ / "link");
+  ASSERT_FALSE(link);
+  EXPECT_EQ(link.error().items().front().message,
+            "'" + (folder_ / "link").string() + "' is there already, and is no folder of this user");
+}
+
+}  // namespace
+}  // namespace nlaunch::sys
