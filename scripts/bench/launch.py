@@ -19,7 +19,7 @@ weight_sync: {{backend: gloo}}
 roles:
   worker: {{kind: learner, count: {count}, command: [/bin/true]}}
 """
-HANG = 60  # seconds
+HANG = 20  # seconds
 LOOP = "for ((i = 0; i < {count}; i++)); do /bin/true & done; wait"
 
 
