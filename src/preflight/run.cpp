@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
+#include <map>
 
 #include "preflight/ask_probe.h"
 #include "preflight/checks.h"
@@ -52,12 +54,18 @@ class Run {
 
 void Run::gather() {
   evidence_.ranks = make_ranks(request_.plan, request_.node);
-  evidence_.machine = ask_machine_facts(request_.probe);
+  // NVML and each role's Python take a fifth of a second and more: they are asked at the same time.
+  auto machine = std::async(std::launch::async, [this] { return ask_machine_facts(request_.probe); });
+  std::map<std::uint32_t, std::future<LibraryFact>> libraries;
   for (const auto& rank : evidence_.ranks) {
     const auto role = request_.plan.processes[rank.process].role;
-    if (rank.device < 0 || evidence_.libraries.contains(role)) continue;
-    evidence_.libraries[role] = find_role_library(request_.node.processes[rank.bound], request_.probe);
+    if (rank.device < 0 || libraries.contains(role)) continue;
+    libraries[role] = std::async(std::launch::async, [this, bound = rank.bound] {
+      return find_role_library(request_.node.processes[bound], request_.probe);
+    });
   }
+  for (auto& [role, library] : libraries) evidence_.libraries[role] = library.get();
+  evidence_.machine = machine.get();
   evidence_.ports = ask_ports(request_.node);
   evidence_.folders = ask_folders(request_.node, request_.folder);
   evidence_.groups = make_trials(evidence_);
