@@ -193,6 +193,8 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
     launch::add_library_hashes(lock_);
     save("lock.json", lock_, paths_.folder);
   }
+  std::error_code ignored;
+  if (!node_.scratch.empty()) std::filesystem::remove_all(node_.scratch, ignored);
   if (!context_.quiet || exit_code != 0)
     say(fmt::format("everything about it: {}\n", paths_.folder.string()));
   return exit_code;

@@ -107,7 +107,7 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         self.assertEqual(result.returncode, 0, result.stderr)
         lock = json.loads((self.run_folder / "lock.json").read_text())
         self.assertTrue(lock["git"]["dirty"])
-        self.assertRegex(lock["git"]["diff"], r"\+roles: .*MY_API_KEY: \*\*\*,")
+        self.assertRegex(lock["git"]["diff"], r"\+roles: .*MY_API_KEY: \*\*\*\}")
         self.assertRegex(lock["files"][0]["sha256"], "^[0-9a-f]{64}$")
 
     def test_a_frozen_plan_runs(self):
