@@ -35,7 +35,7 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
                         {"start_ticks", seen ? seen->start_ticks : 0}});
   save("plan.json", plan::to_json(plan_), paths_.folder);
   for (unsigned attempt = 0;; ++attempt) {
-    if (const auto refused = prepare(attempt)) {
+    if (const auto refused = prepare(attempt, guardian)) {
       return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
     }
     if (attempt == 0) say_start();
@@ -51,13 +51,13 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
   }
 }
 
-std::optional<Job::Refused> Job::prepare(unsigned attempt) {
+std::optional<Job::Refused> Job::prepare(unsigned attempt, const supervise::GuardianLink& guardian) {
   if (const auto made = launch::make_attempt_folder(paths_, attempt); !made) {
     return Refused{exit_code::internal, "internal", made.error().items().front().message};
   }
   events_.write("attempt", {{"number", attempt}});
   if (auto refused = bind()) return refused;
-  return check(attempt);
+  return check(attempt, guardian);
 }
 
 std::optional<Job::Refused> Job::bind() {
@@ -85,7 +85,7 @@ std::optional<Job::Refused> Job::bind() {
   return std::nullopt;
 }
 
-std::optional<Job::Refused> Job::check(unsigned attempt) {
+std::optional<Job::Refused> Job::check(unsigned attempt, const supervise::GuardianLink& guardian) {
   if (options_.no_preflight) {
     preflight_ = {{"verdict", "skipped"}, {"reason", "--no-preflight"}};
     events_.write("preflight", preflight_);
@@ -95,10 +95,12 @@ std::optional<Job::Refused> Job::check(unsigned attempt) {
   const auto paint = context_.err();
   auto level = options_.level.value_or(plan_.preflight.level);
   if (attempt > 0) level = PreflightLevel::quick;
-  const auto report =
-      preflight::run({plan_, node_, 0, paths_.attempt.string(), machine_.install().probe, level, {}, {}, [] {
-                        return Interrupts::received() != 0;
-                      }});
+  // Nobody else watches the guardian yet.
+  const auto cancelled = [&] { return Interrupts::received() != 0 || !guardian.alive(); };
+  preflight::Request request{plan_, node_, 0,        paths_.attempt.string(), machine_.install().probe, level,
+                             {},    {},    cancelled};
+  if (const auto machine = machine_.get_for(plan_); machine && attempt == 0) request.facts = machine->facts;
+  const auto report = preflight::run(request);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
   events_.write("preflight", preflight_);
@@ -108,6 +110,8 @@ std::optional<Job::Refused> Job::check(unsigned attempt) {
   if (const int signal = Interrupts::received(); signal != 0) {
     return Refused{128 + signal, "interrupted", "stopped during the preflight"};
   }
+  if (!guardian.alive())
+    return Refused{exit_code::internal, "killed", "nlaunch was killed during the preflight"};
   const bool strict = plan_.preflight.strict || options_.strict;
   if (report.verdict == preflight::Status::fail || (strict && report.verdict == preflight::Status::unknown)) {
     return Refused{exit_code::preflight_refused, "refused",

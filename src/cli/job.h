@@ -39,9 +39,9 @@ class Job {
     std::string sentence;
   };
 
-  std::optional<Refused> prepare(unsigned attempt);
+  std::optional<Refused> prepare(unsigned attempt, const supervise::GuardianLink& guardian);
   std::optional<Refused> bind();
-  std::optional<Refused> check(unsigned attempt);
+  std::optional<Refused> check(unsigned attempt, const supervise::GuardianLink& guardian);
   supervise::Outcome supervise(unsigned attempt, const supervise::GuardianLink& guardian);
   [[nodiscard]] bool again(const supervise::Outcome& outcome, unsigned attempt) const;
 

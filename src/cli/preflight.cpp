@@ -46,10 +46,12 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, Mach
   auto level = plan.preflight.level;
   if (!args.level.empty()) level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
   const Interrupts interrupts;
-  const auto report =
-      preflight::run({plan, node, 0, paths->attempt.string(), source.install().probe, level, {}, {}, [] {
-                        return Interrupts::received() != 0;
-                      }});
+  preflight::Request request{
+      plan, node, 0, paths->attempt.string(), source.install().probe, level, {}, {}, [] {
+        return Interrupts::received() != 0;
+      }};
+  request.facts = machine->facts;
+  const auto report = preflight::run(request);
   const auto json = preflight::to_json(report);
   if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json.dump(2) + "\n");
       !wrote) {

@@ -46,7 +46,7 @@ plan::BoundGpu bound(const Machine::Gpu& gpu) {
 Machine this_host() {
   utsname names{};
   ::uname(&names);
-  return {names.nodename, names.machine, {}, {}, {}};
+  return {names.nodename, names.machine, {}, {}, {}, {}};
 }
 
 Result<Machine> discover(const std::string& probe) {
@@ -56,7 +56,8 @@ Result<Machine> discover(const std::string& probe) {
                   facts->value("arch", ""),
                   facts->value("driver", ""),
                   facts->value("nvml_error", ""),
-                  {}};
+                  {},
+                  facts->dump()};
   for (const auto& gpu : facts->value("gpus", json::array())) {
     machine.gpus.push_back({std::to_string(gpu.value("index", 0)), gpu.value("bus_id", ""),
                             gpu.value("uuid", ""), gpu.value("name", "")});

@@ -19,6 +19,7 @@ struct Machine {
     std::string bus_id, uuid, name;
   };
   std::vector<Gpu> gpus;
+  std::string facts;  ///< the probe's whole line, for who wants more of it; empty where it was not asked
 };
 
 /// Name and architecture alone: what can be known at once.

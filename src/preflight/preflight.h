@@ -49,6 +49,7 @@ struct Request {
   Deadlines deadlines{};
   std::function<void(const Row&)> on_row;  ///< called for each row as soon as it is known; may be empty
   std::function<bool()> cancelled;         ///< asked ten times a second; true stops the checks; may be empty
+  std::string facts{};  ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
 };
 
 /// Runs all checks of the level. When it returns, every probe has been reaped and the GPUs' memory is free

@@ -59,7 +59,8 @@ class Bind : public testing::Test {
   fs::path folder_;
   RunPaths paths_;
   plan::Plan plan_;
-  Machine machine_{"host", "x86_64", "580", "", {{"0", "3B", "GPU-a", "H200"}, {"1", "5E", "GPU-b", "H200"}}};
+  Machine machine_{"host", "x86_64", "580", "", {{"0", "3B", "GPU-a", "H200"}, {"1", "5E", "GPU-b", "H200"}},
+                   ""};
   std::vector<std::string> environment_{"PATH=/usr/bin:/bin", "HOME=/root", "NCCL_DEBUG=INFO",
                                         "HUSH=very-secret"};
 };

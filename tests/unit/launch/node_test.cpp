@@ -32,7 +32,8 @@ Machine two_gpus() {
           "x86_64",
           "580",
           "",
-          {{"0", "00000000:3B:00.0", "GPU-aaaa", "H200"}, {"1", "00000000:5E:00.0", "GPU-bbbb", "H200"}}};
+          {{"0", "00000000:3B:00.0", "GPU-aaaa", "H200"}, {"1", "00000000:5E:00.0", "GPU-bbbb", "H200"}},
+          ""};
 }
 
 TEST(VisibleGpus, AreAllInPciOrderWhereNothingIsSaid) {
