@@ -1,5 +1,6 @@
-// The least that a check of NCCL can do: one process a GPU, a CUDA context, a communicator, one all-reduce of each size whose
-// every element is checked, then 200 of them timed. What nlaunch's preflight takes is judged against the whole of this.
+// The least that a check of NCCL can do: one process a GPU, a CUDA context, a communicator, one all-reduce of
+// each size whose every element is checked, then 200 of them timed. What nlaunch's preflight takes is judged
+// against the whole of this.
 //   nvcc -O2 -std=c++17 floor.cu -o floor -lnccl && ./floor GPUS
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -30,13 +31,21 @@ void check(int rank, const char* what, bool good, const char* why) {
   std::fprintf(stderr, "rank %d: %s: %s\n", rank, what, why);
   _exit(1);
 }
-#define CUDA(call) \
-  do { cudaError_t status_ = (call); check(rank, #call, status_ == cudaSuccess, cudaGetErrorString(status_)); } while (0)
-#define NCCL(call) \
-  do { ncclResult_t status_ = (call); check(rank, #call, status_ == ncclSuccess, ncclGetErrorString(status_)); } while (0)
+#define CUDA(call)                                                           \
+  do {                                                                       \
+    cudaError_t status_ = (call);                                            \
+    check(rank, #call, status_ == cudaSuccess, cudaGetErrorString(status_)); \
+  } while (0)
+#define NCCL(call)                                                           \
+  do {                                                                       \
+    ncclResult_t status_ = (call);                                           \
+    check(rank, #call, status_ == ncclSuccess, ncclGetErrorString(status_)); \
+  } while (0)
 
 /// What rank `rank` contributes at `i`; small integers, so that the sum is exact.
-float element(int rank, size_t i) { return static_cast<float>((i % 251) + static_cast<size_t>(rank)); }
+float element(int rank, size_t i) {
+  return static_cast<float>((i % 251) + static_cast<size_t>(rank));
+}
 
 void check_sum(int rank, int ranks, const std::vector<float>& values) {
   const float ranks_sum = static_cast<float>(ranks * (ranks - 1) / 2);
@@ -53,7 +62,9 @@ void measure(int rank, int ranks, size_t bytes, ncclComm_t communicator, cudaStr
   CUDA(cudaMalloc(&send, bytes));
   CUDA(cudaMalloc(&receive, bytes));
   CUDA(cudaMemcpy(send, host.data(), bytes, cudaMemcpyHostToDevice));
-  const auto reduce = [&] { NCCL(ncclAllReduce(send, receive, host.size(), ncclFloat, ncclSum, communicator, stream)); };
+  const auto reduce = [&] {
+    NCCL(ncclAllReduce(send, receive, host.size(), ncclFloat, ncclSum, communicator, stream));
+  };
   reduce();
   CUDA(cudaStreamSynchronize(stream));
   CUDA(cudaMemcpy(host.data(), receive, bytes, cudaMemcpyDeviceToHost));
@@ -97,7 +108,9 @@ int run_rank(int rank, int ranks, Shared& shared) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
   if (ranks < 2) {
-    std::fprintf(stderr, "usage: %s GPUS   (two or more; prints bytes, microseconds, GB/s of bus bandwidth)\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s GPUS   (two or more; prints bytes, microseconds, GB/s of bus bandwidth)\n",
+                 argv[0]);
     return 64;
   }
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

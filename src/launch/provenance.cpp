@@ -63,7 +63,8 @@ std::vector<std::string> wheels_of(const fs::path& venv) {
   return wheels;
 }
 
-/// Also for what looks like a secret: the experiment file with its value may be among the uncommitted changes.
+/// Also for what looks like a secret: the experiment file with its value may be among the uncommitted
+/// changes.
 Masker masker_for(const plan::Plan& plan, const plan::BoundNode& node) {
   auto masker = node.masker;
   for (const auto& role : plan.roles) {

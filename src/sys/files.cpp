@@ -93,7 +93,8 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
 Result<void> make_private_folder(const std::filesystem::path& path) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (!error && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) error.assign(errno, std::generic_category());
+  if (!error && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    error.assign(errno, std::generic_category());
   struct stat info {};
   if (!error && ::lstat(path.c_str(), &info) != 0) error.assign(errno, std::generic_category());
   if (error) return failure("file.folder", "cannot make the folder '{}': {}", path.string(), error.message());

@@ -46,8 +46,8 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                    mode_t mode = 0600);
 
-/// Makes a folder and those above it, mode 0700 for the last. One that is there already must be this user's own,
-/// and no link.
+/// Makes a folder and those above it, mode 0700 for the last. One that is there already must be this user's
+/// own, and no link.
 Result<void> make_private_folder(const std::filesystem::path& path);
 
 /// Writes all of `data`, over short writes and EINTR; false with errno set when it cannot.
