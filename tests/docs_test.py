@@ -9,7 +9,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
-ELSEWHERE = {"--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
+ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
              "--network", "--engines",
              "--port"}  # of CMake, Slurm, Python, torchrun, and of the examples' own programs
 
