@@ -28,7 +28,7 @@ bool glob_match(std::string_view glob, std::string_view name);
 /// The candidate that `name` was most likely meant to be, or nothing when none is near.
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
 
-/// `text` quoted for a POSIX shell; left alone when it needs no quotes.
+/// `text` as one word for bash, on one line whatever is in it; left alone when it needs no quotes.
 std::string shell_quote(std::string_view text);
 /// A command line as a person could type it.
 std::string shell_join(std::span<const std::string> argv);

@@ -30,6 +30,18 @@ std::string_view name_of(AuditMode mode) {
   return mode == AuditMode::enforce ? "enforce" : "report";
 }
 
+std::string_view name_of(Walltime::Then then) {
+  switch (then) {
+    case Walltime::Then::stop:
+      return "stop";
+    case Walltime::Then::requeue:
+      return "requeue";
+    case Walltime::Then::chain:
+      return "chain";
+  }
+  return "?";
+}
+
 std::string_view name_of(Scheduler scheduler) {
   switch (scheduler) {
     case Scheduler::local:

@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,6 +43,16 @@ struct Restart {
   Duration backoff = std::chrono::seconds(5);
 };
 
+/// What happens when the walltime comes near.
+struct Walltime {
+  int signal = 15;  ///< to learners
+  Duration before = std::chrono::minutes(10);
+  enum class Then { stop, requeue, chain };
+  Then then = Then::stop;
+  std::uint32_t max = 30;                           ///< jobs of a chain
+  Duration min_runtime = std::chrono::minutes(15);  ///< a run that fails sooner is not continued
+};
+
 enum class PreflightLevel { quick, standard };
 
 enum class AuditMode { report, enforce };
@@ -62,5 +73,6 @@ std::string_view name_of(Backend backend);
 std::string_view name_of(PreflightLevel level);
 std::string_view name_of(AuditMode mode);
 std::string_view name_of(Scheduler scheduler);
+std::string_view name_of(Walltime::Then then);
 
 }  // namespace nlaunch

@@ -73,21 +73,14 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode) {
-  const auto temporary = path.string() + fmt::format(".tmp{}", ::getpid());
-  {
-    const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!fd || !write_all(fd.get(), content)) {
-      const auto reason = std::string(std::strerror(errno));
-      ::unlink(temporary.c_str());
-      return failure("file.write", "cannot write '{}': {}", path.string(), reason);
-    }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const auto reason = std::string(std::strerror(errno));
-    ::unlink(temporary.c_str());
-    return failure("file.write", "cannot write '{}': {}", path.string(), reason);
-  }
-  return {};
+  // A pid does not make the name its own: on a shared file system another node may have the same one.
+  auto temporary = path.string() + ".tmp-XXXXXX";
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  const bool written = fd && ::fchmod(fd.get(), mode) == 0 && write_all(fd.get(), content);
+  if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  const auto reason = std::string(std::strerror(errno));
+  if (fd) ::unlink(temporary.c_str());
+  return failure("file.write", "cannot write '{}': {}", path.string(), reason);
 }
 
 Result<void> make_private_folder(const std::filesystem::path& path) {

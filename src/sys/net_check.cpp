@@ -55,7 +55,10 @@ std::expected<HttpUrl, std::string> parse_http_url(std::string_view text) {
   const auto host = rest.substr(0, slash);
   const bool has_port = host.rfind(':') != std::string_view::npos && !host.ends_with(']');
   auto endpoint = parse_endpoint(has_port ? std::string(host) : fmt::format("{}:80", host));
-  if (!endpoint) return std::unexpected(endpoint.error());
+  if (!endpoint) {
+    return std::unexpected(
+        fmt::format("'{}' is not http://HOST[:PORT][/PATH] with a port from 1 to 65535", text));
+  }
   return HttpUrl{std::move(*endpoint), std::string(host),
                  slash == std::string_view::npos ? "/" : std::string(rest.substr(slash))};
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,6 +106,11 @@ std::vector<ProcessInfo> descendants(pid_t root) {
     }
   }
   return found;
+}
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
 }
 
 std::vector<std::string> command_line(pid_t pid) {

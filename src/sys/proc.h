@@ -1,6 +1,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,13 @@
 /// What /proc says of processes. A process may end between two calls: everything here is then absent, not an
 /// error.
 namespace nlaunch::sys {
+
+/// A pid alone is used again once the process is gone; with its start time it is an identity.
+struct ProcessId {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  auto operator<=>(const ProcessId&) const = default;
+};
 
 struct ProcessInfo {
   pid_t pid = 0;
@@ -33,6 +41,9 @@ void for_each_process(const std::function<void(const ProcessInfo&)>& then);
 std::map<pid_t, ProcessInfo> all_processes();
 /// All processes below `root`, parents before children; `root` itself is not among them.
 std::vector<ProcessInfo> descendants(pid_t root);
+
+/// The name of this process's user, or the number where it has none.
+std::string user_name();
 
 /// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
 std::vector<std::string> command_line(pid_t pid);

@@ -1,7 +1,6 @@
 #pragma once
 #include <sys/types.h>
 
-#include <compare>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -15,12 +14,6 @@
 /// Out of reach, and reported: processes in uninterruptible sleep (state D) and those of another user.
 namespace nlaunch::sys {
 
-/// A pid alone is used again once the process is gone; with its start time it is an identity.
-struct ProcessId {
-  pid_t pid = 0;
-  std::uint64_t start_ticks = 0;
-  auto operator<=>(const ProcessId&) const = default;
-};
 using ProcessIds = std::set<ProcessId>;
 
 /// Neither a zombie nor on its way out of the table.

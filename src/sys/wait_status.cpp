@@ -27,6 +27,7 @@ std::string WaitStatus::str() const {
 }
 
 std::string signal_name(int signal) {
+  if (signal == SIGRTMIN) return "SIGRTMIN";
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }

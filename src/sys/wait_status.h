@@ -19,6 +19,8 @@ class WaitStatus {
   /// The signal, or 0.
   [[nodiscard]] int signal() const;
   [[nodiscard]] bool ok() const { return native_ == 0; }
+  /// As waitpid(2) has it.
+  [[nodiscard]] int native() const { return native_; }
   /// As a shell reports it: the exit code, or 128 + signal.
   [[nodiscard]] int shell_code() const { return by_signal() ? 128 + signal() : code(); }
   /// "exited with code 3", "was killed by SIGKILL", "was ended by SIGSEGV (core dumped)".

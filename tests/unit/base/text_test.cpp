@@ -25,6 +25,8 @@ TEST(Text, NearestNeedsToBeNear) {
   const std::vector<std::string> keys{"gpus", "command", "per_node"};
   EXPECT_EQ(nearest("gpu", keys), "gpus");
   EXPECT_EQ(nearest("comand", keys), "command");
+  EXPECT_EQ(nearest("gpsu", std::vector<std::string>{"gpus"}), "gpus");
+  EXPECT_EQ(nearest("rnu", std::vector<std::string>{"run"}), "run");
   EXPECT_EQ(nearest("Per_Nodes", keys), "per_node");
   EXPECT_EQ(nearest("zzz", keys), std::nullopt);
   EXPECT_EQ(nearest(std::string(100000, 'x'), keys), std::nullopt);
@@ -34,6 +36,8 @@ TEST(Text, ShellQuotingLeavesNothingToTheShell) {
   EXPECT_EQ(shell_quote("plain-1.0/x"), "plain-1.0/x");
   EXPECT_EQ(shell_quote(""), "''");
   EXPECT_EQ(shell_quote("a b$(c)'d'"), "'a b$(c)'\\''d'\\'''");
+  EXPECT_EQ(shell_quote("Müller"), "'Müller'");
+  EXPECT_EQ(shell_quote("it's\ntwo \\ lines\xff"), R"($'it\'s\012two \\ lines\377')");
 }
 
 TEST(Text, SplitKeepsEmptyParts) {

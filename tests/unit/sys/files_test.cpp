@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 namespace nlaunch::sys {
 namespace {
@@ -53,6 +56,23 @@ TEST_F(Files, APrivateFolderIsOnesOwnAndNoLink) {
   ASSERT_FALSE(link);
   EXPECT_EQ(link.error().items().front().message,
             "'" + (folder_ / "link").string() + "' is there already, and is no folder of this user");
+}
+
+TEST(WriteFileAtomically, SeveralWritersOfOneFileAreNotInEachOthersWay) {
+  std::string folder = "/tmp/nlaunch-files-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::vector<std::thread> writers;
+  std::atomic<int> failures = 0;
+  for (int i = 0; i < 4; ++i) {
+    writers.emplace_back([&] {
+      for (int n = 0; n < 200; ++n) failures += write_file_atomically(folder + "/file", "content") ? 0 : 1;
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(read_regular_file(folder + "/file", 100).value(), "content");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "nothing else is left";
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

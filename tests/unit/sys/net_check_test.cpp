@@ -34,7 +34,10 @@ TEST(ParseHttpUrl, TakesHostPortAndPath) {
 TEST(ParseHttpUrl, SaysWhatIsWrong) {
   EXPECT_EQ(parse_http_url("https://n1").error(),
             "'https://n1' does not begin with http:// (https is not supported)");
-  EXPECT_EQ(parse_http_url("http://n1:x/").error(), "'n1:x' is not HOST:PORT with a port from 1 to 65535");
+  for (const auto* wrong : {"http://n1:x/", "http://n1:65536", "http:///health"}) {
+    EXPECT_EQ(parse_http_url(wrong).error(),
+              "'" + std::string(wrong) + "' is not http://HOST[:PORT][/PATH] with a port from 1 to 65535");
+  }
 }
 
 }  // namespace

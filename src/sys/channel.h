@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "sys/loop.h"
+
+/// Messages between nlaunch's processes on several nodes: lines over TCP.
+namespace nlaunch::sys {
+
+/// One end of a connection, on a Loop.
+class Channel {
+ public:
+  struct Handlers {
+    /// A line without its newline. A line over 64 MiB closes the connection.
+    std::function<void(std::string_view line)> line;
+    /// Called once, when the other end is gone; nothing comes after it.
+    std::function<void()> closed;
+  };
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  void set(Handlers handlers);
+  /// Queues a line; `text` holds no newline. After the end it does nothing.
+  void send(std::string_view text);
+  /// Bytes that are queued and not with the system yet.
+  [[nodiscard]] std::size_t queued() const;
+  /// The address of this end, by which the other one can be expected to reach this machine.
+  [[nodiscard]] std::string own_address() const;
+  [[nodiscard]] std::string peer_address() const;
+
+ private:
+  friend class Listener;
+  friend class Connecting;
+  struct State;
+  explicit Channel(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+/// Accepts connections on a port that the system chooses, on all addresses.
+class Listener {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Channel>)>;
+  static Result<std::unique_ptr<Listener>> open(Loop& loop, Accepted accepted);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  [[nodiscard]] std::uint16_t port() const;
+
+ private:
+  struct State;
+  explicit Listener(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+/// A connection in the making: tries addresses ("10.0.0.1", with the one port) in their order, again and
+/// again until `limit` is over. Destroyed, it calls nothing.
+class Connecting {
+ public:
+  /// An empty pointer: none could be reached; `why` says what the last tries met.
+  using Done = std::function<void(std::unique_ptr<Channel>, std::string why)>;
+  Connecting(Loop& loop, std::vector<std::string> addresses, std::uint16_t port, Duration limit, Done done);
+  ~Connecting();
+  Connecting(const Connecting&) = delete;
+  Connecting& operator=(const Connecting&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace nlaunch::sys
