@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "config/document.h"
 #include "config/env_block.h"
+#include "config/names.h"
 #include "config/role.h"
 #include "config/setting.h"
 
@@ -17,15 +18,8 @@ namespace {
 
 using Kind = Node::Kind;
 
-/// It names a folder of runs and a job.
 void check_name(const Text& name, Problems& problems) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  const bool good = !name.value.empty() && name.value.size() <= 100 && name.value[0] != '-' &&
-                    name.value[0] != '.' && std::ranges::all_of(name.value, fits);
-  if (good) return;
+  if (is_experiment_name(name.value)) return;
   problems
       .error("config.name", name.span, fmt::format("'{}' cannot be the name of an experiment", name.value))
       .hint = "letters, digits, . - and _, at most 100, starting with a letter or a digit";
@@ -218,6 +212,29 @@ void read_policies(Keys& keys, Experiment& out) {
   keys.pairs("slurm", out.slurm);
 }
 
+/// A setting for a role or a var that the file does not have: it would make a new one, which nobody wants.
+bool names_unknown(const Node& root, const Setting& setting, Problems& problems) {
+  const auto parts = text::split(setting.path.value, '.');
+  if (parts.size() < 2 || (parts[0] != "roles" && parts[0] != "vars")) return false;
+  const bool role = parts[0] == "roles";
+  const auto* known = root.find(parts[0]);
+  if (known == nullptr ? role : known->entry(parts[1]) != nullptr) return false;
+  std::vector<std::string> names;
+  if (known != nullptr) {
+    for (const auto& entry : known->entries) names.push_back(entry.key.value);
+  }
+  const Text name{parts[1],
+                  part_of(setting.path.span, setting.path.value, parts[0].size() + 1, parts[1].size())};
+  const auto message = role ? fmt::format("there is no role '{}'", name.value)
+                            : fmt::format("the experiment defines no var '{}'", name.value);
+  report_unknown(problems, role ? "config.unknown-role" : "config.unknown-var", name, message, names);
+  return true;
+}
+
+void apply(Node& root, const Setting& setting, Problems& problems) {
+  if (!names_unknown(root, setting, problems)) apply_setting(root, setting, problems);
+}
+
 /// The settings of the chosen overlays of this file, in the order of --with. What is wrong in them is
 /// reported when the overlays are read.
 void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& problems) {
@@ -228,24 +245,9 @@ void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& 
   for (const auto& name : with) {
     for (const auto& overlay : overlays) {
       if (overlay.name.value != name) continue;
-      for (const auto& [path, value] : overlay.set) apply_setting(root, {path, value}, problems);
+      for (const auto& [path, value] : overlay.set) apply(root, {path, value}, problems);
     }
   }
-}
-
-/// A setting for a role that the file does not have: it would make a new one, which nobody wants.
-bool names_unknown_role(const Node& root, const Setting& setting, Problems& problems) {
-  const auto parts = text::split(setting.path.value, '.');
-  const auto* roles = root.find("roles");
-  if (parts.size() < 2 || parts[0] != "roles" || roles == nullptr || roles->entry(parts[1]) != nullptr)
-    return false;
-  std::vector<std::string> names;
-  for (const auto& entry : roles->entries) names.push_back(entry.key.value);
-  const Text name{parts[1], part_of(setting.path.span, setting.path.value, std::string_view("roles.").size(),
-                                    parts[1].size())};
-  report_unknown(problems, "config.unknown-role", name, fmt::format("there is no role '{}'", name.value),
-                 names);
-  return true;
 }
 
 }  // namespace
@@ -257,8 +259,7 @@ Result<Experiment> load_experiment(const std::string& path, const std::vector<Se
   if (!root) return std::unexpected(root.error());
   apply_overlays(*root, with, problems);
   for (const auto& setting : settings) {
-    if (setting.path.value.starts_with("site.") || names_unknown_role(*root, setting, problems)) continue;
-    apply_setting(*root, setting, problems);
+    if (!setting.path.value.starts_with("site.")) apply(*root, setting, problems);
   }
   Experiment experiment;
   experiment.path = std::filesystem::absolute(path).lexically_normal();

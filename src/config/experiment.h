@@ -74,15 +74,6 @@ struct Secret {
   Text from;  ///< env: the variable (by default the name itself); file: the path; netrc: the machine
 };
 
-struct Walltime {
-  int signal = 15;
-  Duration before = std::chrono::minutes(10);
-  enum class Then { stop, requeue, chain };
-  Then then = Then::stop;
-  std::uint32_t max = 30;
-  Duration min_runtime = std::chrono::minutes(15);
-};
-
 /// What is watched during a run.
 struct Watch {
   std::optional<Text> progress;

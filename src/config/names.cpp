@@ -15,6 +15,15 @@ constexpr std::array<std::string_view, 13> kReserved{
 
 }  // namespace
 
+bool is_experiment_name(std::string_view name) {
+  constexpr std::size_t kLongest = 100;
+  constexpr std::string_view kLettersAndDigits =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  return !name.empty() && name.size() <= kLongest && name.front() != '-' && name.front() != '.' &&
+         std::ranges::all_of(
+             name, [&](char c) { return kLettersAndDigits.contains(c) || c == '_' || c == '-' || c == '.'; });
+}
+
 bool is_reserved_variable(std::string_view name) {
   return std::ranges::find(kReserved, name) != kReserved.end();
 }

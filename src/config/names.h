@@ -4,6 +4,10 @@
 
 namespace nlaunch::config {
 
+/// True for what can name an experiment: letters, digits, . - and _, at most 100, a letter or a digit first.
+/// It becomes the name of a folder of runs and of a job.
+bool is_experiment_name(std::string_view name);
+
 /// True for a variable that nlaunch sets itself and nobody else may: LD_PRELOAD, RANK, CUDA_VISIBLE_DEVICES
 /// ...
 bool is_reserved_variable(std::string_view name);

@@ -50,7 +50,11 @@ Diagnostic& Value::wrong_type(std::string_view wanted) const {
 
 std::optional<std::string> Value::text() const {
   if (is(Node::Kind::scalar)) return node_->text;
-  wrong_type("a text");
+  auto& problem = wrong_type("a text");
+  // The file has a line for it, the command line has a shell's quotes.
+  if (is(Node::Kind::null) && span().file->name == "--set") {
+    problem.hint = fmt::format("an empty text is --set \"{}=''\"", path_);
+  }
   return std::nullopt;
 }
 

@@ -18,6 +18,7 @@ void read_scheduler(const Value& value, Site& site) {
   keys.list("submit", site.submit);
   keys.pairs("directives", site.directives);
   keys.list("srun", site.srun);
+  keys.read("template", site.template_file);
   if (const auto bad_nodes = keys.get("bad_nodes")) {
     Keys inner(*bad_nodes);
     inner.read("file", site.bad_nodes_file);

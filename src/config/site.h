@@ -54,6 +54,7 @@ struct Site {
   std::vector<Text> submit;
   std::vector<std::pair<Text, Text>> directives;
   std::vector<Text> srun;
+  std::optional<Text> template_file;
   std::optional<Text> bad_nodes_file;
   std::optional<Duration> bad_nodes_ttl;
   std::optional<Located<std::uint32_t>> gpus;  ///< on each node

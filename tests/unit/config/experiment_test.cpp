@@ -177,8 +177,8 @@ TEST_F(ExperimentFile, CopiesWhatAnAliasStandsFor) {
 
 TEST_F(ExperimentFile, AppliesSettingsFirstToLast) {
   const auto read =
-      experiment(kWhole, {"roles.engine.count=2", "roles.engine.count=12", "site.node.gpus=8", "vars.new=a=b",
-                          "roles.learner.command=[bash, -c, 'a b']", "nodes=4"});
+      experiment(kWhole, {"roles.engine.count=2", "roles.engine.count=12", "site.node.gpus=8",
+                          "vars.size=a=b", "roles.learner.command=[bash, -c, 'a b']", "nodes=4"});
   EXPECT_EQ(read.roles[1].count->value, 12U);
   EXPECT_EQ(read.roles[1].count->span.where(), "--set:1:20");
   EXPECT_EQ(read.vars.back().second.value, "a=b");

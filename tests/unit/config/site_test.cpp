@@ -16,6 +16,7 @@ scheduler:
   submit: [isambard_sbatch, sbatch]
   directives: {partition: workq, exclusive: true, gpus-per-node: 4, time: "24:00:00"}
   srun: [--network=disable_rdzv_get]
+  template: job.sbatch
   bad_nodes: {file: /projects/bad_nodes.tsv, ttl: 7d}
 node: {gpus: 4, gpu: GH200, arch: aarch64, cpus: 288, bus_ids: ["0009:01:00.0", "0019:01:00.0"],
        nics: {kind: cxi, count: 4, interface: hsn}, scratch: /tmp}
@@ -46,6 +47,7 @@ TEST_F(SiteFile, ReadsTheMachine) {
   EXPECT_EQ(words(read.submit), "isambard_sbatch sbatch");
   EXPECT_EQ(read.directives[2].second.value, "4");
   EXPECT_EQ(words(read.srun), "--network=disable_rdzv_get");
+  EXPECT_EQ(read.template_file->value, "job.sbatch");
   EXPECT_EQ(*read.bad_nodes_ttl, 24h * 7);
   EXPECT_EQ(read.gpus->value, 4U);
   EXPECT_EQ(read.cpus, 288U);
