@@ -5,10 +5,12 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "plan/build_env.h"
+#include "plan/demand.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
+#include "plan/role_builder.h"
 #include "plan/scope.h"
+#include "plan/slurm.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -24,16 +26,6 @@ std::uint32_t hash_of(std::string_view text) {
   std::uint32_t hash = 2166136261U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return hash;
-}
-
-/// A path of the file: `~` is the caller's home, a relative one starts at `base`.
-std::string absolute(const std::string& path, const std::string& base, const MachineFacts& facts) {
-  const auto home = facts.caller.find("HOME");
-  if (home != facts.caller.end() && (path == "~" || path.starts_with("~/")))
-    return home->second + path.substr(1);
-  auto joined = (fs::path(base) / path).lexically_normal().string();
-  if (joined.size() > 1 && joined.ends_with('/')) joined.pop_back();
-  return joined;
 }
 
 class Builder {
@@ -83,7 +75,7 @@ class Builder {
                                  learners};
     for (const int signal : {SIGUSR1, SIGUSR2}) plan_.signals.try_emplace(signal, to_learners);
     workdir_ = absolute(experiment_.workdir ? resolve(*experiment_.workdir) : ".",
-                        fs::path(experiment_.path).parent_path().string(), facts_);
+                        fs::path(experiment_.path).parent_path().string(), home());
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
@@ -94,11 +86,17 @@ class Builder {
     plan_.site = site_.name.value;
     plan_.site_path = site_.path;
     plan_.scheduler = site_.scheduler;
+    if (plan_.scheduler == Scheduler::slurm) {
+      plan_.slurm = make_slurm(
+          experiment_, site_, [this](const config::Text& text) { return resolve(text); }, diagnostics_);
+      make_absolute(plan_.slurm);
+    }
+    plan_.walltime = experiment_.walltime;
     const auto& modules = site_.modules;
     plan_.modules = {modules.init ? resolve(*modules.init) : "", modules.reset, {}, modules.span.where()};
     for (const auto& module : modules.load) plan_.modules.load.push_back(resolve(module));
     for (const auto& [name, library] : site_.libraries) {
-      plan_.libraries[name] = {absolute(resolve(library.path), workdir_, facts_), library.version,
+      plan_.libraries[name] = {absolute(resolve(library.path), workdir_, home()), library.version,
                                library.path.span.where()};
     }
     for (const auto& row : site_.all_reduce_busbw) {
@@ -108,6 +106,17 @@ class Builder {
     for (const auto& bus_id : site_.bus_ids) plan_.expected.bus_ids.push_back(bus_id.value);
     plan_.expected.intra_node = site_.intra_node;
     plan_.expected.inter_node = site_.inter_node;
+  }
+
+  /// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
+  void make_absolute(Slurm& slurm) {
+    for (auto& option : slurm.directives) {
+      if (option.name == "output" || option.name == "error")
+        option.value = absolute(option.value, workdir_, home());
+    }
+    if (!site_.template_file) return;
+    const auto folder = fs::absolute(site_.template_file->span.file->name).parent_path();
+    slurm.template_file = absolute(resolve(*site_.template_file), folder.string(), home());
   }
 
   void set_node() {
@@ -144,7 +153,7 @@ class Builder {
     if (node.gpus > 0 || needed == experiment_.roles.end()) return;
     if (plan_.weight_sync.backend == Backend::gloo) {
       node.cpu_slots = true;
-      node.gpus = gpus_on_one_node(demands());
+      node.gpus = gpus_on_one_node(demands_of(experiment_));
       return;
     }
     auto& error = diagnostics_.error(
@@ -155,66 +164,16 @@ class Builder {
                         ? "none was found on this machine"
                         : fmt::format("site '{}' does not say how many a node has", site_.name.value)));
     error.hint = site_.scheduler == Scheduler::local
-                     ? "--set weight_sync.backend=gloo runs on the CPU, a slot for each GPU"
+                     ? "--set weight_sync.backend=gloo runs on the CPU, a slot for each GPU; --set "
+                       "site.node.gpus=N plans for another machine"
                      : "state node.gpus in the profile, or --set site.node.gpus=N";
   }
 
   void add_roles() {
-    const EnvBuilder env(experiment_, site_, names_, options_, diagnostics_);
-    for (const auto& role : experiment_.roles) plan_.roles.push_back(make_role(role, env));
+    RoleBuilder roles(experiment_, site_, names_, options_, {workdir_, home(), plan_.libraries},
+                      diagnostics_);
+    for (const auto& role : experiment_.roles) plan_.roles.push_back(roles.build(role));
     set_stages();
-  }
-
-  Role make_role(const config::Role& role, const EnvBuilder& env) {
-    Role made;
-    made.name = role.name.value;
-    made.kind = role.kind;
-    for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
-    made.workdir = role.workdir
-                       ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), workdir_, facts_)
-                       : workdir_;
-    const auto& venv = role.venv ? role.venv : experiment_.venv;
-    if (venv) made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), workdir_, facts_);
-    made.gpus = role.gpus.value;
-    made.rendezvous = role.rendezvous;
-    for (const auto& port : role.ports) made.ports.push_back(port.value);
-    for (const auto& library : role.preload) add_preload(made, library);
-    made.scope =
-        role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
-    made.env = env.operations(role, made.venv, diagnostics_);
-    if (role.ready) made.ready = make_ready(*role.ready, role);
-    made.stop = role.stop.value_or(Stop{});
-    made.restart = role.restart.value_or(Restart{});
-    made.ends_run = role.ends_run.value_or(role.kind == RoleKind::learner);
-    made.exit_ok = role.exit_ok;
-    made.leave = role.leave;
-    for (const auto& spawner : role.spawned_by) made.spawned_by.push_back(spawner.value);
-    if (role.classify) made.classify = names_.resolve(*role.classify, &role, diagnostics_);
-    return made;
-  }
-
-  void add_preload(Role& role, const config::Text& library) {
-    if (plan_.libraries.contains(library.value)) {
-      role.preload.push_back(library.value);
-      return;
-    }
-    auto& error =
-        diagnostics_.error("plan.unknown-library", library.span,
-                           fmt::format("site '{}' defines no library '{}'", site_.name.value, library.value));
-    std::vector<std::string> known;
-    for (const auto& [name, definition] : plan_.libraries) known.push_back(name);
-    error.hint = known.empty() ? "add it under `libraries:` of the profile, or leave `preload` out"
-                               : fmt::format("it defines {}", text::join(known, ", "));
-  }
-
-  Ready make_ready(const config::Ready& ready, const config::Role& role) {
-    const auto text = [&](const std::optional<config::Text>& value) {
-      return value ? names_.resolve(*value, &role, diagnostics_) : std::string();
-    };
-    Ready made{text(ready.http), text(ready.tcp), ready.log ? ready.log->value : "",
-               text(ready.file), ready.delay,     {}};
-    made.timeout = ready.timeout.value_or(Ready{}.timeout);
-    return made;
   }
 
   void set_stages() {
@@ -236,30 +195,11 @@ class Builder {
     }
   }
 
-  [[nodiscard]] std::vector<Demand> demands() const {
-    const auto index_of = [&](const std::string& name) {
-      const auto found =
-          std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == name; });
-      return static_cast<std::size_t>(found - experiment_.roles.begin());
-    };
-    std::vector<Demand> demands;
-    for (const auto& role : experiment_.roles) {
-      Demand demand{role.name.value, Demand::Spread::count, 1, role.gpus.value, std::nullopt, {}};
-      if (role.per_node)
-        demand = {role.name.value, Demand::Spread::per_node, role.per_node->value, role.gpus.value, {}, {}};
-      if (role.count) demand.number = role.count->value;
-      if (role.per && role.per->value == config::Role::Per::node) demand.spread = Demand::Spread::per_node;
-      if (role.except) demand.except = index_of(role.except->value);
-      for (const auto& spawner : role.spawned_by) demand.spawners.push_back(index_of(spawner.value));
-      demands.push_back(std::move(demand));
-    }
-    return demands;
-  }
-
   void place_roles() {
-    const auto wanted = demands();
+    const auto wanted = demands_of(experiment_);
     auto placement = place(wanted, plan_.node.count, plan_.node.gpus);
-    for (const auto& misfit : placement.misfits) report(misfit, wanted);
+    for (const auto& misfit : placement.misfits)
+      report_misfit(misfit, wanted, experiment_, plan_, diagnostics_);
     for (std::uint32_t i = 0; i < plan_.roles.size(); ++i) add_processes(i, placement.by_demand[i]);
     plan_.idle_gpus = std::move(placement.idle);
   }
@@ -296,36 +236,6 @@ class Builder {
     }
   }
 
-  void report(const Misfit& misfit, const std::vector<Demand>& wanted) {
-    const auto& demand = wanted[misfit.demand];
-    const auto& role = experiment_.roles[misfit.demand];
-    const bool per_node = demand.spread == Demand::Spread::per_node;
-    const auto span = role.count ? role.count->span : role.per_node ? role.per_node->span : role.gpus.span;
-    auto& error = diagnostics_.error(
-        "plan.does-not-fit", span,
-        fmt::format("role '{}': {} of {}{} {} not fit on {} × {}: {} {}{}, and {} {} idle", demand.name,
-                    text::count(demand.number, "process"), text::count(demand.gpus, "GPU"),
-                    per_node ? " on each node" : "", demand.number == 1 ? "does" : "do",
-                    text::count(plan_.node.count, "node"), text::count(plan_.node.gpus, "GPU"),
-                    misfit.fit == 0 ? "none" : std::to_string(misfit.fit), misfit.fit == 1 ? "fits" : "fit",
-                    per_node ? " on each" : "", text::count(misfit.idle, "GPU"),
-                    misfit.idle == 1 ? "stays" : "stay"));
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (i == misfit.demand || wanted[i].gpus == 0) continue;
-      error.notes.push_back({fmt::format("role '{}' takes {}{}", wanted[i].name,
-                                         text::count(wanted[i].number * wanted[i].gpus, "GPU"),
-                                         wanted[i].spread == Demand::Spread::per_node ? " on each node" : ""),
-                             experiment_.roles[i].name.span});
-    }
-    if (demand.gpus > 1) error.notes.push_back({"a process never spans two nodes", {}});
-    std::vector<std::string> ways;
-    const auto key = per_node ? "per_node" : "count";
-    if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
-    if (misfit.on_nodes && plan_.scheduler != Scheduler::local)
-      ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
-    error.hint = text::join(ways, ", or ");
-  }
-
   void set_ports() {
     std::uint32_t next = hash_of(plan_.name) % kPorts;
     const auto take = [&] { return static_cast<std::uint16_t>(kFirstPort + next++ % kPorts); };
@@ -353,6 +263,11 @@ class Builder {
     if (experiment_.walltime && plan_.scheduler == Scheduler::local) {
       warnings.emplace_back("`walltime` has no meaning on a single machine");
     }
+  }
+
+  [[nodiscard]] std::string home() const {
+    const auto found = facts_.caller.find("HOME");
+    return found == facts_.caller.end() ? "" : found->second;
   }
 
   std::string resolve(const config::Text& text) { return names_.resolve(text, nullptr, diagnostics_); }

@@ -80,7 +80,11 @@ void EnvBuilder::parse_options(const std::vector<std::string>& options, Diagnost
     const auto name = option.substr(start, equals == std::string::npos ? equals : equals - start);
     if (equals == std::string::npos || !valid_name(name)) {
       diagnostics.error("plan.env-option", span(start, std::max<std::size_t>(1, name.size())),
-                        "--env takes NAME=VALUE or ROLE:NAME=VALUE");
+                        name.find_first_of(" \t") == std::string::npos
+                            ? "--env takes NAME=VALUE or ROLE:NAME=VALUE"
+                            : fmt::format("the name '{}' has a blank in it: --env takes NAME=VALUE or "
+                                          "ROLE:NAME=VALUE",
+                                          name));
       continue;
     }
     if (config::is_reserved_variable(name)) {

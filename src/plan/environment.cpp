@@ -122,9 +122,14 @@ Inherited inherit(const std::vector<std::string>& environment) {
 }
 
 bool owned_by_launcher(std::string_view name) {
-  return std::ranges::find(kOwnedNames, name) != kOwnedNames.end() ||
-         std::ranges::any_of(kOwnedPrefixes,
-                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return !owned_family(name).empty();
+}
+
+std::string owned_family(std::string_view name) {
+  if (std::ranges::find(kOwnedNames, name) != kOwnedNames.end()) return std::string(name);
+  const auto prefix =
+      std::ranges::find_if(kOwnedPrefixes, [&](std::string_view one) { return name.starts_with(one); });
+  return prefix == kOwnedPrefixes.end() ? "" : std::string(*prefix) + "*";
 }
 
 std::vector<EnvOp> difference(const Environment& before, const Environment& after, Layer layer,

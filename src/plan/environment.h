@@ -50,6 +50,8 @@ struct Inherited {
 Inherited inherit(const std::vector<std::string>& environment);
 /// True for a variable of the families that are not inherited: NCCL_*, FI_*, LD_PRELOAD, RANK ...
 bool owned_by_launcher(std::string_view name);
+/// The family of such a variable, "NCCL_*" or "RANK"; empty for any other.
+std::string owned_family(std::string_view name);
 
 /// The operations that turn `before` into `after`.
 std::vector<EnvOp> difference(const Environment& before, const Environment& after, Layer layer,

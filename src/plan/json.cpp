@@ -3,6 +3,8 @@
 #include <array>
 
 #include "base/secrets.h"
+#include "config/names.h"
+#include "plan/slurm.h"
 
 // The words of the plan as JSON; an unknown word is an exception here, which from_json turns into a message.
 namespace nlaunch {
@@ -353,12 +355,17 @@ Plan read_plan(const json& from) {
   }
   Plan plan;
   from.at("name").get_to(plan.name);
+  if (!config::is_experiment_name(plan.name)) {
+    throw std::domain_error(fmt::format("'{}' cannot be the name of an experiment", plan.name));
+  }
   from.at("experiment").get_to(plan.experiment);
   from.at("site").get_to(plan.site);
   from.at("site_path").get_to(plan.site_path);
   plan.scheduler =
       word(from.at("scheduler"), std::array{Scheduler::local, Scheduler::slurm, Scheduler::beaker});
   plan.node = read_node(from.at("node"));
+  if (plan.scheduler == Scheduler::slurm) plan.slurm = slurm_from_json(from.at("slurm"));
+  if (from.contains("walltime")) plan.walltime = walltime_from_json(from.at("walltime"));
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
   read_processes(from, plan);
   read_groups(from.at("groups"), plan);
@@ -380,6 +387,8 @@ ordered_json to_json(const Plan& plan) {
                    {"site_path", plan.site_path},
                    {"scheduler", name_of(plan.scheduler)},
                    {"node", write(plan.node)}};
+  if (plan.scheduler == Scheduler::slurm) out["slurm"] = to_json(plan.slurm);
+  if (plan.walltime) out["walltime"] = to_json(*plan.walltime);
   auto& roles = out["roles"] = ordered_json::array();
   for (const auto& role : plan.roles) roles.push_back(write(role));
   auto& processes = out["processes"] = ordered_json::array();
@@ -401,11 +410,27 @@ ordered_json to_json(const Plan& plan) {
 }
 
 Result<Plan> from_json(const std::string& text, const std::string& name) {
-  try {
-    return read_plan(json::parse(text));
-  } catch (const std::exception& error) {
-    return failure("plan.file", "'{}' cannot be read as a plan: {}", name, error.what());
+  std::string why;
+  const auto parsed = json::parse(text, nullptr, false);
+  if (!parsed.is_object()) {
+    why = "it is not JSON";
+  } else {
+    try {
+      return read_plan(parsed);
+    } catch (const json::exception& error) {
+      const std::string_view what = error.what();  // "[json.exception.out_of_range.403] key 'name' not found"
+      why = what.substr(what.find("] ") + 2);
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
   }
+  return std::unexpected(Diagnostics({Severity::error,
+                                      "plan.file",
+                                      fmt::format("'{}' cannot be read as a plan: {}", name, why),
+                                      {},
+                                      {},
+                                      "--plan takes the plan.json of a run, or what `nlaunch plan --json` "
+                                      "prints; an experiment is given without --plan"}));
 }
 
 }  // namespace plan

@@ -170,12 +170,31 @@ struct Node {
   std::string scratch;     ///< folder on the node's own disk
 };
 
+/// A long option of sbatch, without its dashes.
+struct SlurmOption {
+  std::string name;
+  std::string value;  ///< empty: a flag
+  std::string origin;
+};
+
+/// What Slurm is told; empty under another scheduler.
+struct Slurm {
+  std::vector<SlurmOption> directives;  ///< of the site, the experiment's over them
+  std::vector<std::string> submit;      ///< programs; the first on PATH submits
+  std::vector<std::string> srun;        ///< further options of every step
+  std::string template_file;            ///< of the batch script, absolute; empty: nlaunch's own
+  std::string bad_nodes;                ///< the site's ledger; empty: none
+  Duration bad_nodes_ttl{};
+};
+
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
   std::string site;
   std::string site_path;  ///< path of the profile, or "built in"
   Scheduler scheduler = Scheduler::local;
+  Slurm slurm;
+  std::optional<Walltime> walltime;
   Node node;
   std::vector<Role> roles;
   std::vector<Process> processes;  ///< by role, then index

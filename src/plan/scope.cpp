@@ -32,6 +32,12 @@ Unknown unknown(std::string_view name, std::string_view bad, const std::vector<s
   return {std::move(message)};
 }
 
+/// HOME, SLURM_JOB_ID
+bool looks_like_variable(std::string_view name) {
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -104,6 +110,10 @@ Lookup NameScope::look_up(std::string_view name, const config::Role* role) const
   if (name.starts_with("newest:")) return Keep{};
   const auto dot = name.find('.');
   const auto family = name.substr(0, dot);
+  if (looks_like_variable(name)) {
+    return Unknown{fmt::format(
+        "unknown name '${{{0}}}': did you mean '${{env.{0}}}', or '$${{{0}}}' for a shell?", name)};
+  }
   if (!has(kFamilies, family)) return unknown(name, family, kFamilies);
   if (dot == std::string_view::npos) {
     return Unknown{fmt::format("'${{{}}}' is incomplete: write ${{{}.NAME}}", name, name)};

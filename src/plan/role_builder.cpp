@@ -1,0 +1,105 @@
+#include "plan/role_builder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "sys/net_check.h"
+
+namespace nlaunch::plan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What is wrong with an address as far as it is known: what only a node knows stands for something valid.
+template <class Parse>
+void check_address(const config::Text& written, const std::string& text, Parse parse,
+                   Diagnostics& diagnostics) {
+  const auto stand_in = [](std::string_view name) -> Lookup {
+    return std::string(name.ends_with(".addrs") ? "host:1" : "1");
+  };
+  const auto parsed = parse(expand(text, stand_in, Pass::last).value_or(text));
+  if (parsed) return;
+  // "'http://1:1x/' is not ...": as it was written instead.
+  const auto& error = parsed.error();
+  diagnostics.error("plan.ready", written.span,
+                    fmt::format("'{}' {}", text, error.substr(error.rfind("' ") + 2)));
+}
+
+}  // namespace
+
+std::string absolute(const std::string& path, const std::string& base, const std::string& home) {
+  if (!home.empty() && (path == "~" || path.starts_with("~/"))) return home + path.substr(1);
+  auto joined = (fs::path(base) / path).lexically_normal().string();
+  if (joined.size() > 1 && joined.ends_with('/')) joined.pop_back();
+  return joined;
+}
+
+RoleBuilder::RoleBuilder(const config::Experiment& experiment, const config::Site& site, NameScope& names,
+                         const PlanOptions& options, RolePlace place, Diagnostics& diagnostics)
+    : experiment_(experiment),
+      site_(site),
+      names_(names),
+      place_(std::move(place)),
+      diagnostics_(diagnostics),
+      env_(experiment, site, names, options, diagnostics) {}
+
+Role RoleBuilder::build(const config::Role& role) {
+  Role made;
+  made.name = role.name.value;
+  made.kind = role.kind;
+  for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
+  made.workdir =
+      role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), place_.workdir, place_.home)
+                   : place_.workdir;
+  const auto& venv = role.venv ? role.venv : experiment_.venv;
+  if (venv) made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), place_.workdir, place_.home);
+  made.gpus = role.gpus.value;
+  made.rendezvous = role.rendezvous;
+  for (const auto& port : role.ports) made.ports.push_back(port.value);
+  for (const auto& library : role.preload) add_preload(made, library);
+  made.scope =
+      role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
+  made.env = env_.operations(role, made.venv, diagnostics_);
+  if (role.ready) made.ready = make_ready(*role.ready, role);
+  made.stop = role.stop.value_or(Stop{});
+  made.restart = role.restart.value_or(Restart{});
+  made.ends_run = role.ends_run.value_or(role.kind == RoleKind::learner);
+  made.exit_ok = role.exit_ok;
+  made.leave = role.leave;
+  for (const auto& spawner : role.spawned_by) made.spawned_by.push_back(spawner.value);
+  if (role.classify) made.classify = names_.resolve(*role.classify, &role, diagnostics_);
+  return made;
+}
+
+void RoleBuilder::add_preload(Role& role, const config::Text& library) {
+  if (place_.libraries.contains(library.value)) {
+    role.preload.push_back(library.value);
+    return;
+  }
+  auto& error =
+      diagnostics_.error("plan.unknown-library", library.span,
+                         fmt::format("site '{}' defines no library '{}'", site_.name.value, library.value));
+  std::vector<std::string> known;
+  for (const auto& [name, definition] : place_.libraries) known.push_back(name);
+  error.hint = known.empty()
+                   ? "name a profile that has it with --site (`nlaunch sites` lists them), or add it under "
+                     "`libraries:` of this one"
+                   : fmt::format("it defines {}; --site names another profile", text::join(known, ", "));
+}
+
+Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& role) {
+  const auto text = [&](const std::optional<config::Text>& value) {
+    return value ? names_.resolve(*value, &role, diagnostics_) : std::string();
+  };
+  Ready made{text(ready.http), text(ready.tcp), ready.log ? ready.log->value : "",
+             text(ready.file), ready.delay,     {}};
+  if (ready.http) check_address(*ready.http, made.http, sys::parse_http_url, diagnostics_);
+  if (ready.tcp) check_address(*ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
+  made.timeout = ready.timeout.value_or(Ready{}.timeout);
+  return made;
+}
+
+}  // namespace nlaunch::plan

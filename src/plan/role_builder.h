@@ -1,0 +1,46 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "base/diagnostic.h"
+#include "config/experiment.h"
+#include "config/site.h"
+#include "plan/build.h"
+#include "plan/build_env.h"
+#include "plan/plan.h"
+#include "plan/scope.h"
+
+namespace nlaunch::plan {
+
+/// A path of the file: `~` is the caller's home, a relative one starts at `base`.
+std::string absolute(const std::string& path, const std::string& base, const std::string& home);
+
+/// What the roles of an experiment have in common.
+struct RolePlace {
+  const std::string& workdir;
+  std::string home;
+  const std::map<std::string, Library>& libraries;
+};
+
+/// From a role as the file has it to the role of the plan: names resolved, paths absolute, defaults filled
+/// in. Mistakes go to `diagnostics`; all arguments outlive this.
+class RoleBuilder {
+ public:
+  RoleBuilder(const config::Experiment& experiment, const config::Site& site, NameScope& names,
+              const PlanOptions& options, RolePlace place, Diagnostics& diagnostics);
+
+  Role build(const config::Role& role);
+
+ private:
+  void add_preload(Role& role, const config::Text& library);
+  Ready make_ready(const config::Ready& ready, const config::Role& role);
+
+  const config::Experiment& experiment_;
+  const config::Site& site_;
+  NameScope& names_;
+  RolePlace place_;
+  Diagnostics& diagnostics_;
+  EnvBuilder env_;
+};
+
+}  // namespace nlaunch::plan

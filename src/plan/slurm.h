@@ -1,0 +1,23 @@
+#pragma once
+#include <functional>
+
+#include "base/diagnostic.h"
+#include "config/experiment.h"
+#include "config/site.h"
+#include "plan/json.h"
+#include "plan/plan.h"
+
+/// What Slurm is told, from the profile and the experiment.
+namespace nlaunch::plan {
+
+/// The site's directives with the experiment's over them. A name or a value that sbatch could take for
+/// something else, and an option that nlaunch sets itself, are errors at their place.
+Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
+                 const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics);
+
+nlohmann::ordered_json to_json(const Slurm& slurm);
+Slurm slurm_from_json(const nlohmann::json& from);
+nlohmann::ordered_json to_json(const Walltime& walltime);
+Walltime walltime_from_json(const nlohmann::json& from);
+
+}  // namespace nlaunch::plan

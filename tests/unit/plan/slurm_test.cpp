@@ -1,0 +1,142 @@
+#include "plan/slurm.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace nlaunch::plan {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// Directives as a file of these lines would have them, "NAME: VALUE" each.
+std::vector<std::pair<config::Text, config::Text>> read(const std::string& file, const Pairs& pairs) {
+  std::string text;
+  for (const auto& [name, value] : pairs) text += name + ": " + value + "\n";
+  const auto source = std::make_shared<const SourceFile>(SourceFile{file, text});
+  std::vector<std::pair<config::Text, config::Text>> out;
+  std::uint32_t line = 0;
+  for (const auto& [name, value] : pairs) {
+    const auto width = static_cast<std::uint32_t>(name.size());
+    const auto length = static_cast<std::uint32_t>(text::characters(value).size());
+    ++line;
+    out.push_back({{name, {source, line, 1, width}}, {value, {source, line, width + 3, length}}});
+  }
+  return out;
+}
+
+struct Made {
+  Slurm slurm;
+  std::string said;
+};
+
+Made make(const Pairs& site, const Pairs& experiment) {
+  config::Site of_site;
+  of_site.directives = read("site.yaml", site);
+  config::Experiment of_experiment;
+  of_experiment.slurm = read("run.yaml", experiment);
+  Diagnostics diagnostics;
+  auto slurm = make_slurm(
+      of_experiment, of_site, [](const config::Text& text) { return text.value; }, diagnostics);
+  return {std::move(slurm), render(diagnostics)};
+}
+
+/// "name=value@origin" a directive.
+std::string words(const Slurm& slurm) {
+  std::string out;
+  for (const auto& option : slurm.directives) {
+    out += (out.empty() ? "" : " ") + option.name + "=" + option.value + "@" + option.origin;
+  }
+  return out;
+}
+
+TEST(Slurm, TheExperimentWinsOverTheSite) {
+  const auto made = make({{"partition", "workq"}, {"time", "24:00:00"}, {"exclusive", "true"}},
+                         {{"time", "01:00:00"}, {"exclusive", "false"}, {"qos", "low"}});
+  EXPECT_EQ(words(made.slurm),
+            "partition=workq@site.yaml:1:12 time=01:00:00@run.yaml:1:7 qos=low@run.yaml:3:6");
+  EXPECT_EQ(made.said, "");
+  EXPECT_EQ(words(make({{"exclusive", "true"}}, {}).slurm), "exclusive=@site.yaml:1:12");
+}
+
+TEST(Slurm, WhatNlaunchSetsItselfCannotBeGiven) {
+  EXPECT_EQ(make({{"nodes", "4"}}, {{"export", "ALL"}, {"signal", "TERM"}}).said,
+            "site.yaml:1:1: error: 'nodes' is set by nlaunch and cannot be given here [plan.slurm-owned]\n"
+            "   1 | nodes: 4\n"
+            "     | ^^^^^\n"
+            "hint: `nodes:` of the experiment, or --nodes\n"
+            "\n"
+            "run.yaml:1:1: error: 'export' is set by nlaunch and cannot be given here [plan.slurm-owned]\n"
+            "   1 | export: ALL\n"
+            "     | ^^^^^^\n"
+            "hint: the environment of a process is the plan's business: `env:`\n"
+            "\n"
+            "run.yaml:2:1: error: 'signal' is set by nlaunch and cannot be given here [plan.slurm-owned]\n"
+            "   2 | signal: TERM\n"
+            "     | ^^^^^^\n"
+            "hint: `walltime: {signal: ..., before: ...}`\n"
+            "\n"
+            "3 errors\n");
+}
+
+TEST(Slurm, ANameIsALongOptionWithoutItsDashes) {
+  EXPECT_EQ(make({}, {{"--time", "1"}}).said,
+            "run.yaml:1:1: error: '--time' is no option of sbatch [plan.slurm-option]\n"
+            "   1 | --time: 1\n"
+            "     | ^^^^^^\n"
+            "hint: the long name without its dashes: partition, gpus-per-node, time\n");
+  for (const auto* name : {"", "t=1 --wrap", "Time", "-t", "a\nb", "é"}) {
+    EXPECT_TRUE(make({}, {{name, "1"}}).said.contains("[plan.slurm-option]")) << name;
+  }
+}
+
+TEST(Slurm, AnyValueThatSbatchCanBeToldWillDo) {
+  const auto made = make({}, {{"comment", R"(it's "two" words # and \ one)"}, {"mail-user", "müller@x.y"}});
+  EXPECT_EQ(made.said, "");
+  EXPECT_EQ(made.slurm.directives[0].value, R"(it's "two" words # and \ one)");
+}
+
+TEST(Slurm, AValueThatCannotStandInADirectiveIsRefused) {
+  EXPECT_EQ(make({}, {{"comment", "a\tb"}}).said,
+            "run.yaml:1:10: error: 'a\\tb' cannot stand in an #SBATCH line [plan.slurm-value]\n"
+            "   1 | comment: a\tb\n"
+            "     |          ^^^\n"
+            "hint: line breaks and other control characters, and what is not UTF-8, are not allowed there\n");
+  for (const auto* value : {"a\n#SBATCH --wrap=b", "a\r", "\x1b[31m", "\xff"}) {
+    EXPECT_TRUE(make({}, {{"comment", value}}).said.contains("[plan.slurm-value]")) << value;
+  }
+}
+
+TEST(Slurm, ADirectiveWithoutAValueWouldTakeTheNextOne) {
+  EXPECT_EQ(make({}, {{"comment", ""}}).said,
+            "run.yaml:1:10: error: a directive needs a value [plan.slurm-value]\n"
+            "   1 | comment: \n"
+            "     |          ^\n"
+            "hint: `true` makes a flag; a line that is not wanted is left out\n");
+}
+
+TEST(Slurm, VariablesOfTheShellAreNoValues) {
+  EXPECT_EQ(make({{"output", "$HOME/%j.log"}}, {}).said,
+            "site.yaml:1:9: error: '$HOME/%j.log' would stay as it is: no shell reads #SBATCH lines "
+            "[plan.slurm-value]\n"
+            "   1 | output: $HOME/%j.log\n"
+            "     |         ^^^^^^^^^^^^\n"
+            "hint: ${env.NAME} is a variable where nlaunch was called; Slurm knows %j, %u and %x in paths\n");
+  EXPECT_TRUE(make({}, {{"comment", "`date`"}}).said.contains("[plan.slurm-value]"));
+}
+
+TEST(Slurm, JsonReadsBackTheSame) {
+  auto slurm = make({{"partition", "workq"}, {"exclusive", "true"}}, {}).slurm;
+  slurm.template_file = "/sites/job.sbatch";
+  slurm.srun = {"--network=x"};
+  slurm.bad_nodes = "/bad";
+  EXPECT_EQ(to_json(slurm_from_json(to_json(slurm))), to_json(slurm));
+  EXPECT_EQ(
+      to_json(slurm).dump(),
+      R"({"directives":[{"name":"partition","value":"workq","origin":"site.yaml:1:12"},)"
+      R"({"name":"exclusive","value":"","origin":"site.yaml:2:12"}],"submit":["sbatch"],)"
+      R"("srun":["--network=x"],"template":"/sites/job.sbatch","bad_nodes":"/bad","bad_nodes_ttl_ms":604800000})");
+}
+
+}  // namespace
+}  // namespace nlaunch::plan
