@@ -57,7 +57,7 @@ std::string command_text(const ObservedProcess& process) {
   return std::string(text::trim(text::join(process.argv, " ")));
 }
 
-const Place& Parts::of(ProcessId id) {
+const Place& Parts::of(sys::ProcessId id) {
   const auto known = known_.find(id);
   if (known != known_.end()) return known->second;
   const auto place = find(seen_.at(id));

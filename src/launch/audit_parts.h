@@ -22,7 +22,7 @@ class Parts {
   Parts(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen)
       : plan_(plan), node_(node), seen_(seen) {}
 
-  const Place& of(ProcessId id);
+  const Place& of(sys::ProcessId id);
 
  private:
   [[nodiscard]] Place find(const ObservedProcess& process);
@@ -31,7 +31,7 @@ class Parts {
   const plan::Plan& plan_;
   const plan::BoundNode& node_;
   const Observations& seen_;
-  std::map<ProcessId, Place> known_;
+  std::map<sys::ProcessId, Place> known_;
 };
 
 /// The command line as one text.

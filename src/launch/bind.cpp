@@ -12,6 +12,7 @@
 #include "launch/modules.h"
 #include "launch/preload.h"
 #include "launch/secrets.h"
+#include "launch/venv.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 #include "sys/topology.h"
@@ -26,18 +27,23 @@ using plan::EnvOp;
 
 class Binder {
  public:
-  explicit Binder(const BindRequest& request)
-      : request_(request), plan_(request.plan), caller_(plan::to_environment(request.environment)) {}
+  Binder(const BindRequest& request, const Directory& directory)
+      : request_(request),
+        plan_(request.plan),
+        directory_(directory),
+        caller_(plan::to_environment(request.environment)) {}
 
-  Result<Bound> run() {
-    node_.host = request_.machine.host;
+  Result<BoundNode> run() {
+    node_.host = directory_.at(request_.node).host;
     node_.scratch = fmt::format("{}/nlaunch-{}-{}", plan_.node.scratch, ::getuid(), request_.paths.id);
+    // Nodes that share a machine must not share this.
+    if (plan_.node.count > 1) node_.scratch += fmt::format("-{}", request_.node);
     bind_gpus();
     bind_secrets();
     bind_environment();
-    bind_ports();
+    diagnostics_.append(missing_venvs(plan_, request_.node));
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
-    const LateNames names(plan_, node_, request_.paths);
+    const LateNames names(plan_, directory_, node_, request_.paths);
     bind_libraries(names);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     make_folders();
@@ -46,26 +52,36 @@ class Binder {
     }
     write_role_files(names);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
-    return Bound{std::move(node_), std::move(taken_ports_)};
+    return std::move(node_);
   }
 
  private:
   void bind_gpus() {
-    if (plan_.node.cpu_slots || plan_.node.gpus == 0) return;
+    if (plan_.node.cpu_slots || used_gpus() == 0) return;
     const auto given = caller_.find("CUDA_VISIBLE_DEVICES");
     auto gpus = visible_gpus(request_.machine, given == caller_.end() ? nullptr : &given->second);
     if (!gpus) {
       diagnostics_.append(gpus.error());
-    } else if (gpus->size() < plan_.node.gpus) {
+    } else if (gpus->size() < used_gpus()) {
       diagnostics_.error(
           "launch.too-few-gpus", {},
-          fmt::format("the plan uses {} of a node, and this one shows {}{}",
-                      text::count(plan_.node.gpus, "GPU"), gpus->size(),
+          fmt::format("the plan uses {} of a node, and this one shows {}{}", text::count(used_gpus(), "GPU"),
+                      gpus->size(),
                       request_.machine.nvml_error.empty() ? "" : ": " + request_.machine.nvml_error));
     } else {
-      gpus->resize(plan_.node.gpus);
+      gpus->resize(std::min<std::size_t>(gpus->size(), plan_.node.gpus));
       node_.gpus = std::move(*gpus);
     }
+  }
+
+  /// Up to the last one that a process here has.
+  [[nodiscard]] std::size_t used_gpus() const {
+    std::size_t used = 0;
+    for (const auto& process : plan_.processes) {
+      if (process.node != request_.node) continue;
+      for (const auto gpu : process.gpus) used = std::max<std::size_t>(used, gpu + 1U);
+    }
+    return used;
   }
 
   void bind_secrets() {
@@ -85,21 +101,6 @@ class Binder {
     auto modules = load_modules(plan_.modules, base_);
     if (!modules) return diagnostics_.append(modules.error());
     modules_ = std::move(*modules);
-  }
-
-  void bind_ports() {
-    const auto take = [&](std::uint16_t wish) {
-      const auto port = taken_ports_.take(wish);
-      if (!port) diagnostics_.error("launch.ports", {}, "no TCP port is free between 20000 and 31999");
-      return port.value_or(wish);
-    };
-    plan_.weight_sync.port = take(plan_.weight_sync.port);
-    for (auto& role : plan_.roles) {
-      if (role.rendezvous == Rendezvous::torch) role.rendezvous_port = take(role.rendezvous_port);
-    }
-    for (auto& process : plan_.processes) {
-      for (auto& port : process.ports) port = take(port);
-    }
   }
 
   void bind_libraries(const LateNames& names) {
@@ -170,7 +171,7 @@ class Binder {
       op.value = names.resolve(op.value, &process, diagnostics_);
       operations.push_back(std::move(op));
     }
-    const auto own = own_operations(plan_, process, node_, request_.paths, std::string(kLoopback));
+    const auto own = own_operations(plan_, process, node_, request_.paths, master_address(role));
     operations.insert(operations.end(), own.begin(), own.end());
     operations.push_back({EnvOp::Kind::fallback,
                           "OMP_NUM_THREADS",
@@ -186,6 +187,13 @@ class Binder {
       operations.push_back({EnvOp::Kind::set, "LD_PRELOAD", *preload, plan::Layer::nlaunch, "preload", {}});
     }
     return plan::apply(base_, operations, facts_for(role));
+  }
+
+  /// Of the node that the first process of the role is on.
+  [[nodiscard]] const std::string& master_address(const plan::Role& role) const {
+    const auto first = std::ranges::find_if(
+        plan_.processes, [&](const plan::Process& process) { return &plan_.role_of(process) == &role; });
+    return address_of(directory_, *first);
   }
 
   /// CPUs are shared by the node's processes; PyTorch's own default is all of them for each.
@@ -208,28 +216,29 @@ class Binder {
     if (bound.argv.empty()) return;
     std::error_code error;
     if (!fs::is_directory(bound.workdir, error)) {
-      diagnostics_.error(
-          "launch.workdir", {},
-          fmt::format("{}: the working folder '{}' does not exist", bound.name, bound.workdir));
-      return;
+      return complain(role, "launch.workdir",
+                      fmt::format("the working folder '{}' does not exist", bound.workdir));
     }
     const auto path = environment.find("PATH");
     const auto found =
         sys::find_program(bound.argv[0], path == environment.end() ? "" : path->second, bound.workdir);
-    if (found) return;
-    auto& problem = diagnostics_.error(
-        "launch.program", {}, fmt::format("{}: {}", bound.name, found.error().items().front().message));
-    if (!role.venv.empty() && !fs::exists(role.venv, error)) {
-      problem.hint = fmt::format("the venv '{}' does not exist", role.venv);
-    }
+    if (!found) complain(role, "launch.program", found.error().items().front().message);
+  }
+
+  /// Once for a role, however many processes it has.
+  void complain(const plan::Role& role, const char* id, const std::string& what) {
+    const auto message = fmt::format("{}: {}", role.name, what);
+    if (complaints_.insert(message).second) diagnostics_.error(id, {}, message);
   }
 
   void write_role_files(const LateNames& names) {
     for (const auto& role : plan_.roles) {
       write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
       if (role.spawned_by.empty()) continue;
+      // Written once, by the node of the role's first process.
       const auto first = std::ranges::find_if(node_.processes, [&](const BoundProcess& bound) {
-        return &plan_.role_of(plan_.processes[bound.process]) == &role;
+        const auto& process = plan_.processes[bound.process];
+        return process.index == 0 && &plan_.role_of(process) == &role;
       });
       if (first == node_.processes.end()) continue;
       nlohmann::ordered_json env = nlohmann::ordered_json::object();
@@ -248,21 +257,35 @@ class Binder {
   }
 
   const BindRequest& request_;
-  plan::Plan plan_;  // with the ports that are free here
+  const plan::Plan& plan_;
+  const Directory& directory_;
   plan::Environment caller_;
   plan::Environment base_;
   std::vector<EnvOp> modules_;
   std::vector<EnvOp> secrets_;
-  Ports taken_ports_;
   sys::Topology topology_;
   Diagnostics diagnostics_;
+  std::set<std::string> complaints_;
   BoundNode node_;
 };
 
 }  // namespace
 
+Result<BoundNode> bind_node(const BindRequest& request, const Directory& directory) {
+  return Binder(request, directory).run();
+}
+
 Result<Bound> bind(const BindRequest& request) {
-  return Binder(request).run();
+  auto plan = request.plan;
+  Ports ports;
+  if (auto claimed = claim_ports(plan, request.node, ports); !claimed) {
+    return std::unexpected(std::move(claimed.error()));
+  }
+  auto node =
+      bind_node({plan, request.node, request.paths, request.machine, request.install, request.environment},
+                one_machine(request.machine.host));
+  if (!node) return std::unexpected(std::move(node.error()));
+  return Bound{std::move(*node), std::move(ports)};
 }
 
 Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Library& library,

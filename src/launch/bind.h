@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "launch/directory.h"
 #include "launch/install.h"
 #include "launch/machine.h"
 #include "launch/ports.h"
@@ -23,21 +24,25 @@ struct RunPaths {
 
 struct BindRequest {
   const plan::Plan& plan;
-  std::uint32_t node = 0;
+  std::uint32_t node = 0;  ///< index of this machine in the plan
   RunPaths paths;
   const Machine& machine;
   const Install& install;
   std::vector<std::string> environment;  ///< of the caller
 };
 
-/// A plan's node, ready to be started. The ports stay its own while this lives.
+/// Binds the plan to this node, just before the start: makes the scratch folder and the files that
+/// `${role.NAME.env_file}` and `${role.NAME.addrs_file}` name. The plan's ports are claimed. All mistakes are
+/// reported together.
+Result<plan::BoundNode> bind_node(const BindRequest& request, const Directory& directory);
+
+/// A plan's only node, ready to be started. The ports stay its own while this lives.
 struct Bound {
   plan::BoundNode node;
   Ports ports;
 };
 
-/// Binds the plan to this node, just before the start: makes the scratch folder and the files that
-/// `${role.NAME.env_file}` and `${role.NAME.addrs_file}` name. All mistakes are reported together.
+/// The same for a run on this machine alone; claims the ports first.
 Result<Bound> bind(const BindRequest& request);
 
 /// The files that a library's glob fits, and its version as far as it can be told here.

@@ -1,7 +1,6 @@
 #include "launch/gpu_lock.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,13 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sys/proc.h"
+
 namespace nlaunch::launch {
 namespace {
-
-std::string user_name() {
-  const passwd* entry = ::getpwuid(::getuid());
-  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
-}
 
 /// Another user's lock file may be opened for reading only, and not with O_CREAT in a sticky folder
 /// (fs.protected_regular); for flock(2) either will do.
@@ -76,7 +72,7 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
                  fmt::format("GPU {} is held by {}", node.gpus[gpu].visible, holder(path)))
           .hint = "wait for it, choose other GPUs with CUDA_VISIBLE_DEVICES, or share them with --share";
     } else {
-      const nlohmann::json said{{"run", owner}, {"user", user_name()}, {"pid", ::getpid()}};
+      const nlohmann::json said{{"run", owner}, {"user", sys::user_name()}, {"pid", ::getpid()}};
       if (::ftruncate(fd.get(), 0) == 0) sys::write_all(fd.get(), said.dump() + "\n");
       locks.held_.push_back(std::move(fd));
     }

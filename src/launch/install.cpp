@@ -1,9 +1,12 @@
 #include "launch/install.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "base/text.h"
 #include "sys/files.h"
+#include "sys/proc.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::launch {
@@ -13,7 +16,8 @@ namespace fs = std::filesystem;
 Install find_install() {
   const auto bin = sys::executable_folder();
   const auto prefix = bin.parent_path();
-  return {(bin / "nlaunch-probe").string(), (prefix / "lib" / "libnlaunch-scope.so").string(),
+  return {sys::executable(::getpid()), (bin / "nlaunch-probe").string(),
+          (prefix / "lib" / "libnlaunch-scope.so").string(),
           (prefix / "share" / "nlaunch" / "sites").string()};
 }
 

@@ -6,6 +6,7 @@ namespace nlaunch::launch {
 
 /// Where nlaunch's own parts are: beside this executable, in a build folder as in an installed one.
 struct Install {
+  std::string program;        ///< nlaunch itself
   std::string probe;          ///< nlaunch-probe
   std::string scope_library;  ///< libnlaunch-scope.so
   std::string sites;          ///< the installed profiles; may not exist

@@ -11,8 +11,9 @@ namespace nlaunch::launch {
 
 namespace fs = std::filesystem;
 
-LateNames::LateNames(const plan::Plan& plan, const plan::BoundNode& node, const RunPaths& paths)
-    : plan_(plan), node_(node), paths_(paths) {}
+LateNames::LateNames(const plan::Plan& plan, const Directory& directory, const plan::BoundNode& node,
+                     const RunPaths& paths)
+    : plan_(plan), directory_(directory), node_(node), paths_(paths) {}
 
 std::string LateNames::resolve(const std::string& text, const plan::Process* process,
                                Diagnostics& diagnostics) const {
@@ -29,9 +30,19 @@ std::vector<std::string> LateNames::addresses(const plan::Role& role) const {
   std::vector<std::string> addresses;
   for (const auto& process : plan_.processes) {
     if (&plan_.role_of(process) != &role || process.ports.empty()) continue;
-    addresses.push_back(fmt::format("{}:{}", kLoopback, process.ports.front()));
+    addresses.push_back(fmt::format("{}:{}", address_of(directory_, process), process.ports.front()));
   }
   return addresses;
+}
+
+std::vector<std::string> LateNames::hosts(const plan::Role& role) const {
+  std::vector<std::string> hosts;
+  for (const auto& process : plan_.processes) {
+    if (&plan_.role_of(process) != &role) continue;
+    const auto& host = address_of(directory_, process);
+    if (hosts.empty() || hosts.back() != host) hosts.push_back(host);
+  }
+  return hosts;
 }
 
 fs::path LateNames::addrs_file(const std::string& role) const {
@@ -53,7 +64,7 @@ Lookup LateNames::look_up(std::string_view name, const plan::Process* process) c
   if (name == "run.id") return paths_.id;
   if (name == "run.name") return plan_.name;
   if (name == "node.scratch") return node_.scratch;
-  if (name == "weight_sync.host") return std::string(kLoopback);
+  if (name == "weight_sync.host") return directory_.at(sync_node(plan_)).address;
   if (name == "weight_sync.port") return std::to_string(plan_.weight_sync.port);
   if (name == "weight_sync.world_size") return std::to_string(plan_.weight_sync.world_size);
   if (family == "library" && rest.ends_with(".path")) {
@@ -68,7 +79,7 @@ Lookup LateNames::look_up_self(std::string_view word, const plan::Process& proce
   if (word == "rank") return std::to_string(process.rank);
   if (word == "index") return std::to_string(process.index);
   if (word == "node") return std::to_string(process.node);
-  if (word == "host") return std::string(kLoopback);
+  if (word == "host") return address_of(directory_, process);
   if (word == "sync_rank") {
     const auto rank = plan::sync_rank(plan_, process);
     if (rank >= 0) return std::to_string(rank);
@@ -90,7 +101,7 @@ Lookup LateNames::look_up_role(std::string_view rest) const {
   if (what == "addrs") return text::join(addresses(*role), ",");
   if (what == "addrs_file") return addrs_file(role->name).string();
   if (what == "env_file") return env_file(role->name).string();
-  if (what == "hosts") return std::string(kLoopback);
+  if (what == "hosts") return text::join(hosts(*role), ",");
   return Unknown{fmt::format("'${{role.{}}}' is not known", rest)};
 }
 

@@ -6,6 +6,7 @@
 #include "base/diagnostic.h"
 #include "base/interpolation.h"
 #include "launch/bind.h"
+#include "launch/directory.h"
 
 namespace nlaunch::launch {
 
@@ -13,7 +14,8 @@ namespace nlaunch::launch {
 class LateNames {
  public:
   /// The ports in `plan` are the bound ones.
-  LateNames(const plan::Plan& plan, const plan::BoundNode& node, const RunPaths& paths);
+  LateNames(const plan::Plan& plan, const Directory& directory, const plan::BoundNode& node,
+            const RunPaths& paths);
 
   /// `text` with every reference replaced; `process` is whose text it is, or nullptr. What cannot be told
   /// becomes a diagnostic that says in whose text.
@@ -21,6 +23,9 @@ class LateNames {
 
   /// HOST:PORT of the first port of each process of a role.
   [[nodiscard]] std::vector<std::string> addresses(const plan::Role& role) const;
+
+  /// The address of each node that a role is on, in plan order.
+  [[nodiscard]] std::vector<std::string> hosts(const plan::Role& role) const;
 
   [[nodiscard]] std::filesystem::path addrs_file(const std::string& role) const;
   [[nodiscard]] std::filesystem::path env_file(const std::string& role) const;
@@ -32,11 +37,9 @@ class LateNames {
   [[nodiscard]] Lookup look_up_newest(const std::string& glob) const;
 
   const plan::Plan& plan_;
+  const Directory& directory_;
   const plan::BoundNode& node_;
   const RunPaths& paths_;
 };
-
-/// The address by which the processes of a run on one machine reach each other.
-inline constexpr std::string_view kLoopback = "127.0.0.1";
 
 }  // namespace nlaunch::launch

@@ -6,36 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "sys/command.h"
+#include "preflight/ask_probe.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::launch {
 namespace {
 
 using nlohmann::json;
-
-constexpr Duration kProbeDeadline = std::chrono::seconds(30);
-
-/// The last JSON line that the probe prints for `arguments`.
-Result<json> ask(const std::string& probe, const std::vector<std::string>& arguments) {
-  sys::SpawnRequest request;
-  request.argv = {probe};
-  request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
-  request.env = sys::own_environment();
-  const auto result = sys::run_command(std::move(request), kProbeDeadline);
-  if (!result) return std::unexpected(result.error());
-  if (result->timed_out) {
-    return failure("launch.probe", "nlaunch-probe {} did not answer within {}", arguments[0],
-                   format_duration(kProbeDeadline));
-  }
-  const auto lines = text::split(text::trim(result->out), '\n');
-  auto said = json::parse(lines.back(), nullptr, false);
-  if (!said.is_object()) {
-    return failure("launch.probe", "nlaunch-probe {} {}: {}", arguments[0], result->status.str(),
-                   text::trim(result->err));
-  }
-  return said;
-}
 
 plan::BoundGpu bound(const Machine::Gpu& gpu) {
   return {gpu.index, gpu.bus_id, gpu.uuid};
@@ -50,7 +27,7 @@ Machine this_host() {
 }
 
 Result<Machine> discover(const std::string& probe) {
-  const auto facts = ask(probe, {"facts"});
+  const auto facts = preflight::ask_probe(probe, {"facts"}, sys::own_environment());
   if (!facts) return std::unexpected(facts.error());
   Machine machine{facts->value("hostname", ""),
                   facts->value("arch", ""),
@@ -95,7 +72,7 @@ Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine,
 }
 
 std::string library_version(const std::string& probe, const std::string& path) {
-  const auto said = ask(probe, {"library", path});
+  const auto said = preflight::ask_probe(probe, {"library", path}, sys::own_environment());
   return said ? said->value("version", "") : "";
 }
 

@@ -55,14 +55,14 @@ struct Snapshot {
   Snapshot() {
     for (const auto& [pid, info] : processes) children.emplace(info.parent, pid);
   }
-  [[nodiscard]] ProcessId id(pid_t pid) const {
+  [[nodiscard]] sys::ProcessId id(pid_t pid) const {
     const auto found = processes.find(pid);
-    return found == processes.end() ? ProcessId{} : ProcessId{pid, found->second.start_ticks};
+    return found == processes.end() ? sys::ProcessId{} : sys::ProcessId{pid, found->second.start_ticks};
   }
 };
 
 struct Member {
-  ProcessId id;
+  sys::ProcessId id;
   std::uint32_t owner = 0;
 };
 
@@ -70,8 +70,8 @@ struct Member {
 std::vector<Member> members(const Snapshot& now, const Observations& seen,
                             const std::map<std::uint32_t, pid_t>& roots) {
   std::vector<Member> found;
-  std::set<ProcessId> taken;
-  const auto add = [&](ProcessId id, std::uint32_t owner) {
+  std::set<sys::ProcessId> taken;
+  const auto add = [&](sys::ProcessId id, std::uint32_t owner) {
     if (id.pid != 0 && taken.insert(id).second) found.push_back({id, owner});
   };
   std::size_t next = 0;
@@ -131,7 +131,7 @@ void observe(Observations& seen, const std::map<std::uint32_t, pid_t>& roots,
   }
 }
 
-void merge(Observations& seen, ProcessId id, ObservedProcess look) {
+void merge(Observations& seen, sys::ProcessId id, ObservedProcess look) {
   const auto [known, is_new] = seen.try_emplace(id, look);
   auto& process = known->second;
   if (is_new || look.argv.empty()) return;

@@ -1,7 +1,6 @@
 #pragma once
 #include <sys/types.h>
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -13,16 +12,9 @@
 /// Which libraries the processes of a run have mapped: what /proc says, gathered over time.
 namespace nlaunch::launch {
 
-/// A process, also when its number is used again.
-struct ProcessId {
-  pid_t pid = 0;
-  std::uint64_t start_ticks = 0;
-  auto operator<=>(const ProcessId&) const = default;
-};
-
 struct ObservedProcess {
   std::uint32_t owner = 0;        ///< index into Plan::processes: in whose tree it was first seen
-  ProcessId parent;               ///< when first seen; an orphan keeps it
+  sys::ProcessId parent;          ///< when first seen; an orphan keeps it
   std::uint64_t stack_start = 0;  ///< as in sys::ProcessInfo: tells a fork from an exec
   std::string executable;
   std::vector<std::string> argv;
@@ -30,7 +22,7 @@ struct ObservedProcess {
   bool loaded = false;  ///< libc is mapped, and so all that was preloaded; never true of a static program
   std::vector<sys::MappedFile> libraries;  ///< copies of libnccl and preloaded files that are or were mapped
 };
-using Observations = std::map<ProcessId, ObservedProcess>;
+using Observations = std::map<sys::ProcessId, ObservedProcess>;
 
 /// Which file each path in `BoundProcess::preload` really is, links resolved; a path that is not there is
 /// left out.
@@ -50,6 +42,6 @@ void observe(Observations& seen, const std::map<std::uint32_t, pid_t>& roots,
 
 /// Adds one look to what is known of a process. What was mapped once counts until the process executes
 /// another program; a look that shows nothing (the process has just ended) takes nothing away.
-void merge(Observations& seen, ProcessId id, ObservedProcess look);
+void merge(Observations& seen, sys::ProcessId id, ObservedProcess look);
 
 }  // namespace nlaunch::launch

@@ -1,26 +1,13 @@
 #include "launch/ports.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
-namespace nlaunch::launch {
+#include "sys/tcp_port.h"
 
-bool port_is_free(std::uint16_t port) {
-  const sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return false;
-  const int on = 1;  // as servers do: an old connection in TIME_WAIT does not matter
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
-         ::listen(socket.get(), 1) == 0;
-}
+namespace nlaunch::launch {
 
 std::string lock_folder() {
   return "/tmp/nlaunch-locks";
@@ -57,7 +44,7 @@ std::optional<std::uint16_t> Ports::take(std::uint16_t wish) {
   constexpr std::uint16_t kFirst = 20000;
   constexpr std::uint16_t kLast = 31999;
   for (unsigned tries = 0; tries <= kLast - kFirst; ++tries) {
-    if (lock(wish) && port_is_free(wish)) return wish;
+    if (lock(wish) && !sys::try_to_listen(wish)) return wish;
     wish = wish >= kLast ? kFirst : static_cast<std::uint16_t>(wish + 1);
   }
   return std::nullopt;

@@ -13,9 +13,6 @@ std::string lock_folder();
 /// Makes that folder for everybody (as /tmp is) when it is not there.
 void make_lock_folder(const std::string& folder);
 
-/// True when a server could listen on this TCP port of this machine now.
-bool port_is_free(std::uint16_t port);
-
 /// The ports of one run: free when taken, and kept from other runs while this lives. Between the binding of a
 /// run and the moment when its servers listen, another run would find the same ports free.
 class Ports {

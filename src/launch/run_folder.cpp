@@ -2,8 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
-#include <vector>
+#include <tuple>
 
 #include "base/text.h"
 #include "sys/files.h"
@@ -27,12 +28,45 @@ bool is_run(const fs::path& folder) {
   return fs::exists(folder / "plan.json", error);
 }
 
+/// By time, then by pid.
+auto age(const fs::path& folder) {
+  constexpr std::size_t kTime = sizeof("20260131-120000") - 1;
+  const auto id = folder.filename().string();
+  return std::tuple(id.substr(0, kTime), id.size(), id);
+}
+
+std::unexpected<Diagnostics> not_found(const fs::path& runs, const std::string& run,
+                                       const std::vector<std::string>& names) {
+  const auto where = fs::absolute(runs).string();
+  std::error_code error;
+  const auto message =
+      !fs::is_directory(runs, error)
+          ? fmt::format("no run '{}': there is no folder '{}'", run, where)
+          : fmt::format("no run '{}' in '{}': it is no path, id or name of a run there{}", run, where,
+                        names.empty() ? "" : fmt::format(" (names: {})", text::join(names, ", ")));
+  return std::unexpected(
+      Diagnostics({Severity::error,
+                   "launch.run",
+                   message,
+                   {},
+                   {},
+                   "give the run's path, or --runs-dir with the folder that it was made in"}));
+}
+
 }  // namespace
 
 Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name) {
   RunPaths paths{new_run_id(), {}, {}};
   paths.folder = fs::absolute(runs / name / paths.id);
-  if (const auto made = sys::make_private_folder(paths.folder); !made) return std::unexpected(made.error());
+  if (const auto made = sys::make_private_folder(paths.folder); !made) {
+    auto problem = made.error().items().front();
+    problem.hint = "--runs-dir DIR puts run directories elsewhere";
+    return std::unexpected(Diagnostics(std::move(problem)));
+  }
+  return paths;
+}
+
+Result<void> point_latest(const RunPaths& paths) {
   // A link is replaced in one step, so that it always points somewhere.
   std::error_code error;
   const auto latest = paths.folder.parent_path() / "latest";
@@ -41,7 +75,14 @@ Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name) 
   if (!error) fs::rename(temporary, latest, error);
   if (error)
     return failure("launch.latest", "cannot point '{}' at the run: {}", latest.string(), error.message());
-  return paths;
+  return {};
+}
+
+unsigned next_attempt(const RunPaths& paths) {
+  unsigned attempt = 0;
+  std::error_code error;
+  while (fs::exists(paths.folder / fmt::format("attempt-{}", attempt), error)) ++attempt;
+  return attempt;
 }
 
 Result<void> make_attempt_folder(RunPaths& paths, unsigned attempt) {
@@ -52,17 +93,32 @@ Result<void> make_attempt_folder(RunPaths& paths, unsigned attempt) {
   return {};
 }
 
-Result<fs::path> find_run(const fs::path& runs, const std::string& run) {
+std::vector<fs::path> runs_of(const fs::path& folder_of_name) {
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (const auto& run : fs::directory_iterator(folder_of_name, error)) {
+    if (!run.is_symlink(error) && is_run(run.path())) runs.push_back(run.path());
+  }
+  std::ranges::sort(runs, std::greater(), age);
+  return runs;
+}
+
+Result<fs::path> find_run(const fs::path& runs, const std::string& run,
+                          const std::function<bool(const fs::path&)>& alive) {
   if (is_run(run)) return fs::absolute(run);
   std::error_code error;
-  if (is_run(runs / run / "latest")) return fs::canonical(runs / run / "latest", error);
+  if (const auto named = runs_of(runs / run); !named.empty()) {
+    const auto live = std::ranges::find_if(named, alive);
+    if (live != named.end()) return fs::canonical(*live, error);
+    return fs::canonical(is_run(runs / run / "latest") ? runs / run / "latest" : named.front(), error);
+  }
   std::vector<std::string> names;
   for (const auto& name : fs::directory_iterator(runs, error)) {
     if (is_run(name.path() / run)) return fs::canonical(name.path() / run, error);
     names.push_back(name.path().filename().string());
   }
-  return failure("launch.run", "no run '{}' in '{}': it is no path, id or name of a run there{}", run,
-                 runs.string(), names.empty() ? "" : fmt::format(" (names: {})", text::join(names, ", ")));
+  std::ranges::sort(names);
+  return not_found(runs, run, names);
 }
 
 }  // namespace nlaunch::launch

@@ -1,6 +1,8 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "launch/bind.h"
@@ -8,15 +10,25 @@
 /// Where runs are: RUNS/NAME/RUN-ID, with RUNS/NAME/latest.
 namespace nlaunch::launch {
 
-/// Makes the folder of a new run, mode 0700, and points `latest` at it. The id is the time and the pid,
-/// unique on this machine. RunPaths::attempt is empty.
+/// Makes the folder of a new run, mode 0700. The id is the time and the pid, unique on this machine.
+/// RunPaths::attempt is empty.
 Result<RunPaths> make_run_folder(const std::filesystem::path& runs, const std::string& name);
+
+/// The number after the last attempt that the run has: 0, but for a job that was requeued.
+unsigned next_attempt(const RunPaths& paths);
 
 /// Makes attempt-N of a run with the folders in it; RunPaths::attempt is set.
 Result<void> make_attempt_folder(RunPaths& paths, unsigned attempt);
 
-/// The run that a person means: a path of a run, a run id, or a name (its latest). A failure says what there
-/// is.
-Result<std::filesystem::path> find_run(const std::filesystem::path& runs, const std::string& run);
+/// Points `latest` at a run that has been started: one that was refused hides none that did.
+Result<void> point_latest(const RunPaths& paths);
+
+/// The runs of one name, the newest first.
+std::vector<std::filesystem::path> runs_of(const std::filesystem::path& folder_of_name);
+
+/// The run that a person means: a path of a run, a run id, or a name: the newest of that name that is alive,
+/// else the newest that was started, else the newest. A failure says what there is.
+Result<std::filesystem::path> find_run(const std::filesystem::path& runs, const std::string& run,
+                                       const std::function<bool(const std::filesystem::path&)>& alive);
 
 }  // namespace nlaunch::launch

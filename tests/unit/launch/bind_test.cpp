@@ -48,7 +48,7 @@ class Bind : public testing::Test {
   }
 
   Result<Bound> bind_here() {
-    return bind({plan_, 0, paths_, machine_, {"/no/probe", "/no/scope.so", ""}, environment_});
+    return bind({plan_, 0, paths_, machine_, {"/no/nlaunch", "/no/probe", "/no/scope.so", ""}, environment_});
   }
 
   static std::string value(const plan::BoundProcess& process, const std::string& name) {
@@ -129,8 +129,32 @@ TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
   ASSERT_FALSE(bound);
   EXPECT_EQ(
       render(bound.error()),
-      "error: learner.0: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
-      "error: engine.0: the working folder '/no/such/folder' does not exist [launch.workdir]\n\n2 errors\n");
+      "error: learner: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
+      "error: engine: the working folder '/no/such/folder' does not exist [launch.workdir]\n\n2 errors\n");
+}
+
+TEST_F(Bind, WhatAllProcessesOfARoleMissIsSaidOnce) {
+  plan_.roles[0].command = {"no-such-program"};
+  plan_.processes.insert(plan_.processes.begin() + 1, plan_.processes[0]);
+  plan_.roles[0].count = 2;
+  const auto bound = bind_here();
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(
+      render(bound.error()),
+      "error: learner: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n");
+}
+
+TEST_F(Bind, AMissingVenvIsSaidOnceWithItsRolesAndWhereItWasSet) {
+  for (auto& role : plan_.roles) {
+    role.venv = "/no/.venv";
+    role.env.push_back(
+        {plan::EnvOp::Kind::set, "VIRTUAL_ENV", "/no/.venv", plan::Layer::venv, "e.yaml:3:7", {}});
+  }
+  const auto bound = bind_here();
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(render(bound.error()),
+            "error: learner, engine: the venv '/no/.venv' (e.yaml:3:7) does not exist [launch.venv]\n"
+            "hint: make it: python3 -m venv /no/.venv\n");
 }
 
 TEST_F(Bind, AMissingLibraryIsRefusedWhereItIsPreloadedAndNotedElsewhere) {

@@ -11,6 +11,7 @@
 #include "launch/run_folder.h"
 #include "launch/secrets.h"
 #include "sys/files.h"
+#include "sys/tcp_port.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -75,7 +76,7 @@ TEST_F(Folder, APortThatSomebodyListensOnIsPassedOver) {
   socklen_t size = sizeof(address);
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
   const auto taken = ntohs(address.sin_port);
-  EXPECT_FALSE(port_is_free(taken));
+  EXPECT_EQ(sys::try_to_listen(taken), std::errc::address_in_use);
   Ports ports(folder_);
   EXPECT_NE(ports.take(taken), taken);
 }
@@ -135,20 +136,47 @@ TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {
             "\n3 errors\n");
 }
 
+bool none_alive(const fs::path&) {
+  return false;
+}
+
 TEST_F(Folder, ARunIsFoundByPathIdOrName) {
   auto run = make_run_folder(folder_, "grpo");
   ASSERT_TRUE(run) << render(run.error());
   ASSERT_TRUE(make_attempt_folder(*run, 0));
   std::ofstream(run->folder / "plan.json") << "{}";
   EXPECT_EQ(fs::status(run->folder).permissions(), fs::perms::owner_all);
-  EXPECT_EQ(find_run(folder_, run->folder.string()), run->folder);
-  EXPECT_EQ(find_run(folder_, run->id), run->folder);
-  EXPECT_EQ(find_run(folder_, "grpo"), run->folder);
-  const auto unknown = find_run(folder_, "sft");
+  EXPECT_EQ(find_run(folder_, run->folder.string(), none_alive), run->folder);
+  EXPECT_EQ(find_run(folder_, run->id, none_alive), run->folder);
+  EXPECT_EQ(find_run(folder_, "grpo", none_alive), run->folder);
+  const auto unknown = find_run(folder_, "sft", none_alive);
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(
-      unknown.error().items().front().message,
-      "no run 'sft' in '" + folder_.string() + "': it is no path, id or name of a run there (names: grpo)");
+  EXPECT_EQ(render(unknown.error()),
+            "error: no run 'sft' in '" + folder_.string() +
+                "': it is no path, id or name of a run there (names: grpo) [launch.run]\n"
+                "hint: give the run's path, or --runs-dir with the folder that it was made in\n");
+  const auto nowhere = find_run(folder_ / "not-there", "sft", none_alive);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().items().front().message,
+            "no run 'sft': there is no folder '" + (folder_ / "not-there").string() + "'");
+}
+
+TEST_F(Folder, ANameIsTheLiveRunThenTheLatestThatWasStartedThenTheNewest) {
+  const auto make = [&](const std::string& id) {
+    const auto folder = folder_ / "grpo" / id;
+    fs::create_directories(folder);
+    std::ofstream(folder / "plan.json") << "{}";
+    return folder;
+  };
+  const auto first = make("20260131-115959-10");
+  const auto second = make("20260131-120000-999");
+  const auto third = make("20260131-120000-1000");
+  fs::create_directories(folder_ / "grpo" / "20260131-120001-1001");  // of a preflight: there is no plan
+  EXPECT_EQ(find_run(folder_, "grpo", none_alive), third);
+  ASSERT_TRUE(point_latest({second.filename(), second, {}}));
+  EXPECT_EQ(find_run(folder_, "grpo", none_alive), second);
+  EXPECT_EQ(find_run(folder_, "grpo", [&](const fs::path& run) { return run == first; }), first);
+  EXPECT_EQ(runs_of(folder_ / "grpo"), (std::vector{third, second, first}));
 }
 
 }  // namespace

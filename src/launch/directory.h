@@ -1,0 +1,38 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "launch/ports.h"
+#include "plan/plan.h"
+
+/// Who is where: what the nodes of a run must know of each other before their processes can be bound.
+namespace nlaunch::launch {
+
+struct NodeAddress {
+  std::string host;     ///< for people
+  std::string address;  ///< by which the other nodes' processes reach this one
+};
+
+/// By index of the node in the plan.
+using Directory = std::vector<NodeAddress>;
+
+/// The directory of a run on one machine: its processes reach each other over loopback.
+Directory one_machine(const std::string& host);
+
+/// Address of the node that a process is on.
+const std::string& address_of(const Directory& directory, const plan::Process& process);
+/// The node where the weight-sync group meets: that of its learner. 0 without a group.
+std::uint32_t sync_node(const plan::Plan& plan);
+
+/// Takes free ports for what stands on `node`, and writes them into the plan: those of its processes, of the
+/// rendezvous whose first process is there, of the weight sync that meets there. Wished ones where they are
+/// free.
+Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports);
+
+/// The ports that stand on `node`, to be told to the other nodes, and the way back into their plans.
+nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node);
+void take_ports(plan::Plan& plan, std::uint32_t node, const nlohmann::json& ports);
+
+}  // namespace nlaunch::launch
