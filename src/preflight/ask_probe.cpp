@@ -8,7 +8,8 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-constexpr Duration kDeadline = 10s;
+/// NVML waits long on a machine whose GPUs are sick.
+constexpr Duration kDeadline = 30s;
 
 std::optional<std::uint64_t> number(const json& from, const char* key) {
   const auto found = from.find(key);

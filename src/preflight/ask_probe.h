@@ -8,7 +8,7 @@
 
 namespace nlaunch::preflight {
 
-/// Runs a short subcommand of nlaunch-probe and returns the line that it prints. Killed after ten seconds.
+/// Runs a short subcommand of nlaunch-probe and returns the line that it prints. Killed after thirty seconds.
 Result<nlohmann::json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
                                  const std::vector<std::string>& env);
 

@@ -1,30 +1,16 @@
 #include "preflight/gather.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
+#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "sys/files.h"
+#include "sys/tcp_port.h"
 
 namespace nlaunch::preflight {
 namespace {
-
-/// Empty when the port is free on all of this node's addresses.
-std::string ask_port(std::uint16_t port) {
-  const sys::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(port);
-  const bool bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  return bound && ::listen(fd.get(), 1) == 0 ? "" : std::strerror(errno);
-}
 
 FolderFact ask_folder(std::string what, const std::string& path) {
   FolderFact fact{std::move(what), path, 0, ""};
@@ -44,7 +30,10 @@ FolderFact ask_folder(std::string what, const std::string& path) {
 std::vector<PortFact> ask_ports(const plan::BoundNode& node) {
   std::vector<PortFact> out;
   for (const auto& process : node.processes) {
-    for (const auto port : process.ports) out.push_back({process.name, port, ask_port(port)});
+    for (const auto port : process.ports) {
+      const auto trouble = sys::try_to_listen(port);
+      out.push_back({process.name, port, trouble ? trouble.message() : ""});
+    }
   }
   return out;
 }

@@ -59,5 +59,7 @@ Report run(const Request& request);
 /// {"level","verdict","elapsed" (s),"cancelled","rows":[{check,status,subject,value,expected,fix,who}],
 ///  "measurements":[{group,op,backend,ranks,bytes,seconds,busbw}],"fail_count"}
 nlohmann::json to_json(const Report& report);
+/// Back again; what is no report is an exception.
+Report report_from_json(const nlohmann::json& from);
 
 }  // namespace nlaunch::preflight

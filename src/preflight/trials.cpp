@@ -116,6 +116,19 @@ void mark_impossible(const Evidence& evidence, GroupTrial& trial) {
   }
 }
 
+/// Two groups of the same ranks need one measurement: a node that is filled by the learners, say.
+void mark_repeated(std::vector<GroupTrial>& trials) {
+  for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
+    const auto first = std::find_if(trials.begin(), trial, [&](const GroupTrial& other) {
+      return other.not_run.empty() && other.members == trial->members && other.backend == trial->backend &&
+             std::string_view(other.op()) == trial->op();
+    });
+    if (first != trial && trial->not_run.empty()) {
+      trial->not_run = fmt::format("not run: the same ranks as '{}'", first->name);
+    }
+  }
+}
+
 bool covers(const GroupTrial& large, const GroupTrial& small) {
   return std::ranges::all_of(small.members, [&](std::size_t rank) {
     return std::ranges::find(large.members, rank) != large.members.end();
@@ -160,6 +173,7 @@ std::vector<GroupTrial> make_trials(const Evidence& evidence) {
     mark_impossible(evidence, trial);
     trial.sizes = sizes_of(evidence, trial);
   }
+  mark_repeated(trials);
   choose_transports(trials);
   return trials;
 }

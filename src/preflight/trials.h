@@ -14,8 +14,8 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
 
 /// Each node's GPUs, the learners' world, the weight-sync group. An engine's tensor-parallel group is not
 /// tried by itself: its node's group holds all its members. A node group whose ranks load several versions of
-/// NCCL becomes one for each version; another group of that kind is not run. Of groups that use the same
-/// links only the largest asks for the transport.
+/// NCCL becomes one for each version; another group of that kind is not run, nor is one of the ranks of a
+/// group before it. Of groups that use the same links only the largest asks for the transport.
 std::vector<GroupTrial> make_trials(const Evidence& evidence);
 
 /// The file that all probes read (src/probe/spec.h has its form).

@@ -7,10 +7,8 @@
 
 #include <array>
 #include <cstdlib>
-#include <optional>
 
 #include "base/text.h"
-#include "probe/dynamic_library.h"
 #include "probe/nvml.h"
 #include "probe/output.h"
 #include "sys/files.h"
@@ -29,11 +27,6 @@ std::string boot_id() {
   constexpr std::uint64_t kEnough = 4096;
   const auto text = sys::read_regular_file("/proc/sys/kernel/random/boot_id", kEnough);
   return text ? std::string(text::trim(*text)) : std::string();
-}
-
-template <class T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
 }
 
 json limit(int resource) {
@@ -69,19 +62,8 @@ void add_gpus(json& out) {
                            {"uuid", gpu.uuid},
                            {"name", gpu.name},
                            {"memory_total", gpu.memory_total},
-                           {"memory_used", gpu.memory_used},
-                           {"mig", or_null(gpu.mig)},
-                           {"nvlinks_up", or_null(gpu.nvlinks_up)}});
+                           {"memory_used", gpu.memory_used}});
   }
-}
-
-json libfabric() {
-  const auto library = DynamicLibrary::open("libfabric.so.1");
-  if (!library) return {{"error", text_of(library.error())}};
-  const auto version = library->find<std::uint32_t (*)()>("fi_version");
-  if (version == nullptr) return {{"error", library->path() + " has no fi_version"}};
-  const auto code = version();
-  return {{"version", fmt::format("{}.{}", code >> 16U, code & 0xffffU)}, {"path", library->path()}};
 }
 
 json feature(const char* version) {
@@ -107,8 +89,7 @@ json machine_facts() {
            {"host_id_source", identity.source},
            {"arch", kernel.machine},
            {"kernel", kernel.release},
-           {"limits", limits()},
-           {"libfabric", libfabric()}};
+           {"limits", limits()}};
   add_gpus(out);
   return out;
 }

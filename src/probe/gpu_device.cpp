@@ -72,11 +72,12 @@ void add_nvml(json& gpu, const Result<NvmlFacts>& nvml) {
     gpu["nvml_error"] = text_of(nvml.error());
     return;
   }
+  const auto bus_id = gpu["bus_id"].get<std::string>();
   for (const auto& known : nvml->gpus) {
-    if (full_bus_id(known.bus_id) == gpu["bus_id"]) gpu["nvml_uuid"] = known.uuid;
+    if (full_bus_id(known.bus_id) == bus_id) gpu["nvml_uuid"] = known.uuid;
   }
   if (!gpu.contains("nvml_uuid")) {
-    gpu["nvml_error"] = fmt::format("NVML knows no GPU at {}", gpu["bus_id"].get<std::string>());
+    gpu["nvml_error"] = fmt::format("NVML knows no GPU at {}", bus_id);
   }
 }
 

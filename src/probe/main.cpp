@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/exit_code.h"
+#include "probe/fabric.h"
 #include "probe/facts.h"
 #include "probe/library.h"
 #include "probe/output.h"
@@ -25,6 +26,9 @@ int print(const nlohmann::json& line) {
 
 int facts(Arguments) {
   return print(probe::machine_facts());
+}
+int fabric(Arguments) {
+  return print(probe::examine_fabric());
 }
 int version(Arguments) {
   return print(probe::built_in());
@@ -49,6 +53,7 @@ constexpr Subcommand kSubcommands[] = {
     {"library", "PATH", "the version of the libnccl in this file", 1, library},
     {"find-library", "NAME", "what the loader takes for this name in this environment", 1, library},
     {"rank", "--spec FILE --index I", "one rank of a preflight; waits for \"go\" on standard input", 4, rank},
+    {"fabric", "", "the libfabric that the loader takes in this environment", 0, fabric},
     {"version", "", "what was built in", 0, version},
 };
 

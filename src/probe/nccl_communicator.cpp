@@ -158,7 +158,7 @@ Result<double> NcclCommunicator::rough(Op op, std::uint64_t count) {
 
 /// How many operations a batch has, as rank 0 sees it: all ranks must launch the same.
 Result<unsigned> NcclCommunicator::agree(double seconds) {
-  constexpr double kBatch = 0.020;  // seconds
+  constexpr double kBatch = 0.010;  // seconds
   constexpr double kLeast = 3;
   constexpr double kMost = 200;
   auto value = static_cast<std::uint32_t>(std::clamp(kBatch / seconds, kLeast, kMost));

@@ -21,7 +21,6 @@ struct PciInfo {
 struct Memory {
   unsigned long long total, free, used;
 };
-constexpr unsigned kMaxNvLinks = 18;
 
 class Nvml {
  public:
@@ -70,18 +69,6 @@ NvmlGpu describe(const Nvml& nvml, Device device) {
   if (nvml.call<int (*)(Device, Memory*)>("nvmlDeviceGetMemoryInfo", device, &memory) == 0) {
     gpu.memory_total = memory.total;
     gpu.memory_used = memory.used;
-  }
-  unsigned mig = 0;
-  unsigned pending = 0;
-  if (nvml.call<int (*)(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode", device, &mig, &pending) == 0) {
-    gpu.mig = mig != 0;
-  }
-  for (unsigned link = 0; link < kMaxNvLinks; ++link) {
-    unsigned active = 0;
-    if (nvml.call<int (*)(Device, unsigned, unsigned*)>("nvmlDeviceGetNvLinkState", device, link, &active) !=
-        0)
-      break;
-    gpu.nvlinks_up = gpu.nvlinks_up.value_or(0) + (active != 0 ? 1 : 0);
   }
   return gpu;
 }

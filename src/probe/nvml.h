@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,6 @@ struct NvmlGpu {
   std::string name;
   std::uint64_t memory_total = 0;  ///< bytes
   std::uint64_t memory_used = 0;
-  std::optional<bool> mig;             ///< absent where the GPU has no such mode
-  std::optional<unsigned> nvlinks_up;  ///< absent where NVML does not say
 };
 
 struct NvmlFacts {

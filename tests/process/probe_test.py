@@ -46,6 +46,15 @@ class Facts(unittest.TestCase):
         (facts,), _ = probe("facts", env={"NCCL_HOSTID": "box-7"})
         self.assertEqual((facts["host_id"], facts["host_id_source"]), ("box-7", "NCCL_HOSTID"))
 
+    def test_libfabric_is_found_or_its_absence_is_a_result(self):
+        (said,), done = probe("fabric")
+        self.assertEqual((said["event"], done.returncode), ("fabric", 0))
+        if "error" in said:
+            self.assertEqual(said["error"], "not found: looked for libfabric.so.1 in the loader's cache and system folders")
+        else:
+            self.assertRegex(said["version"], r"^\d+\.\d+$")
+            self.assertTrue(os.path.exists(said["path"]), said)
+
     def test_version_names_what_was_built_in(self):
         for argument in ("version", "--version"):
             (version,), _ = probe(argument)

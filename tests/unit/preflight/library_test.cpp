@@ -133,6 +133,14 @@ TEST(MakeTrials, DoesNotTryAWeightSyncOfTwoVersions) {
   EXPECT_EQ(trials[0].not_run, "not run: its ranks load different versions of NCCL");
 }
 
+TEST(MakeTrials, MeasuresTheSameRanksOnce) {
+  const auto trials = make_trials(Machine(2, 0).evidence());
+  ASSERT_EQ(trials.size(), 2);
+  EXPECT_EQ(trials[0].name + trials[0].not_run, "node 0");
+  EXPECT_EQ(trials[1].name, "learner world");
+  EXPECT_EQ(trials[1].not_run, "not run: the same ranks as 'node 0'");
+}
+
 TEST(MakeTrials, AddsTheSizeThatTheSiteJudges) {
   Machine machine(2, 0);
   machine.plan.expected.all_reduce_busbw = {{2, VersionRange::parse("1").value(), 1U << 30U, 1e11, "site"},

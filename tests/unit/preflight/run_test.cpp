@@ -94,7 +94,7 @@ TEST_F(RunPreflight, NamesARankThatStopsBeforeItJoins) {
   const auto report = run(Machine(4, 0, false), probe_unless(1, script), 1s);
   EXPECT_EQ(rows_of(report, "all_reduce"),
             (Lines{"fail | node 0 | learner rank 1 (CPU slot 1) did not join within 1 s; ranks 0, 2, 3 did",
-                   "skip | learner world | not done: an earlier group failed"}));
+                   "skip | learner world | not run: the same ranks as 'node 0'"}));
   EXPECT_EQ(name_of(report.verdict), "fail");
   EXPECT_TRUE(sys::descendants(::getpid()).empty());
 }
