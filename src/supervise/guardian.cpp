@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "base/exit_code.h"
+#include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -35,6 +36,7 @@ sigset_t watched_signals() {
   for (const int signal : kForwarded) {
     if (!is_ignored(signal)) ::sigaddset(&set, signal);
   }
+  ::sigaddset(&set, stop_signal());
   return set;
 }
 
@@ -64,7 +66,7 @@ class Guardian {
     const SupervisorLost lost{announced(channel_.get()), status, forwarded_.contains(status.signal()),
                               std::move(swept)};
     on_lost(lost);
-    return lost.forwarded ? status.shell_code() : exit_code::internal;
+    return lost.forwarded ? exit_code_of_stop(status.signal()) : exit_code::internal;
   }
 
  private:
@@ -148,6 +150,7 @@ GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_
   ::setsid();
   sys::become_subreaper();  // is not inherited
   ::signal(SIGPIPE, SIG_IGN);
+  ::sigdelset(&before, stop_signal());
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return {std::move(theirs), guardian};
 }

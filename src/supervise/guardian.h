@@ -49,7 +49,8 @@ struct SupervisorLost {
 /// to write summary.json), with 128 + signal where the user's own signal ended the supervisor, else 70.
 ///
 /// The guardian forwards INT, TERM, HUP, QUIT, USR1 and USR2 (not those that were ignored from the start, as
-/// under nohup). TSTP stops the guardian alone: the shell has its prompt back, and the run goes on.
+/// under nohup), and always what `nlaunch stop` sends. TSTP stops the guardian alone: the shell has its
+/// prompt back, and the run goes on.
 GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_lost);
 
 }  // namespace nlaunch::supervise

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <utility>
 
+#include "supervise/stop_signal.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -68,7 +70,7 @@ class Transition {
     const bool failed = is_failure(event.process, event.status);
     const bool restart = going && failed && may_restart(event.process);
     life = CleaningUp{restart};
-    act(action::CleanUp{event.process});
+    act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
     if (failed && !restart) return decide(ProcessFailed{event.process, event.status});
     if (run_is_over()) return decide(Finished{});
     advance();
@@ -100,13 +102,22 @@ class Transition {
 
   void on(const event::Signal& event) {
     if (event.signal == SIGQUIT) return kill_all(StoppedBySignal{event.signal});
-    if (event.signal == SIGINT) return interrupt();
+    if (event.signal == SIGINT || event.signal == stop_signal()) return interrupt(event.signal);
+    if (event.signal == SIGUSR2 && rules_.walltime) return decide(WalltimeNear{});
     const auto rule = rule_of(event.signal);
     if (rule.action == SignalRule::Action::stop) decide(StoppedBySignal{event.signal});
     if (rule.action == SignalRule::Action::forward) forward(event.signal, rule.roles);
   }
 
   void on(const event::GuardianLost&) { kill_all(GuardianGone{}); }
+
+  /// What was there is gone; nobody can be asked to clean up after it.
+  void on(const event::NodeLost& event) {
+    for (const auto process : event.processes) {
+      if (!is_any<Waiting>(life_of(process))) life_of(process) = Ended{};
+    }
+    decide(NodeLost{event.host, event.why});
+  }
 
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code}); }
 
@@ -208,8 +219,15 @@ class Transition {
   void stop(ProcessIndex process) {
     const auto& rule = rules_.processes[process].stop;
     life_of(process) = Stopping{};
-    act(action::SignalGroup{process, rule.signal});
+    act(action::SignalGroup{process, signal_to_stop(process)});
     act(action::ArmGrace{process, rule.grace});
+  }
+
+  [[nodiscard]] int signal_to_stop(ProcessIndex process) const {
+    const auto& rules = rules_.processes[process];
+    const auto* ending = std::get_if<Ending>(&state_.phase);
+    const bool walltime = ending != nullptr && std::holds_alternative<WalltimeNear>(ending->cause);
+    return walltime ? rules.walltime_signal.value_or(rules.stop.signal) : rules.stop.signal;
   }
 
   void kill(ProcessIndex process) {
@@ -217,10 +235,10 @@ class Transition {
     act(action::KillTree{process});
   }
 
-  void interrupt() {
-    decide(StoppedBySignal{SIGINT});
+  void interrupt(int signal) {
+    decide(StoppedBySignal{signal});
     auto* ending = std::get_if<Ending>(&state_.phase);
-    if (ending != nullptr && ++ending->interrupts > 1) kill_all(StoppedBySignal{SIGINT});
+    if (ending != nullptr && ++ending->interrupts > 1) kill_all(StoppedBySignal{signal});
   }
 
   void kill_all(Cause cause) {

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/words.h"
-#include "plan/bound.h"
 #include "plan/plan.h"
 #include "sys/wait_status.h"
 
@@ -18,23 +18,27 @@ using ProcessIndex = std::uint32_t;  ///< into Rules::processes
 
 /// What holds for one process.
 struct ProcessRules {
-  std::uint32_t bound = 0;  ///< index into BoundNode::processes
+  std::uint32_t process = 0;  ///< index into Plan::processes
   std::string role{};
   bool waits_ready = false;  ///< it has a readiness check; otherwise it is ready once started
   Stop stop{};
   Restart restart{};
   bool ends_run = false;
   bool exit_ok = false;
+  bool leave = false;
+  std::optional<int> walltime_signal{};  ///< in place of the stop signal when the walltime comes near
 };
 
-/// What holds for the run on this node.
+/// What holds for the run.
 struct Rules {
   std::vector<ProcessRules> processes;
   std::vector<std::vector<ProcessIndex>> stages;  ///< every process stands in exactly one
   std::map<int, SignalRule> signals;
+  /// SIGUSR2 says that the walltime comes near, as the batch script asks Slurm for (--signal=B:USR2@...).
+  bool walltime = false;
 };
-/// The processes are those of `node` that nlaunch starts itself, in its order.
-Rules rules_of(const plan::Plan& plan, const plan::BoundNode& node);
+/// The processes are those that nlaunch starts itself, in plan order.
+Rules rules_of(const plan::Plan& plan);
 
 // Why a run ends: the first thing that decided it.
 struct Finished {};
@@ -53,13 +57,19 @@ struct StoppedBySignal {
   int signal = 0;
 };
 struct GuardianGone {};
+struct WalltimeNear {};
+/// A node, or the agent there, is gone, and its processes with it.
+struct NodeLost {
+  std::string host;
+  std::string why;
+};
 /// Somebody who watches the run (the audit, for one) has ended it.
 struct Aborted {
   std::string reason;
   int exit_code = 0;
 };
-using Cause =
-    std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone, Aborted>;
+using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone,
+                           WalltimeNear, NodeLost, Aborted>;
 
 // Where a process is in its life.
 struct Waiting {};   ///< for its stage
@@ -135,6 +145,11 @@ struct Signal {
   int signal = 0;
 };
 struct GuardianLost {};
+struct NodeLost {
+  std::string host;
+  std::string why;
+  std::vector<ProcessIndex> processes;  ///< that were there
+};
 struct Abort {
   std::string reason;
   int exit_code = 0;
@@ -142,7 +157,7 @@ struct Abort {
 }  // namespace event
 using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
                            event::Ended, event::CleanedUp, event::GraceOver, event::BackoffOver,
-                           event::Signal, event::GuardianLost, event::Abort>;
+                           event::Signal, event::GuardianLost, event::NodeLost, event::Abort>;
 
 namespace action {
 /// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.
@@ -175,6 +190,7 @@ struct KillAll {};
 /// To be answered by CleanedUp.
 struct CleanUp {
   ProcessIndex process = 0;
+  bool leave = false;  ///< what it left behind lives on, until the run ends
 };
 /// To be answered by BackoffOver.
 struct ArmBackoff {
@@ -189,8 +205,11 @@ struct Finish {
   Cause cause;
 };
 }  // namespace action
+/// Those that are performed where the process lives.
+using NodeAction = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
+                                action::KillTree, action::KillAll, action::CleanUp>;
 using Action = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
-                            action::ArmGrace, action::KillTree, action::KillAll, action::CleanUp,
+                            action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace,
                             action::ArmBackoff, action::Decide, action::Finish>;
 
 struct Step {

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/exit_code.h"
+#include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -22,13 +23,20 @@ std::string seconds(Duration duration) {
   return ms < 1000 ? fmt::format("{}ms", ms) : fmt::format("{:.1f}s", static_cast<double>(ms) / 1000);
 }
 
+/// "learner.2", "learner.2 (rank 2) on node1"
+std::string who(const ProcessReport& process) {
+  if (process.host.empty()) return process.name;
+  const auto rank = process.rank < 0 ? std::string() : fmt::format(" (rank {})", process.rank);
+  return fmt::format("{}{} on {}", process.name, rank, process.host);
+}
+
 /// ", 80ms before engine.0 exited with code 1"
 std::string before_the_next(const Outcome& outcome) {
   if (!outcome.first || !outcome.next) return {};
   const auto& first = outcome.processes[*outcome.first];
   const auto& next = outcome.processes[*outcome.next];
   if (!first.ended || !next.ended || !next.status) return {};
-  return fmt::format(", {} before {} {}", seconds(*next.ended - *first.ended), next.name, next.status->str());
+  return fmt::format(", {} before {} {}", seconds(*next.ended - *first.ended), who(next), next.status->str());
 }
 
 Json milliseconds(const std::optional<Duration>& duration) {
@@ -43,6 +51,8 @@ Json status_json(const std::optional<sys::WaitStatus>& status) {
 
 Json process_json(const ProcessReport& process) {
   return {{"name", process.name},
+          {"host", process.host},
+          {"rank", process.rank},
           {"pid", process.pid},
           {"started_ms", milliseconds(process.started)},
           {"ready_ms", milliseconds(process.ready)},
@@ -57,31 +67,37 @@ Json process_json(const ProcessReport& process) {
 
 std::string_view name_of(const Cause& cause) {
   return std::visit(
-      Overloaded{
-          [](const Finished&) { return "finished"; }, [](const ProcessFailed&) { return "failed"; },
-          [](const StartFailed&) { return "not-started"; }, [](const NeverReady&) { return "not-ready"; },
-          [](const StoppedBySignal& stopped) {
-            return stopped.signal == SIGINT || stopped.signal == SIGQUIT ? "interrupted" : "terminated";
-          },
-          [](const GuardianGone&) { return "killed"; }, [](const Aborted&) { return "aborted"; }},
+      Overloaded{[](const Finished&) { return "finished"; }, [](const ProcessFailed&) { return "failed"; },
+                 [](const StartFailed&) { return "not-started"; },
+                 [](const NeverReady&) { return "not-ready"; },
+                 [](const StoppedBySignal& stopped) {
+                   const bool by_hand = stopped.signal == SIGINT || stopped.signal == SIGQUIT ||
+                                        stopped.signal == stop_signal();
+                   return by_hand ? "interrupted" : "terminated";
+                 },
+                 [](const GuardianGone&) { return "killed"; }, [](const WalltimeNear&) { return "walltime"; },
+                 [](const NodeLost&) { return "node-lost"; }, [](const Aborted&) { return "aborted"; }},
       cause);
 }
 
 int exit_code(const Outcome& outcome) {
-  return std::visit(Overloaded{[](const Finished&) { return exit_code::ok; },
-                               [](const ProcessFailed& failed) {
-                                 return failed.status.ok() ? kEndedTooEarly : failed.status.shell_code();
-                               },
-                               [](const StartFailed&) { return kCannotBeStarted; },
-                               [](const NeverReady&) { return exit_code::not_ready; },
-                               [](const StoppedBySignal& stopped) { return 128 + stopped.signal; },
-                               [](const GuardianGone&) { return exit_code::internal; },
-                               [](const Aborted& aborted) { return aborted.exit_code; }},
-                    outcome.cause);
+  return std::visit(
+      Overloaded{[](const Finished&) { return exit_code::ok; },
+                 [](const ProcessFailed& failed) {
+                   return failed.status.ok() ? kEndedTooEarly : failed.status.shell_code();
+                 },
+                 [](const StartFailed&) { return kCannotBeStarted; },
+                 [](const NeverReady&) { return exit_code::not_ready; },
+                 [](const StoppedBySignal& stopped) { return exit_code_of_stop(stopped.signal); },
+                 [](const GuardianGone&) { return exit_code::internal; },
+                 [](const WalltimeNear&) { return exit_code::walltime; },
+                 [](const NodeLost&) { return 128 + SIGKILL; },
+                 [](const Aborted& aborted) { return aborted.exit_code; }},
+      outcome.cause);
 }
 
 std::string sentence(const Outcome& outcome) {
-  const auto name = outcome.first ? outcome.processes[*outcome.first].name : std::string();
+  const auto name = outcome.first ? who(outcome.processes[*outcome.first]) : std::string();
   const auto when = seconds(outcome.decided.value_or(outcome.took));
   return std::visit(
       Overloaded{[&](const Finished&) { return fmt::format("finished after {}", when); },
@@ -95,21 +111,32 @@ std::string sentence(const Outcome& outcome) {
                    return fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
                  },
                  [&](const StoppedBySignal& stopped) {
-                   return fmt::format("stopped by {} after {}", sys::signal_name(stopped.signal), when);
+                   return fmt::format("stopped by {} after {}", name_of_stop(stopped.signal), when);
                  },
                  [&](const GuardianGone&) { return fmt::format("nlaunch was killed after {}", when); },
+                 [&](const WalltimeNear&) {
+                   return fmt::format("stopped after {}, for the walltime comes near", when);
+                 },
+                 [&](const NodeLost& lost) {
+                   return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
+                 },
                  [&](const Aborted& aborted) { return fmt::format("{} (after {})", aborted.reason, when); }},
       outcome.cause);
 }
 
+std::string advice(const Outcome& outcome) {
+  const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
+  // While the run goes on, nlaunch kills nobody.
+  if (failed == nullptr || failed->status.signal() != SIGKILL) return {};
+  return "nlaunch did not send this SIGKILL: the kernel's OOM killer is the usual cause; `dmesg -T` or "
+         "`journalctl -k` on the node tell";
+}
+
 Json to_json(const Outcome& outcome) {
-  Json summary = {{"outcome", name_of(outcome.cause)},
-                  {"exit_code", exit_code(outcome)},
-                  {"what", sentence(outcome)},
-                  {"started", outcome.started_at},
-                  {"ended", outcome.ended_at},
-                  {"took_ms", outcome.took.count()},
-                  {"decided_ms", milliseconds(outcome.decided)}};
+  Json summary = {{"outcome", name_of(outcome.cause)}, {"exit_code", exit_code(outcome)},
+                  {"what", sentence(outcome)},         {"advice", advice(outcome)},
+                  {"started", outcome.started_at},     {"ended", outcome.ended_at},
+                  {"took_ms", outcome.took.count()},   {"decided_ms", milliseconds(outcome.decided)}};
   summary["first"] = outcome.first ? Json(outcome.processes[*outcome.first].name) : Json(nullptr);
   summary["last_lines"] = outcome.last_lines;
   summary["processes"] = Json::array();

@@ -12,11 +12,14 @@ namespace nlaunch::supervise {
 /// The life of one process in an attempt. Times are since the attempt began.
 struct ProcessReport {
   std::string name;  ///< "learner.0"
+  std::string host;  ///< name of its node; empty on one machine
+  int rank = -1;     ///< where its role has a rendezvous
   pid_t pid = 0;     ///< of its last start; 0 when it was not started
   std::optional<Duration> started;
   std::optional<Duration> ready;
   std::optional<Duration> ended;
   std::optional<sys::WaitStatus> status;
+  bool stopped = false;  ///< nlaunch has asked it to end, or killed it
   unsigned restarts = 0;
   std::vector<std::string> left_behind;  ///< processes that it left and that were killed: "python (pid 4711)"
   std::string log;                       ///< path of its log file
@@ -31,7 +34,7 @@ struct Outcome {
   Duration took{};
   std::optional<Duration> decided;       ///< when the cause came up, since the attempt began
   std::optional<std::size_t> first;      ///< index into `processes` of the one that decided
-  std::optional<std::size_t> next;       ///< the next one that ended after it
+  std::optional<std::size_t> next;       ///< the next one that ended by itself after it
   std::vector<std::string> last_lines;   ///< of the first one, at most 20
   std::string not_ready;                 ///< what was waited for, and what the last look said
   std::vector<std::string> left_behind;  ///< killed at the very end, of no process in particular
@@ -41,12 +44,15 @@ struct Outcome {
   std::vector<std::string> troubles;     ///< files that could not be written
 };
 
-/// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "aborted".
+/// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "walltime",
+/// "node-lost", "aborted".
 std::string_view name_of(const Cause& cause);
 /// As the run's exit code; see base/exit_code.h.
 int exit_code(const Outcome& outcome);
 /// One sentence: "learner.1 exited with code 3 after 12.4s, 80ms before engine.0 exited with code 1".
 std::string sentence(const Outcome& outcome);
+/// What to look at next, where the end itself does not tell why; may be empty.
+std::string advice(const Outcome& outcome);
 /// For summary.json.
 Json to_json(const Outcome& outcome);
 

@@ -51,7 +51,7 @@ struct Output::Stream {
 
 Output::Output(sys::Loop& loop, Options options, const std::vector<std::string>& names)
     : loop_(loop), options_(std::move(options)), block_(kBlock) {
-  std::size_t width = 0;
+  std::size_t width = options_.name_width;
   for (const auto& name : names) width = std::max(width, name.size());
   const auto style =
       options_.color == Color::always ? LinePrinter::Style::coloured : LinePrinter::Style::plain;

@@ -23,6 +23,7 @@ class Output {
     const Masker& masker;          ///< outlives this
     Terminal* terminal = nullptr;  ///< null: none
     Color color = Color::never;
+    std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest
     /// Called once for the first file that cannot be written.
     std::function<void(const std::string& sentence)> trouble;
   };

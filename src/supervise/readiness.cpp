@@ -27,9 +27,15 @@ std::string target_of(const plan::Ready& ready) {
 
 }  // namespace
 
+FileStamp stamp_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return std::tuple(info.st_dev, info.st_ino, info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+}
+
 struct Readiness::State : std::enable_shared_from_this<State> {
-  State(sys::Loop& where, plan::Ready what, Then then_call)
-      : loop(where), ready(std::move(what)), then(std::move(then_call)) {}
+  State(sys::Loop& where, plan::Ready what, FileStamp stamp, Then then_call)
+      : loop(where), ready(std::move(what)), before(stamp), then(std::move(then_call)) {}
 
   void start() {
     if (ready.delay) {
@@ -63,8 +69,9 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     } else if (!ready.tcp.empty()) {
       check = sys::NetCheck::tcp(loop, *sys::parse_endpoint(ready.tcp), kOneLook, answer);
     } else {
-      struct stat info {};
-      judge(::stat(ready.file.c_str(), &info) == 0 ? sys::CheckResult{} : "does not exist");
+      const auto now = stamp_of(ready.file);
+      if (!now) return judge("does not exist");
+      judge(now == before ? sys::CheckResult("is from before the start") : std::nullopt);
     }
   }
 
@@ -88,6 +95,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
 
   sys::Loop& loop;
   plan::Ready ready;
+  FileStamp before;
   Then then;
   sys::Loop::TimerId deadline = 0;
   sys::Loop::TimerId next = 0;
@@ -95,8 +103,8 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   std::string last = "not looked yet";
 };
 
-Readiness::Readiness(sys::Loop& loop, const plan::Ready& ready, Then then)
-    : state_(std::make_shared<State>(loop, ready, std::move(then))) {
+Readiness::Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, Then then)
+    : state_(std::make_shared<State>(loop, ready, before, std::move(then))) {
   state_->start();
 }
 

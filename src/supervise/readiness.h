@@ -1,13 +1,22 @@
 #pragma once
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "base/units.h"
 #include "plan/plan.h"
 #include "sys/loop.h"
 
 namespace nlaunch::supervise {
+
+/// A file as it is at a moment, so that a later one is told from it without comparing clocks; nothing: it is
+/// not there.
+using FileStamp = std::optional<std::tuple<dev_t, ino_t, time_t, long>>;
+FileStamp stamp_of(const std::string& path);
 
 /// Waits until one process counts as ready; nothing of it blocks the loop. Destroyed, it waits no longer and
 /// calls nothing.
@@ -20,8 +29,8 @@ class Readiness {
     std::function<void(std::function<bool(std::string_view)>)> watch_lines;
   };
 
-  /// `ready.given()` holds.
-  Readiness(sys::Loop& loop, const plan::Ready& ready, Then then);
+  /// `ready.given()` holds. `before`: its file before the process was started, which does not count.
+  Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, Then then);
   ~Readiness();
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;

@@ -53,8 +53,16 @@ class HowARunEnds(SuperviseCase):
         self.assertEqual(run.code, 3)
         self.assertEqual((summary["outcome"], summary["first"]), ("failed", "learner.0"))
         self.assertEqual(summary["last_lines"], ["starting", "out of memory"])
-        self.assertRegex(summary["what"], r"^learner\.0 exited with code 3 after \d+ms, \d+ms before engine\.0 was "
-                                          r"killed by SIGKILL$")
+        self.assertRegex(summary["what"], r"^learner\.0 exited with code 3 after \d+ms$")
+        self.assertIn(b"\nnlaunch: killed when the grace was over: engine.0\n", run.out)
+
+    def test_a_second_failure_of_its_own_is_named_and_an_end_that_nlaunch_brought_about_is_not(self):
+        # The engine's stage is stopped after the deaf tool's, so it ends by itself before that.
+        run = self.finished([{"name": "engine", "stage": 0, "command": shell("sleep 1; exit 4")},
+                             {"name": "learner", "stage": 1, "ends_run": True, "command": shell("sleep 0.2; exit 3")},
+                             {"name": "polite", "stage": 1, "command": "sleep"},
+                             {"name": "tool", "stage": 1, "command": "deaf", "grace_ms": 4000}])
+        self.assertRegex(run.summary()["what"], r"^learner\.0 exited with code 3 after \S+, \S+ before engine\.0 exited with code 4$")
 
     def test_an_engine_that_ends_is_a_failure_even_with_0(self):
         roles = [{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": shell("exit 0")}]
@@ -181,6 +189,16 @@ class Readiness(SuperviseCase):
                 self.assertGreaterEqual(engine["ready_ms"], 290)
                 self.assertGreaterEqual(learner["started_ms"], engine["ready_ms"])
 
+    def test_a_file_from_before_the_start_does_not_count(self):
+        flag = pathlib.Path(tempfile.mkdtemp()) / "ready"
+        self.addCleanup(shutil.rmtree, flag.parent)
+        flag.touch()
+        run = self.staged({"file": str(flag)}, shell(f"sleep 0.5; touch {flag}; sleep 100"))
+        self.assertEqual(run.code, 0, run.err)
+        self.assertGreaterEqual(run.summary()["processes"][0]["ready_ms"], 490)
+        run = self.staged({"file": str(flag), "timeout_ms": 300}, "sleep")
+        self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time (file '{flag}': is from before the start)")
+
     def test_never_ready_is_72_and_says_what_was_seen(self):
         port = self.free_port()
         url = f"http://127.0.0.1:{port}/other"
@@ -297,6 +315,16 @@ class Signals(SuperviseCase):
         run.finish(5)
         self.assertEqual(run.code, 130)
         self.assertEqual(alive(run.tag), [])
+
+    def test_who_is_awaited_is_said_after_two_seconds(self):
+        run = self.started([{"name": "learner", "count": 3, "ends_run": True, "command": "deaf", "grace_ms": 60000}])
+        run.process.send_signal(signal.SIGINT)
+        run.wait_for("signal")
+        time.sleep(2.5)
+        run.process.send_signal(signal.SIGINT)
+        run.finish(10)
+        self.assertRegex(run.out.decode(), r"\nnlaunch: stopped by SIGINT after \S+; stopping the others\n"
+                                           r"nlaunch: waiting for learner\.0 and 2 more, up to 1m; Ctrl-C again kills\n$")
 
     def test_sigterm_is_143(self):
         run = self.started([{"name": "learner", "ends_run": True, "command": "sleep"}])

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -44,6 +45,8 @@ struct Describe {
       std::string operator()(const NeverReady& c) const { return fmt::format("not ready {}", c.process); }
       std::string operator()(const StoppedBySignal& c) const { return sys::signal_name(c.signal); }
       std::string operator()(const GuardianGone&) const { return "guardian gone"; }
+      std::string operator()(const WalltimeNear&) const { return "walltime"; }
+      std::string operator()(const NodeLost& c) const { return "lost " + c.host; }
       std::string operator()(const Aborted& c) const { return "aborted: " + c.reason; }
     };
     return std::visit(Name{}, cause);
@@ -54,8 +57,8 @@ struct Describe {
 class Machine : public ::testing::Test {
  protected:
   Machine() {
-    const ProcessRules learner{.bound = 0, .role = "learner", .stop = {SIGTERM, 60s}, .ends_run = true};
-    const ProcessRules engine{.bound = 0, .role = "engine", .waits_ready = true, .stop = {SIGINT, 5s}};
+    const ProcessRules learner{.process = 0, .role = "learner", .stop = {SIGTERM, 60s}, .ends_run = true};
+    const ProcessRules engine{.process = 0, .role = "engine", .waits_ready = true, .stop = {SIGINT, 5s}};
     rules.processes = {learner, learner, engine, engine};
     rules.stages = {{2, 3}, {0, 1}};
   }
@@ -127,8 +130,28 @@ TEST_F(Machine, AnEngineThatExitsZeroIsAFailureUnlessItsExitIsOk) {
   EXPECT_EQ(on(event::CleanedUp{2}), "");
 }
 
+TEST_F(Machine, ALostNodeEndsTheRunAndNobodyCleansUpThere) {
+  all_ready();
+  EXPECT_EQ(on(event::NodeLost{"node1", "no answer", {1, 3}}),
+            "decide lost node1, SIGTERM to group 0, grace 0 1m");
+  EXPECT_EQ(ended(0), "clean 0, SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{0}), "");
+  EXPECT_EQ(on(event::CleanedUp{2}), "finish lost node1");
+}
+
+TEST_F(Machine, NearTheWalltimeLearnersGetTheirOwnSignal) {
+  rules.walltime = true;
+  for (const ProcessIndex learner : {0U, 1U}) rules.processes[learner].walltime_signal = SIGUSR1;
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGUSR2}),
+            "decide walltime, SIGUSR1 to group 0, grace 0 1m, SIGUSR1 to group 1, grace 1 1m");
+  EXPECT_EQ(ended(0), "clean 0");
+  EXPECT_EQ(ended(1), "clean 1, SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
+}
+
 TEST_F(Machine, WithoutLearnersTheRunEndsWhenAllHaveEnded) {
-  const ProcessRules service{.bound = 0, .role = "tool"};
+  const ProcessRules service{.process = 0, .role = "tool"};
   rules.processes = {service, service};
   rules.stages = {{0, 1}};
   EXPECT_EQ(start(), "start 0, start 1");
@@ -189,6 +212,14 @@ TEST_F(Machine, InterruptOnceStopsTwiceKills) {
   for (const ProcessIndex process : {0U, 1U, 2U, 3U}) on(event::Ended{process, sys::WaitStatus(SIGKILL)});
   for (const ProcessIndex process : {0U, 1U, 2U}) EXPECT_EQ(on(event::CleanedUp{process}), "");
   EXPECT_EQ(on(event::CleanedUp{3}), "finish SIGINT");
+}
+
+TEST_F(Machine, NlaunchStopIsAnInterruptThatNoExperimentRedirects) {
+  rules.signals[stop_signal()] = {SignalRule::Action::ignore, {}};
+  all_ready();
+  EXPECT_EQ(on(event::Signal{stop_signal()}),
+            "decide SIGRTMIN, SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+  EXPECT_EQ(on(event::Signal{stop_signal()}), "kill all");
 }
 
 TEST_F(Machine, ALostGuardianKillsAtOnceButDoesNotReplaceTheCause) {

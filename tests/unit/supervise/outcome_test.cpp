@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "supervise/stop_signal.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -31,6 +33,7 @@ TEST(ExitCode, OfWhatEndsARunOtherwise) {
   EXPECT_EQ(exit_code(outcome_of(StartFailed{})), 127);
   EXPECT_EQ(exit_code(outcome_of(NeverReady{})), 72);
   EXPECT_EQ(exit_code(outcome_of(StoppedBySignal{SIGINT})), 130);
+  EXPECT_EQ(exit_code(outcome_of(StoppedBySignal{stop_signal()})), 130);
   EXPECT_EQ(exit_code(outcome_of(StoppedBySignal{SIGTERM})), 143);
   EXPECT_EQ(exit_code(outcome_of(GuardianGone{})), 70);
   EXPECT_EQ(exit_code(outcome_of(Aborted{"stalled", 124})), 124);
@@ -48,12 +51,21 @@ TEST(Sentence, SaysWhoWhenHowAndHowLongBeforeTheNext) {
             "learner.0 was ended by SIGSEGV after 12.4s, 80ms before engine.0 exited with code 1");
 }
 
+TEST(Advice, IsGivenForASigkillThatNlaunchDidNotSend) {
+  EXPECT_EQ(advice(outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)})),
+            "nlaunch did not send this SIGKILL: the kernel's OOM killer is the usual cause; `dmesg -T` or "
+            "`journalctl -k` on the node tell");
+  EXPECT_EQ(advice(outcome_of(ProcessFailed{0, sys::WaitStatus(SIGTERM)})), "");
+  EXPECT_EQ(advice(outcome_of(Finished{})), "");
+}
+
 TEST(Sentence, OfWhatEndsARunOtherwise) {
   auto outcome = outcome_of(NeverReady{1});
   outcome.first = 1;
   outcome.not_ready = "http://n1:8000/health: Connection refused";
   EXPECT_EQ(sentence(outcome), "engine.0 was not ready in time (http://n1:8000/health: Connection refused)");
   EXPECT_EQ(sentence(outcome_of(StoppedBySignal{SIGTERM})), "stopped by SIGTERM after 12.4s");
+  EXPECT_EQ(sentence(outcome_of(StoppedBySignal{stop_signal()})), "stopped by `nlaunch stop` after 12.4s");
   EXPECT_EQ(sentence(outcome_of(Aborted{"engine.0 has the learner's libnccl", 70})),
             "engine.0 has the learner's libnccl (after 12.4s)");
 }

@@ -1,0 +1,315 @@
+#include "supervise/conductor.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "supervise/stop_signal.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+constexpr Duration kLookAtEvents = std::chrono::seconds(2);
+/// Who has not ended by then is named.
+constexpr Duration kPatience = std::chrono::seconds(2);
+
+/// "engine.0 and 2 more"
+std::string in_short(const std::vector<std::string>& names) {
+  return names.size() == 1 ? names.front() : fmt::format("{} and {} more", names.front(), names.size() - 1);
+}
+
+}  // namespace
+
+Conductor::Conductor(sys::Loop& loop, Options options)
+    : loop_(loop), options_(std::move(options)), rules_(rules_of(options_.plan)) {
+  for (const auto& rules : rules_.processes) {
+    auto& report = outcome_.processes.emplace_back();
+    const auto& process = options_.plan.processes[rules.process];
+    report.name = options_.plan.name_of(process);
+    report.rank = process.rank;
+    if (!options_.hosts.empty()) report.host = options_.hosts.at(process.node);
+    report.log = (options_.logs / (report.name + ".log")).string();
+  }
+  outcome_.started_at = utc_now();
+}
+
+Conductor::~Conductor() = default;
+
+Outcome Conductor::run(Crew& crew) {
+  crew_ = &crew;
+  listen();
+  record("attempt-started", {{"attempt", options_.attempt},
+                             {"guardian", options_.guardian.guardian()},
+                             {"supervisor", ::getpid()}});
+  take(begin(rules_));
+  work_off();
+  if (!finished_) loop_.run();
+  return std::move(outcome_);
+}
+
+void Conductor::listen() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, stop_signal()}) {
+    loop_.on_signal(signal, [this, signal] { hear(since_start(), notice::Signal{signal}); });
+  }
+  if (const int guardian = options_.guardian.fd(); guardian >= 0) {
+    loop_.watch(guardian, [this, guardian] {
+      loop_.unwatch(guardian);
+      record("guardian-lost");
+      handle(event::GuardianLost{});
+    });
+  }
+  look_at_events();
+}
+
+void Conductor::look_at_events() {
+  loop_.after(kLookAtEvents, [this] {
+    options_.events.check();
+    look_at_events();
+  });
+}
+
+// --- events into the table, actions out of it ---
+
+void Conductor::handle(Event event) {
+  events_.push_back(std::move(event));
+  if (!working_) work_off();
+}
+
+void Conductor::take(Step step) {
+  state_ = std::move(step.state);
+  for (auto& action : step.actions) actions_.push_back(std::move(action));
+}
+
+void Conductor::work_off() {
+  working_ = true;
+  while (!actions_.empty() || !events_.empty()) {
+    // What an action brought about comes before the next action: a failed start spares the others.
+    if (!events_.empty()) {
+      const auto event = std::move(events_.front());
+      events_.pop_front();
+      take(step(rules_, std::move(state_), event));
+    } else {
+      const auto action = std::move(actions_.front());
+      actions_.pop_front();
+      std::visit([this](const auto& what) { perform(what); }, action);
+    }
+  }
+  working_ = false;
+}
+
+void Conductor::perform(const action::Start& start) {
+  if (!std::holds_alternative<Starting>(state_.processes[start.process].life)) return;
+  outcome_.processes[start.process].restarts = state_.processes[start.process].restarts;
+  crew_->perform(start);
+}
+
+void Conductor::perform(const action::SignalGroup& send) {
+  record("process-signalled",
+         {{"process", name_of(send.process)}, {"signal", sys::signal_name(send.signal)}});
+  outcome_.processes[send.process].stopped = true;
+  crew_->perform(send);
+}
+
+void Conductor::perform(const action::SignalProcess& send) {
+  record("signal-forwarded", {{"process", name_of(send.process)}, {"signal", sys::signal_name(send.signal)}});
+  crew_->perform(send);
+}
+
+void Conductor::perform(const action::ArmGrace& arm) {
+  loop_.after(arm.grace, [this, p = arm.process] { handle(event::GraceOver{p}); });
+}
+
+void Conductor::perform(const action::ArmBackoff& arm) {
+  record("process-restart", {{"process", name_of(arm.process)}, {"in_ms", arm.backoff.count()}});
+  loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
+}
+
+void Conductor::perform(const action::KillTree& kill) {
+  record("process-killed", {{"process", name_of(kill.process)}, {"why", "its grace was over"}});
+  outlived_their_grace_.push_back(name_of(kill.process));
+  crew_->perform(kill);
+}
+
+void Conductor::perform(const action::KillAll& kill) {
+  record("all-killed");
+  for (auto& process : outcome_.processes) process.stopped = process.stopped || !process.ended;
+  crew_->perform(kill);
+}
+
+void Conductor::perform(const action::Decide& decide) {
+  outcome_.cause = decide.cause;
+  outcome_.decided = since_start();
+  outcome_.first = std::visit(
+      [](const auto& cause) -> std::optional<std::size_t> {
+        if constexpr (requires { cause.process; }) return cause.process;
+        return std::nullopt;
+      },
+      decide.cause);
+  const auto what = sentence(outcome_);
+  record("run-ending", {{"outcome", supervise::name_of(decide.cause)}, {"what", what}});
+  if (!std::holds_alternative<Finished>(decide.cause)) say(what + "; stopping the others");
+  crew_->ending();
+  loop_.after(kPatience, [this] { say_who_is_awaited(); });
+}
+
+void Conductor::say_who_is_awaited() {
+  const auto* ending = std::get_if<Ending>(&state_.phase);
+  if (ending == nullptr) return;
+  std::vector<std::string> names;
+  Duration grace{};
+  for (ProcessIndex process = 0; process < state_.processes.size(); ++process) {
+    if (!std::holds_alternative<Stopping>(state_.processes[process].life)) continue;
+    names.push_back(name_of(process));
+    grace = std::max(grace, rules_.processes[process].stop.grace);
+  }
+  if (names.empty()) return;
+  say(fmt::format("waiting for {}, up to {}; Ctrl-C {} kills", in_short(names), format_duration(grace),
+                  ending->interrupts > 0 ? "again" : "twice"));
+}
+
+void Conductor::perform(const action::Finish&) {
+  std::optional<ProcessIndex> first;
+  if (outcome_.first) first = static_cast<ProcessIndex>(*outcome_.first);
+  crew_->finish(first, [this](CrewEnd end) {
+    conclude(std::move(end));
+    finished_ = true;
+    loop_.stop();
+  });
+}
+
+// --- what the crew tells ---
+
+void Conductor::hear(const Notice& notice) {
+  std::visit([&](const auto& what) { hear(notice.at, what); }, notice.what);
+}
+
+void Conductor::hear(Duration at, const notice::Started& started) {
+  auto& report = outcome_.processes[started.process];
+  report.pid = started.pid;
+  report.started = at;
+  report.ready = report.ended = std::nullopt;
+  report.stopped = false;
+  report.status = std::nullopt;
+  record("process-started", {{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}});
+  if (!rules_.processes[started.process].waits_ready) report.ready = at;
+  handle(event::Started{started.process});
+}
+
+void Conductor::hear(Duration, const notice::NotStarted& not_started) {
+  record("process-not-started", {{"process", name_of(not_started.process)}, {"reason", not_started.reason}});
+  handle(event::SpawnFailed{not_started.process, not_started.reason});
+}
+
+void Conductor::hear(Duration at, const notice::Ready& ready) {
+  auto& report = outcome_.processes[ready.process];
+  report.ready = at;
+  record("process-ready",
+         {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
+  handle(event::Ready{ready.process});
+}
+
+void Conductor::hear(Duration, const notice::NotReady& not_ready) {
+  outcome_.not_ready = not_ready.waited;
+  handle(event::ReadyTimeout{not_ready.process});
+}
+
+void Conductor::hear(Duration at, const notice::Ended& ended) {
+  auto& report = outcome_.processes[ended.process];
+  report.ended = at;
+  report.status = ended.status;
+  record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
+  handle(event::Ended{ended.process, ended.status});
+}
+
+void Conductor::hear(Duration, const notice::CleanedUp& cleaned) {
+  auto& report = outcome_.processes[cleaned.process];
+  if (!cleaned.killed.empty()) {
+    record("leftovers-killed", {{"process", report.name}, {"killed", cleaned.killed}});
+    report.left_behind.insert(report.left_behind.end(), cleaned.killed.begin(), cleaned.killed.end());
+  }
+  handle(event::CleanedUp{cleaned.process});
+}
+
+void Conductor::hear(Duration, const notice::NotKillable& stuck) {
+  record("process-not-killable", {{"process", name_of(stuck.process)}});
+  handle(event::Ended{stuck.process, sys::WaitStatus(SIGKILL)});
+}
+
+void Conductor::hear(Duration, const notice::Signal& signal) {
+  record("signal", {{"signal", sys::signal_name(signal.signal)}});
+  handle(event::Signal{signal.signal});
+}
+
+void Conductor::hear(Duration at, const notice::NodeLost& lost) {
+  record("node-lost", {{"host", lost.host}, {"why", lost.why}});
+  for (const auto process : lost.processes) {
+    auto& report = outcome_.processes[process];
+    if (report.started && !report.ended) report.ended = at;
+  }
+  handle(event::NodeLost{lost.host, lost.why, lost.processes});
+}
+
+void Conductor::hear(Duration, const notice::Abort& abort) {
+  handle(event::Abort{abort.reason, abort.exit_code});
+}
+
+void Conductor::hear(Duration, const notice::Trouble& trouble) {
+  outcome_.troubles.push_back(trouble.sentence);
+  record("trouble", {{"what", trouble.sentence}});
+  say(trouble.sentence);
+}
+
+// --- the end ---
+
+void Conductor::conclude(CrewEnd end) {
+  outcome_.left_behind = std::move(end.left_behind);
+  outcome_.survivors = std::move(end.survivors);
+  outcome_.last_lines = std::move(end.last_lines);
+  outcome_.lost_bytes = end.lost_bytes;
+  if (!outcome_.left_behind.empty()) record("leftovers-killed", {{"killed", outcome_.left_behind}});
+  if (!outcome_.survivors.empty()) record("not-killable", {{"processes", outcome_.survivors}});
+  if (!outlived_their_grace_.empty()) {
+    say(fmt::format("killed when the grace was over: {}", in_short(outlived_their_grace_)));
+  }
+  outcome_.ended_at = utc_now();
+  outcome_.took = since_start();
+  if (outcome_.first) outcome_.next = next_after(*outcome_.first);
+  if (options_.terminal != nullptr) outcome_.skipped = options_.terminal->skipped();
+  record("attempt-ended", {{"outcome", supervise::name_of(outcome_.cause)},
+                           {"exit_code", exit_code(outcome_)},
+                           {"what", sentence(outcome_)}});
+}
+
+std::optional<std::size_t> Conductor::next_after(std::size_t first) const {
+  const auto& processes = outcome_.processes;
+  std::optional<std::size_t> next;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (i == first || processes[i].stopped || !processes[i].ended || !processes[first].ended) continue;
+    if (*processes[i].ended < *processes[first].ended) continue;
+    if (!next || *processes[i].ended < *processes[*next].ended) next = i;
+  }
+  return next;
+}
+
+// --- small things ---
+
+Duration Conductor::since_start() const {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+}
+
+const std::string& Conductor::name_of(ProcessIndex process) const {
+  return outcome_.processes[process].name;
+}
+
+void Conductor::record(std::string_view event, const Json& fields) {
+  options_.events.write(event, fields);
+}
+
+void Conductor::say(std::string_view text) {
+  if (options_.terminal != nullptr) options_.terminal->write(fmt::format("nlaunch: {}\n", text), 1);
+}
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,96 @@
+#pragma once
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "plan/plan.h"
+#include "supervise/crew.h"
+#include "supervise/events.h"
+#include "supervise/guardian.h"
+#include "supervise/outcome.h"
+#include "sys/loop.h"
+
+namespace nlaunch::supervise {
+
+/// Takes what happens through the table, lets the crew perform what comes out of it, and keeps the record:
+/// events.jsonl, and the outcome.
+class Conductor {
+ public:
+  struct Options {
+    const plan::Plan& plan;
+    unsigned attempt = 0;
+    std::filesystem::path logs;      ///< folder of the processes' log files
+    std::vector<std::string> hosts;  ///< names of the nodes; empty on one machine
+    EventLog& events;
+    const GuardianLink& guardian;
+    Terminal* terminal = nullptr;  ///< null: nothing is written there
+  };
+  Conductor(sys::Loop& loop, Options options);
+  ~Conductor();
+  Conductor(const Conductor&) = delete;
+  Conductor& operator=(const Conductor&) = delete;
+
+  [[nodiscard]] const Rules& rules() const { return rules_; }
+  /// For the crew, which tells of all that comes of the actions.
+  void hear(const Notice& notice);
+  /// Supervises to the end. To be called once, with a crew for these rules.
+  Outcome run(Crew& crew);
+
+ private:
+  void listen();
+  void look_at_events();
+  void handle(Event event);
+  void take(Step step);
+  void work_off();
+
+  void perform(const action::Start& start);
+  void perform(const action::SignalGroup& send);
+  void perform(const action::SignalProcess& send);
+  void perform(const action::ArmGrace& arm);
+  void perform(const action::ArmBackoff& arm);
+  void perform(const action::KillTree& kill);
+  void perform(const action::KillAll& kill);
+  void perform(const action::Decide& decide);
+  void perform(const action::Finish& finish);
+  /// AwaitReady and CleanUp are the crew's alone.
+  template <class What>
+  void perform(const What& what) {
+    crew_->perform(what);
+  }
+
+  void hear(Duration at, const notice::Started& started);
+  void hear(Duration at, const notice::NotStarted& not_started);
+  void hear(Duration at, const notice::Ready& ready);
+  void hear(Duration at, const notice::NotReady& not_ready);
+  void hear(Duration at, const notice::Ended& ended);
+  void hear(Duration at, const notice::CleanedUp& cleaned);
+  void hear(Duration at, const notice::NotKillable& stuck);
+  void hear(Duration at, const notice::Signal& signal);
+  void hear(Duration at, const notice::NodeLost& lost);
+  void hear(Duration at, const notice::Abort& abort);
+  void hear(Duration at, const notice::Trouble& trouble);
+
+  void say_who_is_awaited();
+  void conclude(CrewEnd end);
+  [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
+  [[nodiscard]] Duration since_start() const;
+  [[nodiscard]] const std::string& name_of(ProcessIndex process) const;
+  void record(std::string_view event, const Json& fields = Json::object());
+  void say(std::string_view text);
+
+  sys::Loop& loop_;
+  Options options_;
+  Rules rules_;
+  State state_;
+  Crew* crew_ = nullptr;
+  std::deque<Event> events_;
+  std::deque<Action> actions_;
+  bool working_ = false;
+  bool finished_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<std::string> outlived_their_grace_;
+  Outcome outcome_;
+};
+
+}  // namespace nlaunch::supervise

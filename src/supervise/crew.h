@@ -1,0 +1,95 @@
+#pragma once
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "supervise/machine.h"
+
+namespace nlaunch::supervise {
+
+/// What came of an action where the process lives. Times are since the attempt began.
+namespace notice {
+struct Started {
+  ProcessIndex process = 0;
+  pid_t pid = 0;
+};
+struct NotStarted {
+  ProcessIndex process = 0;
+  std::string reason;
+};
+struct Ready {
+  ProcessIndex process = 0;
+};
+struct NotReady {
+  ProcessIndex process = 0;
+  std::string waited;  ///< for what, and what the last look said
+};
+struct Ended {
+  ProcessIndex process = 0;
+  sys::WaitStatus status;
+};
+struct CleanedUp {
+  ProcessIndex process = 0;
+  std::vector<std::string> killed;  ///< that it had left behind: "python (pid 4711)"
+};
+/// SIGKILL did not end it in time: it counts as ended all the same.
+struct NotKillable {
+  ProcessIndex process = 0;
+};
+struct Signal {
+  int signal = 0;
+};
+/// A node, or the agent there, is gone, and these processes with it.
+struct NodeLost {
+  std::string host;
+  std::string why;
+  std::vector<ProcessIndex> processes;
+};
+/// Somebody who watches there wants the run to end.
+struct Abort {
+  std::string reason;
+  int exit_code = 0;
+};
+/// Something that a person should hear, and that stops nothing.
+struct Trouble {
+  std::string sentence;
+};
+}  // namespace notice
+struct Notice {
+  Duration at{};
+  std::variant<notice::Started, notice::NotStarted, notice::Ready, notice::NotReady, notice::Ended,
+               notice::CleanedUp, notice::NotKillable, notice::Signal, notice::NodeLost, notice::Abort,
+               notice::Trouble>
+      what;
+};
+
+/// How it ended where the processes lived.
+struct CrewEnd {
+  std::vector<std::string> left_behind;  ///< killed at the very end, of no process in particular
+  std::vector<std::string> survivors;    ///< that could not be killed, with their state
+  std::vector<std::string> last_lines;   ///< of the process that was asked for
+  std::uint64_t lost_bytes = 0;          ///< missing in log files
+};
+
+/// Those who start, signal and end processes where they live: this machine, or the agents of many. What comes
+/// of it is told through `Notice`s, on the loop of the one who decides.
+class Crew {
+ public:
+  using Tell = std::function<void(Notice)>;
+  Crew() = default;
+  virtual ~Crew() = default;
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  virtual void perform(const NodeAction& action) = 0;
+  /// It is decided that the run ends, and all that did not fail are still alive.
+  virtual void ending() = 0;
+  /// Nothing is to be left alive; then calls `done`. `of`: whose last lines are wanted.
+  virtual void finish(std::optional<ProcessIndex> of, std::function<void(CrewEnd)> done) = 0;
+};
+
+}  // namespace nlaunch::supervise

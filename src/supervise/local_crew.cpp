@@ -1,0 +1,222 @@
+#include "supervise/local_crew.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "sys/spawn.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+constexpr Duration kLookAtFiles = std::chrono::seconds(2);
+/// A killed process that holds a GPU may need seconds until the driver has let it go.
+constexpr Duration kKillLimit = std::chrono::seconds(20);
+constexpr std::size_t kLastLines = 20;
+constexpr std::size_t kLongestLastLine = 500;
+
+}  // namespace
+
+/// What is known here of one process.
+struct LocalCrew::Live {
+  const plan::BoundProcess* bound = nullptr;
+  std::size_t output = 0;  ///< index into the Output
+  sys::Subtree subtree{};  ///< leader 0: is not running
+  bool ended = false;      ///< its wait status is there
+  FileStamp file{};        ///< of its readiness, before it was started
+  std::unique_ptr<Readiness> readiness{};
+
+  /// A file that is relative to its working folder made absolute.
+  [[nodiscard]] plan::Ready ready() const {
+    auto ready = bound->ready;
+    if (!ready.file.empty() && !ready.file.starts_with('/')) {
+      ready.file = fmt::format("{}/{}", bound->workdir, ready.file);
+    }
+    return ready;
+  }
+};
+
+LocalCrew::LocalCrew(sys::Loop& loop, const Rules& rules, Options options, Tell tell)
+    : loop_(loop), options_(std::move(options)), tell_(std::move(tell)), cleaner_(loop) {
+  if (const auto made = sys::make_private_folder(options_.logs); !made) {
+    this->tell(notice::Trouble{made.error().items().front().message});
+  }
+  std::vector<std::string> names;
+  for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
+    const auto bound = std::ranges::find(options_.node.processes, rules.processes[process].process,
+                                         &plan::BoundProcess::process);
+    if (bound == options_.node.processes.end()) continue;
+    live_[process] = {.bound = &*bound, .output = names.size()};
+    names.push_back(bound->name);
+  }
+  Output::Options output{
+      options_.logs,       options_.node.masker,
+      options_.terminal,   options_.color,
+      options_.name_width, [this](const std::string& sentence) { this->tell(notice::Trouble{sentence}); }};
+  output_ = std::make_unique<Output>(loop_, std::move(output), names);
+  look_at_files();
+  if (options_.hooks.tick) tick();
+}
+
+LocalCrew::~LocalCrew() = default;
+
+template <class What>
+void LocalCrew::tell(What what) {
+  tell_({std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_), std::move(what)});
+}
+
+void LocalCrew::look_at_files() {
+  loop_.after(kLookAtFiles, [this] {
+    output_->check();
+    look_at_files();
+  });
+}
+
+void LocalCrew::tick() {
+  loop_.after(options_.hooks.period, [this] {
+    if (const auto verdict = options_.hooks.tick(live_pids())) {
+      tell(notice::Abort{verdict->reason, verdict->exit_code});
+    }
+    tick();
+  });
+}
+
+void LocalCrew::perform(const NodeAction& action) {
+  std::visit([this](const auto& what) { on(what); }, action);
+}
+
+void LocalCrew::on(const action::Start& start) {
+  auto& live = live_.at(start.process);
+  const auto pid = spawn(live);
+  if (!pid) {
+    return tell(
+        notice::NotStarted{start.process, options_.node.masker.mask(pid.error().items().front().message)});
+  }
+  loop_.on_child(*pid, [this, p = start.process](sys::WaitStatus status) { ended(p, status); });
+  if (options_.hooks.on_started) options_.hooks.on_started(live.bound->process, *pid);
+  tell(notice::Started{start.process, *pid});
+}
+
+Result<pid_t> LocalCrew::spawn(Live& live) {
+  if (const auto problem = problem_with(live.bound->ready); !problem.empty()) {
+    return failure("supervise.ready", "readiness check: {}", problem);
+  }
+  const auto pipe = output_->open(live.output);
+  if (!pipe) return std::unexpected(pipe.error());
+  sys::SpawnRequest request;
+  request.argv = live.bound->argv;
+  for (const auto& [name, value] : live.bound->env) request.env.push_back(fmt::format("{}={}", name, value));
+  request.cwd = live.bound->workdir;
+  request.out = request.err = pipe->get();
+  request.cpus = live.bound->cpus;
+  constexpr unsigned kPidBits = 32;
+  request.mark = (static_cast<std::uint64_t>(::getpid()) << kPidBits) | ++starts_;
+  live.file = stamp_of(live.ready().file);
+  auto pid = sys::spawn(request);
+  if (pid) {
+    live.subtree = {*pid, *request.mark};
+    live.ended = false;
+  }
+  return pid;
+}
+
+void LocalCrew::ended(ProcessIndex process, sys::WaitStatus status) {
+  auto& live = live_.at(process);
+  live.ended = true;
+  live.readiness.reset();
+  tell(notice::Ended{process, status});
+}
+
+void LocalCrew::on(const action::AwaitReady& await) {
+  auto& live = live_.at(await.process);
+  const auto process = await.process;
+  Readiness::Then then{
+      .ready = [this, process] { tell(notice::Ready{process}); },
+      .timed_out =
+          [this, process] {
+            tell(notice::NotReady{process, options_.node.masker.mask(live_.at(process).readiness->status())});
+          },
+      .watch_lines = [this,
+                      output = live.output](auto line) { output_->watch_lines(output, std::move(line)); }};
+  live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file, std::move(then));
+}
+
+void LocalCrew::on(const action::SignalGroup& send) {
+  auto& live = live_.at(send.process);
+  if (live.subtree.leader > 0) ::kill(-live.subtree.leader, send.signal);
+  live.readiness.reset();
+}
+
+void LocalCrew::on(const action::SignalProcess& send) {
+  const auto& live = live_.at(send.process);
+  if (live.subtree.leader > 0 && !live.ended) ::kill(live.subtree.leader, send.signal);
+}
+
+void LocalCrew::on(const action::KillTree& kill) {
+  Cleaner::kill(live_.at(kill.process).subtree);
+  give_up_later(kill.process);
+}
+
+void LocalCrew::on(const action::KillAll&) {
+  sys::kill_descendants({});
+  for (const auto& [process, live] : live_) {
+    if (live.subtree.leader > 0) give_up_later(process);
+  }
+}
+
+/// A process in uninterruptible sleep does not even end by SIGKILL; the run must.
+void LocalCrew::give_up_later(ProcessIndex process) {
+  loop_.after(kKillLimit, [this, process, leader = live_.at(process).subtree.leader] {
+    auto& live = live_.at(process);
+    if (live.ended || live.subtree.leader != leader) return;
+    loop_.forget_child(leader);
+    live.ended = true;
+    tell(notice::NotKillable{process});
+  });
+}
+
+void LocalCrew::on(const action::CleanUp& clean) {
+  auto& live = live_.at(clean.process);
+  if (clean.leave) {
+    live.subtree.leader = 0;
+    return tell(notice::CleanedUp{clean.process, {}});
+  }
+  cleaner_.clean(live.subtree, [this, p = clean.process](const auto& result) { cleaned_up(p, result); });
+}
+
+void LocalCrew::cleaned_up(ProcessIndex process, const Cleaner::Result& result) {
+  auto& live = live_.at(process);
+  output_->close(live.output);
+  live.subtree.leader = 0;
+  tell(notice::CleanedUp{process, result.killed});
+}
+
+void LocalCrew::ending() {
+  if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
+}
+
+void LocalCrew::finish(std::optional<ProcessIndex> of, std::function<void(CrewEnd)> done) {
+  CrewEnd end;
+  const auto swept = sys::sweep({}, kKillLimit);
+  for (const auto& process : swept.killed) end.left_behind.push_back(describe(process));
+  for (const auto& process : swept.survivors) end.survivors.push_back(describe_survivor(process));
+  for (const auto& [process, live] : live_) output_->close(live.output);
+  end.lost_bytes = output_->lost_bytes();
+  if (of && live_.contains(*of)) {
+    end.last_lines = output_->last_lines(live_.at(*of).output, kLastLines);
+    for (auto& line : end.last_lines) line = line.substr(0, kLongestLastLine);
+  }
+  done(std::move(end));
+}
+
+LivePids LocalCrew::live_pids() const {
+  LivePids pids;
+  for (const auto& [process, live] : live_) {
+    if (live.subtree.leader > 0 && !live.ended) pids.emplace(live.bound->process, live.subtree.leader);
+  }
+  return pids;
+}
+
+}  // namespace nlaunch::supervise

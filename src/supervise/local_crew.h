@@ -1,0 +1,83 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "plan/bound.h"
+#include "supervise/cleaner.h"
+#include "supervise/crew.h"
+#include "supervise/output.h"
+#include "supervise/readiness.h"
+
+namespace nlaunch::supervise {
+
+/// The processes that are alive: index into Plan::processes → pid.
+using LivePids = std::map<std::uint32_t, pid_t>;
+
+/// What others do while processes run on this machine. They run on the loop: what takes long belongs
+/// elsewhere.
+struct Hooks {
+  std::function<void(std::uint32_t process, pid_t pid)> on_started;
+  /// Called every `period`. A reason that it gives ends the run, with this exit code.
+  struct Verdict {
+    std::string reason;
+    int exit_code = 0;
+  };
+  std::function<std::optional<Verdict>(const LivePids&)> tick;
+  Duration period = std::chrono::seconds(5);
+  /// Called once, when it is decided that the run ends, while those processes that did not fail are alive.
+  std::function<void(const LivePids&)> before_stop;
+};
+
+/// The processes of one node, on this machine: started with their environment and their log file, checked for
+/// readiness, signalled, killed and swept. Needs a child subreaper, all of whose children are reaped.
+class LocalCrew : public Crew {
+ public:
+  struct Options {
+    const plan::BoundNode& node;
+    std::filesystem::path logs;  ///< folder of the log files; is made
+    Terminal* terminal = nullptr;
+    Color color = Color::never;
+    std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest here
+    Hooks hooks;
+  };
+  /// `rules` of the whole plan; those of its processes that are on the node are performed here.
+  LocalCrew(sys::Loop& loop, const Rules& rules, Options options, Tell tell);
+  ~LocalCrew() override;
+
+  void perform(const NodeAction& action) override;
+  void ending() override;
+  void finish(std::optional<ProcessIndex> of, std::function<void(CrewEnd)> done) override;
+
+ private:
+  struct Live;
+
+  void on(const action::Start& start);
+  void on(const action::AwaitReady& await);
+  void on(const action::SignalGroup& send);
+  void on(const action::SignalProcess& send);
+  void on(const action::KillTree& kill);
+  void on(const action::KillAll& kill);
+  void on(const action::CleanUp& clean);
+
+  void look_at_files();
+  void tick();
+  Result<pid_t> spawn(Live& live);
+  void ended(ProcessIndex process, sys::WaitStatus status);
+  void give_up_later(ProcessIndex process);
+  void cleaned_up(ProcessIndex process, const Cleaner::Result& result);
+  [[nodiscard]] LivePids live_pids() const;
+  template <class What>
+  void tell(What what);
+
+  sys::Loop& loop_;
+  Options options_;
+  Tell tell_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Cleaner cleaner_;
+  std::unique_ptr<Output> output_;
+  std::map<ProcessIndex, Live> live_;
+  std::uint32_t starts_ = 0;
+};
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,144 @@
+#include "supervise/remote_crew.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "supervise/wire.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+using nlohmann::json;
+
+/// Failures of several nodes arrive in another order than they happened, and what a lost node brings about
+/// (its peers fail, srun ends the step) may arrive before the news of it: such consequences are held for a
+/// moment.
+constexpr Duration kHold = std::chrono::milliseconds(150);
+/// More than an agent needs to kill what is left (LocalCrew's limit).
+constexpr Duration kForTheEnd = std::chrono::seconds(30);
+
+}  // namespace
+
+RemoteCrew::RemoteCrew(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, std::vector<Node> nodes,
+                       Tell tell)
+    : loop_(loop), tell_(std::move(tell)) {
+  for (auto& node : nodes) nodes_.push_back({.node = std::move(node)});
+  for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
+    node_of_.push_back(plan.processes[rules.processes[process].process].node);
+    nodes_[node_of_.back()].processes.push_back(process);
+  }
+}
+
+RemoteCrew::~RemoteCrew() {
+  if (release_) loop_.cancel(*release_);
+  if (deadline_) loop_.cancel(*deadline_);
+}
+
+void RemoteCrew::send(std::uint32_t node, const json& message) {
+  if (!nodes_[node].lost) nodes_[node].node.channel->send(message.dump());
+}
+
+void RemoteCrew::send_all(const json& message) {
+  const auto text = message.dump();
+  for (auto& node : nodes_) {
+    if (!node.lost) node.node.channel->send(text);
+  }
+}
+
+void RemoteCrew::perform(const NodeAction& action) {
+  const auto message = to_message(action);
+  std::visit(
+      [&](const auto& what) {
+        if constexpr (requires { what.process; }) {
+          send(node_of_[what.process], message);
+        } else {
+          send_all(message);
+        }
+      },
+      action);
+}
+
+void RemoteCrew::ending() {
+  send_all({{"ending", true}});
+}
+
+void RemoteCrew::finish(std::optional<ProcessIndex> of, std::function<void(CrewEnd)> done) {
+  done_ = std::move(done);
+  send_all({{"finish", of ? json(*of) : json(nullptr)}});
+  deadline_ = loop_.after(kForTheEnd, [this] {
+    deadline_.reset();
+    for (auto& node : nodes_) {
+      if (node.lost || node.ended) continue;
+      end_.survivors.push_back(node.node.host + " did not say that nothing is left there");
+      node.ended = true;
+    }
+    conclude_if_done();
+  });
+  conclude_if_done();
+}
+
+void RemoteCrew::conclude_if_done() {
+  const bool all = std::ranges::all_of(nodes_, [](const State& node) { return node.lost || node.ended; });
+  if (!all || !done_) return;
+  if (deadline_) loop_.cancel(*deadline_);
+  deadline_.reset();
+  // Not from within the call that asked for it.
+  loop_.post([done = std::exchange(done_, nullptr), end = std::move(end_)] { done(end); });
+}
+
+void RemoteCrew::hear(std::uint32_t index, const json& message) {
+  auto& node = nodes_[index];
+  try {
+    if (message.contains("notice")) {
+      auto notice = notice_from(message);
+      const auto offset = since_start() - notice.at;
+      if (!node.offset || offset < *node.offset) node.offset = offset;
+      notice.at += *node.offset;
+      pass_on(std::move(notice));
+    } else if (message.contains("end")) {
+      auto end = end_from(message.at("end"));
+      const auto add = [](std::vector<std::string>& all, std::vector<std::string>& more) {
+        all.insert(all.end(), more.begin(), more.end());
+      };
+      add(end_.left_behind, end.left_behind);
+      add(end_.survivors, end.survivors);
+      add(end_.last_lines, end.last_lines);
+      end_.lost_bytes += end.lost_bytes;
+      node.ended = true;
+      conclude_if_done();
+    }
+  } catch (const std::exception& error) {
+    lose(index, std::string("its agent said what cannot be read: ") + error.what());
+  }
+}
+
+void RemoteCrew::pass_on(Notice notice) {
+  const auto* ended = std::get_if<notice::Ended>(&notice.what);
+  const bool failed = ended != nullptr && !ended->status.ok();
+  if (!failed && !std::holds_alternative<notice::Signal>(notice.what)) return tell_(std::move(notice));
+  held_.emplace(notice.at, std::move(notice));
+  if (!release_) release_ = loop_.after(kHold, [this] { release(); });
+}
+
+void RemoteCrew::release() {
+  release_.reset();
+  for (auto& [at, notice] : std::exchange(held_, {})) tell_(std::move(notice));
+}
+
+void RemoteCrew::lose(std::uint32_t index, const std::string& why) {
+  auto& node = nodes_[index];
+  if (std::exchange(node.lost, true)) return;
+  // What it said last is older.
+  std::erase_if(held_, [&](const auto& entry) {
+    const auto* ended = std::get_if<notice::Ended>(&entry.second.what);
+    return ended != nullptr && node_of_[ended->process] == index;
+  });
+  if (!node.ended) tell_({since_start(), notice::NodeLost{node.node.host, why, node.processes}});
+  conclude_if_done();
+}
+
+Duration RemoteCrew::since_start() const {
+  return std::chrono::duration_cast<Duration>(Clock::now() - start_);
+}
+
+}  // namespace nlaunch::supervise
