@@ -4,6 +4,7 @@
 
 #include "base/exit_code.h"
 #include "cli/context.h"
+#include "cli/usage.h"
 #include "cli/version.h"
 #include "sys/spawn.h"
 
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Launches RL post-training: learners, engines and services on one plan, checked before they start.",
       "nlaunch");
+  cli::set_usage(app);
   app.require_subcommand(1);
   app.fallthrough();
   app.set_help_all_flag("--help-all", "Help for every subcommand");

@@ -23,6 +23,14 @@ void Auditor::find_own_libraries() {
   }
 }
 
+supervise::Hooks Auditor::hooks() {
+  supervise::Hooks hooks;
+  hooks.period = std::chrono::milliseconds(250);
+  hooks.tick = [this](const supervise::LivePids& live) { return tick(live); };
+  hooks.before_stop = [this](const supervise::LivePids& live) { look(live); };
+  return hooks;
+}
+
 std::optional<supervise::Hooks::Verdict> Auditor::tick(const supervise::LivePids& live) {
   constexpr Clock::duration kLongest = std::chrono::minutes(1);
   if (Clock::now() < next_) return std::nullopt;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launch/audit.h"
-#include "supervise/supervisor.h"
+#include "supervise/local_crew.h"
 
 namespace nlaunch::cli {
 
@@ -13,6 +13,9 @@ namespace nlaunch::cli {
 class Auditor {
  public:
   Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::string probe);
+
+  /// To have it look while the processes run. They refer to this.
+  supervise::Hooks hooks();
 
   /// Looks when it is time: often at first, each minute in the end (a model may load for minutes before NCCL
   /// is). Under `enforce`, a finding ends the run.

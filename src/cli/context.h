@@ -41,11 +41,14 @@ extern const std::vector<Subcommand> kSubcommands;
 void add_run(CLI::App& app, Context& context);
 void add_preflight(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_render(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_sites(CLI::App& app, Context& context);
 void add_ps(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
 void add_exec(CLI::App& app, Context& context);
+void add_help(CLI::App& app, Context& context);
+void add_agent(CLI::App& app, Context& context);
 
 }  // namespace nlaunch::cli

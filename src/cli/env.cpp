@@ -9,6 +9,7 @@
 #include "launch/late_names.h"
 #include "launch/modules.h"
 #include "plan/environment.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -27,7 +28,28 @@ struct View {
   std::vector<plan::EnvOp> operations;
   plan::ConditionFacts facts;
   std::vector<std::string> notes;
+  std::vector<std::string> preload;  ///< what LD_PRELOAD is made of, a line each
 };
+
+/// LD_PRELOAD is made on the node; here it has the libraries as far as they are found.
+void add_preload(const plan::Plan& plan, const plan::Role& role, const launch::Install& install, View& view) {
+  if (role.preload.empty()) return;
+  std::vector<std::string> paths;
+  for (const auto& name : role.preload) {
+    const auto& library = plan.libraries.at(name);
+    const auto bound = launch::bind_library(name, library, install.probe);
+    paths.push_back(bound ? bound->path : library.path);
+    view.preload.push_back(fmt::format("library '{}' ({}): {}{}", name, library.origin, library.path,
+                                       bound ? "" : ", which is not on this machine"));
+  }
+  if (role.scope == PreloadScope::process) {
+    paths.push_back(install.scope_library);
+    view.preload.push_back(
+        fmt::format("{}: keeps them from what the program starts (scope: process)", install.scope_library));
+  }
+  view.operations.push_back(
+      {plan::EnvOp::Kind::set, "LD_PRELOAD", text::join(paths, ":"), plan::Layer::nlaunch, "preload", {}});
+}
 
 View view_of(const plan::Plan& plan, const plan::Role& role, const Context& context, MachineSource& source) {
   View view;
@@ -55,10 +77,12 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
       node.gpus.push_back({std::to_string(gpu), "", ""});
     }
     const launch::RunPaths paths{"${run.id}", "${run.dir}", ""};
-    const auto own = launch::own_operations(
-        plan, *process, node, paths, plan.node.count == 1 ? std::string(launch::kLoopback) : "${node 0}");
+    const auto own =
+        launch::own_operations(plan, *process, node, paths,
+                               plan.node.count == 1 ? launch::one_machine("").front().address : "${node 0}");
     view.operations.insert(view.operations.end(), own.begin(), own.end());
   }
+  add_preload(plan, role, source.install(), view);
   view.facts = {plan.node.count, plan.node.gpu_model, plan.node.arch, role.kind, {}};
   for (const auto& [name, library] : plan.libraries) {
     const auto bound = launch::bind_library(name, library, source.install().probe);
@@ -90,6 +114,14 @@ std::string_view verb(plan::EnvOp::Kind kind) {
 int explain(const std::string& name, const View& view, const Context& context) {
   const auto paint = context.out();
   const auto steps = plan::explain(name, view.base, view.operations, view.facts);
+  if (const auto inherited = sys::env_value(context.environment, name);
+      !inherited.empty() && plan::owned_by_launcher(name)) {
+    print(fmt::format("{}={} of the calling environment is not passed on: a launcher owns {}\n", name,
+                      shown(name, std::string(inherited)), plan::owned_family(name)));
+  }
+  if (name == "LD_PRELOAD" && !view.preload.empty()) {
+    print(fmt::format("made on the node, of\n  {}\n", text::join(view.preload, "\n  ")));
+  }
   if (steps.empty()) {
     print(fmt::format("{} is not set\n", name));
     return 0;

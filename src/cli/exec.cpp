@@ -59,7 +59,8 @@ int run(const Args& args, const Context& context) {
 void add_exec(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("exec", "Runs a command in the environment of a process of a run");
-  command->add_option("RUN", args->run, "A run's path, id, or name (its latest)")->required();
+  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
+      ->required();
   command->add_option("PROCESS", args->process, "ROLE.INDEX")->required();
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_option("COMMAND", args->command, "The command, after --")->required();

@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "supervise/stop_signal.h"
+
 namespace nlaunch::cli {
 namespace {
 
@@ -19,6 +21,7 @@ Interrupts::Interrupts() {
   first_signal = 0;
   struct sigaction action {};
   action.sa_handler = note;
+  ::sigaction(supervise::stop_signal(), &action, nullptr);
   for (const int signal : kSignals) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
@@ -27,6 +30,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+  std::signal(supervise::stop_signal(), SIG_DFL);
   for (const int signal : kSignals) {
     struct sigaction now {};
     ::sigaction(signal, nullptr, &now);

@@ -2,7 +2,8 @@
 
 namespace nlaunch::cli {
 
-/// Notes SIGINT, SIGTERM and SIGHUP while it lives, for work that has no loop of its own.
+/// Notes SIGINT, SIGTERM, SIGHUP and the signal of `nlaunch stop` while it lives, for work that has no loop
+/// of its own.
 class Interrupts {
  public:
   Interrupts();

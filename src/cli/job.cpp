@@ -5,21 +5,22 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "cli/interrupt.h"
-#include "launch/bind.h"
+#include "launch/machine.h"
 #include "launch/provenance.h"
-#include "plan/bound_json.h"
 #include "plan/json.h"
 #include "report/plan_text.h"
 #include "report/preflight_text.h"
+#include "supervise/stop_signal.h"
 #include "sys/files.h"
 #include "sys/proc.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::cli {
 
 using supervise::Json;
 
-Job::Job(const plan::Plan& plan, JobOptions options, const Context& context, MachineSource& machine)
-    : plan_(plan), options_(std::move(options)), context_(context), machine_(machine) {}
+Job::Job(const plan::Plan& plan, JobOptions options, const Context& context, MakePlace make_place)
+    : plan_(plan), options_(std::move(options)), context_(context), make_place_(std::move(make_place)) {}
 
 int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
   paths_ = paths;
@@ -31,15 +32,22 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
   events_.write("run", {{"id", paths_.id},
                         {"name", plan_.name},
                         {"site", plan_.site},
+                        {"host", launch::this_host().host},
+                        {"job", sys::env_value(context_.environment, "SLURM_JOB_ID")},
+                        {"nodes", plan_.node.count},
                         {"pid", guardian.guardian()},
                         {"start_ticks", seen ? seen->start_ticks : 0}});
   save("plan.json", plan::to_json(plan_), paths_.folder);
-  for (unsigned attempt = 0;; ++attempt) {
+  const auto first = launch::next_attempt(paths_);
+  for (unsigned attempt = first;; ++attempt) {
     if (const auto refused = prepare(attempt, guardian)) {
       return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
     }
-    if (attempt == 0) say_start();
-    const auto outcome = supervise(attempt, guardian);
+    if (attempt == first) {
+      if (const auto pointed = launch::point_latest(paths_); !pointed) say(render(pointed.error()));
+      say_start();
+    }
+    const auto outcome = supervise(attempt);
     say_end(outcome);
     if (!again(outcome, attempt)) {
       return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
@@ -51,64 +59,39 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
   }
 }
 
-std::optional<Job::Refused> Job::prepare(unsigned attempt, const supervise::GuardianLink& guardian) {
+std::optional<Place::Refused> Job::prepare(unsigned attempt, const supervise::GuardianLink& guardian) {
+  using Refused = Place::Refused;
   if (const auto made = launch::make_attempt_folder(paths_, attempt); !made) {
     return Refused{exit_code::internal, "internal", made.error().items().front().message};
   }
   events_.write("attempt", {{"number", attempt}});
-  if (auto refused = bind()) return refused;
+  place_.reset();  // what the attempt before held is free again
+  place_ = make_place_(guardian);
+  if (auto refused = place_->bind(paths_)) return refused;
+  save("lock.json", place_->bound().lock, paths_.folder);
   return check(attempt, guardian);
 }
 
-std::optional<Job::Refused> Job::bind() {
-  const auto machine = machine_.get_for(plan_);
-  if (!machine) return Refused{exit_code::internal, "internal", machine.error().items().front().message};
-  ports_.reset();  // those of the attempt before
-  auto bound = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});
-  if (!bound) {
-    complain(context_, bound.error());
-    return Refused{exit_code::bad_input, "not-started", bound.error().items().front().message};
-  }
-  node_ = std::move(bound->node);
-  ports_ = std::move(bound->ports);
-  save(fmt::format("bound.{}.json", node_.host), plan::to_json(plan_, node_), paths_.attempt);
-  if (!options_.share && !locks_) {
-    auto locks = launch::GpuLocks::take(plan_, node_, paths_.folder.string());
-    if (!locks) {
-      complain(context_, locks.error());
-      return Refused{exit_code::bad_input, "not-started", locks.error().items().front().message};
-    }
-    locks_ = std::move(*locks);
-  }
-  lock_ = launch::provenance(plan_, node_);
-  save("lock.json", lock_, paths_.folder);
-  return std::nullopt;
-}
-
-std::optional<Job::Refused> Job::check(unsigned attempt, const supervise::GuardianLink& guardian) {
+std::optional<Place::Refused> Job::check(unsigned attempt, const supervise::GuardianLink& guardian) {
+  using Refused = Place::Refused;
   if (options_.no_preflight) {
     preflight_ = {{"verdict", "skipped"}, {"reason", "--no-preflight"}};
     events_.write("preflight", preflight_);
     return std::nullopt;
   }
   const Interrupts interrupts;
-  const auto paint = context_.err();
   auto level = options_.level.value_or(plan_.preflight.level);
   if (attempt > 0) level = PreflightLevel::quick;
-  // Nobody else watches the guardian yet.
-  const auto cancelled = [&] { return Interrupts::received() != 0 || !guardian.alive(); };
-  preflight::Request request{plan_, node_, 0,        paths_.attempt.string(), machine_.install().probe, level,
-                             {},    {},    cancelled};
-  if (const auto machine = machine_.get_for(plan_); machine && attempt == 0) request.facts = machine->facts;
-  const auto report = preflight::run(request);
+  const auto report = place_->check(level);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
   events_.write("preflight", preflight_);
   if (!context_.quiet || report.verdict == preflight::Status::fail) {
-    say(report::preflight_text(report, paint));
+    say(report::preflight_text(report, context_.err()));
   }
   if (const int signal = Interrupts::received(); signal != 0) {
-    return Refused{128 + signal, "interrupted", "stopped during the preflight"};
+    return Refused{supervise::exit_code_of_stop(signal), "interrupted",
+                   fmt::format("stopped by {} during the preflight", supervise::name_of_stop(signal))};
   }
   if (!guardian.alive())
     return Refused{exit_code::internal, "killed", "nlaunch was killed during the preflight"};
@@ -120,23 +103,10 @@ std::optional<Job::Refused> Job::check(unsigned attempt, const supervise::Guardi
   return std::nullopt;
 }
 
-supervise::Outcome Job::supervise(unsigned attempt, const supervise::GuardianLink& guardian) {
-  Auditor auditor(plan_, node_, machine_.install().probe);
-  supervise::Hooks hooks;
-  hooks.period = std::chrono::milliseconds(250);
-  hooks.tick = [&](const supervise::LivePids& live) { return auditor.tick(live); };
-  hooks.before_stop = [&](const supervise::LivePids& live) { auditor.look(live); };
-  const auto color = context_.out().on() ? Color::always : Color::never;
-  auto outcome = supervise::run_attempt({plan_,
-                                         node_,
-                                         paths_.folder,
-                                         attempt,
-                                         events_,
-                                         guardian,
-                                         {1, context_.quiet, color},
-                                         std::move(hooks)});
-  audit_ = auditor.report();
-  save("audit.json", launch::to_json(audit_), paths_.attempt);
+supervise::Outcome Job::supervise(unsigned attempt) {
+  auto outcome = place_->supervise(attempt, events_);
+  audit_ = place_->audit();
+  save("audit.json", audit_.json, paths_.attempt);
   return outcome;
 }
 
@@ -151,11 +121,12 @@ void Job::say_start() const {
   const auto paint = context_.err();
   say(fmt::format("{} on {}: {}\n", paint.bold(plan_.name), plan_.site, report::placement_line(plan_)));
   for (const auto& warning : plan_.warnings) say(fmt::format("{} {}\n", paint.yellow("warning:"), warning));
-  for (const auto& note : node_.notes)
+  const auto& bound = place_->bound();
+  for (const auto& note : bound.notes)
     say(fmt::format("{} {}\n", paint.yellow("note:"), text::printable(note)));
-  if (!node_.dropped.empty()) {
+  if (!bound.dropped.empty()) {
     say(fmt::format("{} not passed on from the calling environment: {}\n", paint.dim("note:"),
-                    text::join(node_.dropped, " ")));
+                    text::join(bound.dropped, " ")));
   }
   say(fmt::format("run {} in {}\n", paths_.id, paths_.folder.string()));
 }
@@ -166,7 +137,7 @@ void Job::say_end(const supervise::Outcome& outcome) const {
   if (well && context_.quiet) return;
   std::string out = "\n";
   if (!context_.quiet) {
-    for (const auto& line : launch::summary(audit_)) out += text::printable(line) + "\n";
+    for (const auto& line : audit_.lines) out += text::printable(line) + "\n";
   }
   if (!outcome.last_lines.empty() && outcome.first) {
     const auto& first = outcome.processes[*outcome.first];
@@ -181,24 +152,26 @@ void Job::say_end(const supervise::Outcome& outcome) const {
   }
   const auto sentence = text::printable(supervise::sentence(outcome));
   out += (well ? paint.green(sentence) : paint.red(sentence)) + "\n";
+  if (const auto advice = supervise::advice(outcome); !advice.empty()) out += advice + "\n";
   say(out);
 }
 
 int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
-  Json summary{{"run", paths_.id},       {"name", plan_.name}, {"site", plan_.site},
-               {"exit_code", exit_code}, {"outcome", outcome}, {"sentence", node_.masker.mask(sentence)},
+  Json summary{{"run", paths_.id},       {"name", plan_.name},
+               {"site", plan_.site},     {"exit_code", exit_code},
+               {"outcome", outcome},     {"sentence", place_ ? place_->mask(sentence) : sentence},
                {"preflight", preflight_}};
   summary.update(details);
   summary["warnings"] = plan_.warnings;
-  summary["audit"] = {{"findings", audit_.findings.size()}};
+  summary["audit"] = {{"findings", audit_.findings}};
   save("summary.json", summary, paths_.folder);
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
-  if (lock_.contains("libraries") && !lock_["libraries"].empty()) {
-    launch::add_library_hashes(lock_);
-    save("lock.json", lock_, paths_.folder);
+  auto lock = place_ ? place_->bound().lock : Json();
+  if (lock.contains("libraries") && !lock["libraries"].empty()) {
+    launch::add_library_hashes(lock);
+    save("lock.json", lock, paths_.folder);
   }
-  std::error_code ignored;
-  if (!node_.scratch.empty()) std::filesystem::remove_all(node_.scratch, ignored);
+  place_.reset();
   if (!context_.quiet || exit_code != 0)
     say(fmt::format("everything about it: {}\n", paths_.folder.string()));
   return exit_code;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/text.h"
 #include "config/experiment.h"
 #include "config/site.h"
 #include "plan/build.h"
@@ -78,6 +79,26 @@ Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const 
   return facts;
 }
 
+/// What a plan was made from is in it; options that change it would be lost.
+void check_frozen(const PlanArgs& args) {
+  if (args.plan_file.empty()) return;
+  const std::pair<bool, const char*> given[] = {{!args.site.empty(), "--site"},
+                                                {!args.set.empty(), "--set"},
+                                                {!args.with.empty(), "--with"},
+                                                {!args.env.empty(), "--env"},
+                                                {args.nodes.has_value(), "--nodes"}};
+  std::vector<std::string> names;
+  for (const auto& [is_given, name] : given) {
+    if (is_given) names.emplace_back(name);
+  }
+  if (names.empty()) return;
+  throw CLI::ValidationError(
+      fmt::format("--plan takes no {}: a frozen plan runs as it was made. Make another one: nlaunch plan "
+                  "EXPERIMENT {} ... "
+                  "--json",
+                  text::join(names, ", no "), names.front()));
+}
+
 }  // namespace
 
 void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
@@ -87,6 +108,7 @@ void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
   source->require_option(experiment == Experiment::required ? 1 : 0, 1);
   app.add_option("--site", args.site, "Site profile, by name or file");
   app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")
+      ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
   app.add_option("--set", args.set,
                  "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
@@ -96,6 +118,7 @@ void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
   app.add_option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--nodes", args.nodes, "Number of nodes");
+  app.parse_complete_callback([&args] { check_frozen(args); });
 }
 
 Result<launch::Machine> MachineSource::get() {

@@ -24,7 +24,7 @@ struct PlanArgs {
   std::optional<std::uint32_t> nodes;
 };
 enum class Experiment { required, optional };
-/// An experiment, or a frozen plan in its place.
+/// An experiment, or a frozen plan in its place. `args` outlives the app's parsing.
 void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment);
 
 /// The machine, asked for once and only when somebody needs to know.

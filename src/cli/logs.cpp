@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "base/exit_code.h"
@@ -22,6 +23,7 @@ struct Args {
   std::string run;
   std::string role;
   std::string runs_dir = "runs";
+  std::optional<unsigned> attempt;
   bool follow = false;
 };
 
@@ -53,11 +55,11 @@ class Tail {
   supervise::LinePrinter printer_;
 };
 
-std::vector<fs::path> log_files(const RunView& view, const std::string& role) {
+std::vector<fs::path> log_files(const RunView& view, unsigned attempt, const std::string& role) {
   std::vector<fs::path> files;
   std::error_code error;
   for (const auto& entry :
-       fs::directory_iterator(supervise::attempt_folder(view.folder, view.attempt) / "logs", error)) {
+       fs::directory_iterator(supervise::attempt_folder(view.folder, attempt) / "logs", error)) {
     const auto name = entry.path().stem().string();
     if (role.empty() || name == role || name.starts_with(role + ".")) files.push_back(entry.path());
   }
@@ -68,7 +70,12 @@ std::vector<fs::path> log_files(const RunView& view, const std::string& role) {
 int run(const Args& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return complain(context, view.error());
-  const auto files = log_files(*view, args.role);
+  if (args.attempt.value_or(0) > view->attempt) {
+    say(fmt::format("nlaunch logs: run {} has no attempt {}; its last is {}\n", view->id, *args.attempt,
+                    view->attempt));
+    return exit_code::usage;
+  }
+  const auto files = log_files(*view, args.attempt.value_or(view->attempt), args.role);
   if (files.empty()) {
     say(fmt::format("nlaunch logs: run {} has no logs{}\n", view->id,
                     args.role.empty() ? "" : " of " + args.role));
@@ -100,9 +107,11 @@ int run(const Args& args, const Context& context) {
 void add_logs(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("logs", "The output of a run's processes");
-  command->add_option("RUN", args->run, "A run's path, id, or name (its latest)")->required();
+  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
+      ->required();
   command->add_option("--role", args->role, "A role, or one process of it (ROLE.INDEX)");
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command->add_option("--attempt", args->attempt, "An earlier start of the job, from 0 (the last)");
   command->add_flag("-f,--follow", args->follow, "Go on until the run ends");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }

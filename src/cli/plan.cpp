@@ -1,4 +1,5 @@
 #include "cli/load.h"
+#include "launch/venv.h"
 #include "plan/json.h"
 #include "report/plan_text.h"
 
@@ -14,6 +15,12 @@ int run(const Args& args, const Context& context) {
   MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return complain(context, plan.error());
+  // It may be there by the time of the run, or on the nodes.
+  const auto missing = launch::missing_venvs(*plan);
+  for (auto venv : missing.items()) {
+    venv.severity = Severity::warning;
+    say(render(venv, context.err().on() ? Color::always : Color::never));
+  }
   if (args.json) {
     print(plan::to_json(*plan).dump() + "\n");
   } else {

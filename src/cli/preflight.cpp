@@ -7,6 +7,7 @@
 #include "launch/run_folder.h"
 #include "report/preflight_text.h"
 #include "sys/files.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -73,7 +74,17 @@ int run(const Args& args, const Context& context) {
   MachineSource machine(launch::find_install());
   if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
     const auto plan = load_plan(args.plan, context, machine);
-    return plan ? check(args, *plan, context, machine) : complain(context, plan.error());
+    if (!plan) return complain(context, plan.error());
+    if (plan->scheduler == Scheduler::slurm && sys::env_value(context.environment, "SLURM_JOB_ID").empty()) {
+      say(fmt::format(
+          "nlaunch preflight: site '{0}' is reached through Slurm, and this is no allocation: nlaunch run "
+          "checks the nodes of its job before it starts anything there; nlaunch preflight --site {0} "
+          "(without "
+          "the experiment) checks this machine\n",
+          plan->site));
+      return exit_code::usage;
+    }
+    return check(args, *plan, context, machine);
   }
   const auto plan = load_machine_plan(args.plan, context, machine);
   return plan ? check(args, *plan, context, machine) : complain(context, plan.error());

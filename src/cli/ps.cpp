@@ -1,7 +1,10 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/context.h"
 #include "cli/run_view.h"
+#include "launch/run_folder.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -12,7 +15,42 @@ struct Args {
   bool json = false;
 };
 
+/// All runs, by name, the newest first.
+int list(const Args& args, const Context& context) {
+  std::error_code error;
+  std::set<std::filesystem::path> names;
+  for (const auto& entry : std::filesystem::directory_iterator(args.runs_dir, error))
+    names.insert(entry.path());
+  auto json = nlohmann::ordered_json::array();
+  const auto paint = context.out();
+  report::Table table({"name", "run", "state", "since (UTC)"});
+  for (const auto& name : names) {
+    for (const auto& folder : launch::runs_of(name)) {
+      const auto view = view_run(args.runs_dir, folder.string());
+      if (!view) continue;  // it was removed meanwhile
+      json.push_back({{"name", view->name},
+                      {"run", view->id},
+                      {"folder", view->folder.string()},
+                      {"alive", view->alive},
+                      {"state", view->state},
+                      {"since", view->since}});
+      table.add({view->name, view->id, view->alive ? paint.green(view->state) : view->state,
+                 view->since.substr(0, sizeof("2026-01-31T12:00:00") - 1)});
+    }
+  }
+  if (args.json) {
+    print(json.dump(2) + "\n");
+  } else if (json.empty()) {
+    print(fmt::format("no runs in '{}'; --runs-dir looks elsewhere\n",
+                      std::filesystem::absolute(args.runs_dir).string()));
+  } else {
+    print(table.str(paint));
+  }
+  return 0;
+}
+
 int run(const Args& args, const Context& context) {
+  if (args.run.empty()) return list(args, context);
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return complain(context, view.error());
   if (args.json) {
@@ -46,8 +84,9 @@ int run(const Args& args, const Context& context) {
 
 void add_ps(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
-  auto* command = app.add_subcommand("ps", "The processes of a run");
-  command->add_option("RUN", args->run, "A run's path, id, or name (its latest)")->required();
+  auto* command = app.add_subcommand("ps", "The runs, or the processes of one");
+  command->add_option("RUN", args->run,
+                      "A run's path, id, or name (the live one, else its latest); without, all runs");
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_flag("--json", args->json, "As JSON");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });

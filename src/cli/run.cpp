@@ -1,41 +1,111 @@
+#include <filesystem>
+
 #include "base/exit_code.h"
+#include "cli/continuation.h"
+#include "cli/fleet_place.h"
 #include "cli/job.h"
 #include "cli/load.h"
+#include "cli/local_place.h"
+#include "cli/submit.h"
+#include "launch/allocation.h"
 #include "supervise/guardian.h"
 
 namespace nlaunch::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Args {
   PlanArgs plan;
   JobOptions job;
   bool here = false;
+  bool submit = false;
+  bool detach = false;
+  bool share = false;
   std::string level;
+  std::string run_dir;  ///< of a job that was submitted: it is there already
 };
 
-int run(const Args& args, const Context& context) {
-  MachineSource machine(launch::find_install());
-  const auto plan = load_plan(args.plan, context, machine);
-  if (!plan) return complain(context, plan.error());
-  if (plan->scheduler != Scheduler::local && !args.here) {
-    say(fmt::format(
-        "nlaunch run: site '{0}' is reached through its scheduler ({1}), to which this version does not "
-        "submit; --here runs the plan on this machine\n",
-        plan->site, name_of(plan->scheduler)));
-    return exit_code::usage;
-  }
-  if (plan->node.count > 1) {
-    say(fmt::format("nlaunch run: the plan has {} nodes, and this version runs on one; --nodes 1\n",
-                    plan->node.count));
-    return exit_code::bad_input;
-  }
-  const auto paths = launch::make_run_folder(args.job.runs_dir, plan->name);
+/// The options of this command that hold for the job, too.
+std::vector<std::string> arguments_for_job(const Args& args, const Context& context) {
+  std::vector<std::string> out;
+  if (args.job.no_preflight) out.emplace_back("--no-preflight");
+  if (args.job.strict) out.emplace_back("--strict");
+  if (args.share) out.emplace_back("--share");
+  if (!args.level.empty()) out.insert(out.end(), {"--level", args.level});
+  if (context.quiet) out.emplace_back("--quiet");
+  return out;
+}
+
+int start(const plan::Plan& plan, const Args& args, const Context& context, const Job::MakePlace& make_place,
+          Continuation* continuation = nullptr) {
+  Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
+  if (args.run_dir.empty()) paths = launch::make_run_folder(args.job.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());
   auto options = args.job;
   if (!args.level.empty())
     options.level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
   const auto guardian = supervise::enter_guarded(report_lost_supervisor);
-  return Job(*plan, std::move(options), context, machine).run(*paths, guardian);
+  if (continuation != nullptr) continuation->begin(*paths);
+  const int code = Job(plan, std::move(options), context, make_place).run(*paths, guardian);
+  if (continuation != nullptr) continuation->end(code);
+  return code;
+}
+
+int run_on(const launch::Allocation& allocation, const plan::Plan& plan, const Args& args,
+           const Context& context) {
+  FleetPlace::Options fleet{args.share, allocation.nodes};
+  fleet.nodes.resize(plan.node.count);
+  Continuation continuation(plan, allocation.job_id, args.job.runs_dir, context);
+  const auto on_nodes = [&](const supervise::GuardianLink& link) {
+    return std::make_unique<FleetPlace>(plan, fleet, context, allocation, link);
+  };
+  return start(plan, args, context, on_nodes, &continuation);
+}
+
+int run_here(const plan::Plan& plan, const Args& args, const Context& context, MachineSource& machine) {
+  if (plan.node.count > 1) {
+    say(fmt::format("nlaunch run: the plan has {} nodes, and this is one machine; --nodes 1\n",
+                    plan.node.count));
+    return exit_code::bad_input;
+  }
+  return start(plan, args, context, [&](const supervise::GuardianLink& link) {
+    return std::make_unique<LocalPlace>(plan, args.share, context, machine, link);
+  });
+}
+
+/// In the allocation that we are in, where it fits the plan; else as a job of its own.
+int run_with_slurm(const plan::Plan& plan, const Args& args, const Context& context, MachineSource& machine) {
+  const auto allocation = launch::find_allocation(context.environment);
+  if (!allocation) return complain(context, allocation.error());
+  if (args.here && !*allocation) return run_here(plan, args, context, machine);
+  if (*allocation && !args.submit) {
+    const auto misfit = launch::misfit(plan, **allocation);
+    if (misfit.empty()) return run_on(**allocation, plan, args, context);
+    say(fmt::format("nlaunch run: {}{}\n", misfit, args.here ? "" : "; submitting a job of its own"));
+    if (args.here) return exit_code::bad_input;
+  }
+  return submit(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
+}
+
+int run(const Args& args, const Context& context) {
+  if (args.here && args.submit) {
+    say("nlaunch run: --here and --submit exclude each other\n");
+    return exit_code::usage;
+  }
+  MachineSource machine(launch::find_install());
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return complain(context, plan.error());
+  if (plan->scheduler == Scheduler::slurm) return run_with_slurm(*plan, args, context, machine);
+  if (plan->scheduler == Scheduler::beaker && !args.here) {
+    say("nlaunch run: this version does not submit to Beaker; --here runs the plan on this machine\n");
+    return exit_code::usage;
+  }
+  if (args.submit) {
+    say(fmt::format("nlaunch run: site '{}' has no scheduler to submit to\n", plan->site));
+    return exit_code::usage;
+  }
+  return run_here(*plan, args, context, machine);
 }
 
 }  // namespace
@@ -50,8 +120,12 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--no-preflight", args->job.no_preflight,
                     "Start without the checks; the summary says so");
   command->add_flag("--strict", args->job.strict, "Stop when a check could not be carried out");
-  command->add_flag("--share", args->job.share, "Use GPUs that another run holds");
-  command->add_flag("--here", args->here, "Run on this machine, whatever the site's scheduler");
+  command->add_flag("--share", args->share, "Use GPUs that another run holds");
+  command->add_flag("--here", args->here, "Run where we are: in this allocation, or on this machine");
+  command->add_flag("--submit", args->submit, "Submit a job, even within an allocation");
+  command->add_flag("--detach", args->detach, "Submit, and do not follow");
+  command->add_option("--run-dir", args->run_dir, "The run directory, made by who submitted the job")
+      ->group("");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }
 

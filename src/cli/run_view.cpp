@@ -1,7 +1,9 @@
 #include "cli/run_view.h"
 
 #include <algorithm>
+#include <fstream>
 
+#include "launch/machine.h"
 #include "launch/run_folder.h"
 #include "supervise/events.h"
 #include "sys/proc.h"
@@ -17,21 +19,47 @@ ProcessView& process_of(RunView& view, const std::string& name) {
   return view.processes.emplace_back(ProcessView{name, "not started", 0, false});
 }
 
+bool is_elsewhere(const Json& run) {
+  const auto host = run.value("host", "");
+  return !host.empty() && host != launch::this_host().host;
+}
+
+/// Of the event "run". One on another host counts as alive until its events say that it has ended.
+bool is_alive(const Json& run) {
+  if (is_elsewhere(run)) return true;
+  const auto info = sys::process_info(run.value("pid", 0));
+  // A zombie has ended, whoever has not yet asked how.
+  return info && info->state != 'Z' && info->start_ticks == run.value("start_ticks", std::uint64_t{0});
+}
+
+/// As the first of its events has it.
+bool is_alive(const std::filesystem::path& folder) {
+  std::string line;
+  std::ifstream file(folder / "events.jsonl");
+  std::getline(file, line);
+  const auto event = Json::parse(line, nullptr, false);
+  return event.is_object() && is_alive(event);
+}
+
 void take(RunView& view, const Json& event) {
   const auto what = event.value("event", "");
   if (what == "run") {
+    view.name = event.value("name", "");
     view.id = event.value("id", "");
+    view.since = event.value("time", "");
     view.pid = event.value("pid", 0);
-    const auto info = sys::process_info(view.pid);
-    // A zombie has ended, whoever has not yet asked how.
-    view.alive =
-        info && info->state != 'Z' && info->start_ticks == event.value("start_ticks", std::uint64_t{0});
+    view.job = event.value("job", "");
+    view.elsewhere = is_elsewhere(event);
+    view.alive = is_alive(event);
+    view.processes_here = !view.elsewhere && event.value("nodes", 1U) == 1;
     view.state = "running";
   } else if (what == "attempt") {
     view.attempt = event.value("number", 0U);
     view.processes.clear();
   } else if (what == "end") {
     view.state = event.value("outcome", "");
+    view.alive = view.alive && !view.elsewhere;
+    view.since = event.value("time", "");
   }
   if (!event.contains("process")) return;
   auto& process = process_of(view, event.value("process", ""));
@@ -50,19 +78,40 @@ void take(RunView& view, const Json& event) {
 }  // namespace
 
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
-  const auto folder = launch::find_run(runs_dir, run);
+  const auto folder = launch::find_run(runs_dir, run, [](const auto& one) { return is_alive(one); });
   if (!folder) return std::unexpected(folder.error());
-  const auto events = supervise::read_events(*folder / "events.jsonl");
-  if (!events) return std::unexpected(events.error());
   RunView view;
   view.folder = *folder;
+  std::error_code error;
+  if (!std::filesystem::exists(*folder / "events.jsonl", error)) {
+    view.job = submitted_job(*folder);
+    view.id = folder->filename();
+    view.name = folder->parent_path().filename();
+    view.elsewhere = view.alive = !view.job.empty();
+    view.state = view.alive ? fmt::format("job {} has not begun", view.job) : "not started";
+    return view;
+  }
+  const auto events = supervise::read_events(*folder / "events.jsonl");
+  if (!events) return std::unexpected(events.error());
   for (const auto& event : *events) take(view, event);
   for (auto& process : view.processes) {
+    process.alive = process.state == "running" || process.state == "ready";
+    if (!view.processes_here) continue;
     process.alive = process.pid > 0 && is_process_of(process.pid, "NLAUNCH_RUN_ID", view.id);
     if (!process.alive && (process.state == "running" || process.state == "ready")) process.state = "gone";
   }
-  if (!view.alive && view.state == "running") view.state = "ended without a word: nlaunch itself was killed";
+  if (!view.alive && view.state == "running") {
+    view.state = "ended without a word: nlaunch itself was killed";
+    view.since = events->back().value("time", "");
+  }
   return view;
+}
+
+std::string submitted_job(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "job.json");
+  const auto job = Json::parse(file, nullptr, false);
+  const auto jobs = job.is_object() ? job.value("jobs", Json::array()) : Json::array();
+  return jobs.empty() ? "" : jobs.back().get<std::string>();
 }
 
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value) {

@@ -20,17 +20,26 @@ struct ProcessView {
 
 struct RunView {
   std::filesystem::path folder;
+  std::string name;  ///< of the experiment
   std::string id;
-  pid_t pid = 0;  ///< of nlaunch, that the user sees
+  pid_t pid = 0;           ///< of nlaunch, that the user sees
+  std::string job;         ///< of Slurm; empty: none
+  bool elsewhere = false;  ///< nlaunch runs on another host: only its events tell how it is
   bool alive = false;
   std::string
       state;  ///< "running", or its outcome; "ended without a word" for a run of which nothing is left
+  std::string since;  ///< UTC: when it came to that state
   unsigned attempt = 0;
+  bool processes_here = true;  ///< their pids are of this machine
   std::vector<ProcessView> processes;
 };
 
-/// Looks a run up (a path, an id, or a name) and reads its events.
+/// Looks a run up (a path, an id, or a name: then the one that is alive, before the latest that was started)
+/// and reads its events.
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run);
+
+/// The id of the job that a run was submitted as; empty where it was not.
+std::string submitted_job(const std::filesystem::path& folder);
 
 /// Whether this pid is nlaunch's of that run: a pid is used again some day.
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value);

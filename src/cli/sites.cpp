@@ -57,6 +57,7 @@ void add_sites(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("sites", "The site profiles, and where each was found");
   command->add_option("NAME", args->name, "One profile, in detail");
   command->add_option("--site-dir", args->site_dirs, "Folder with profiles; may be repeated")
+      ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
   command->callback([args, &context] {
     context.run = [args, &context] {

@@ -1,9 +1,13 @@
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "base/exit_code.h"
 #include "cli/context.h"
 #include "cli/run_view.h"
+#include "launch/slurm_job.h"
+#include "supervise/stop_signal.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -14,6 +18,25 @@ struct Args {
   bool now = false;
 };
 
+/// By a word to Slurm: a job that waits is taken out of the queue, one that runs hears what Ctrl-C would say.
+int stop_job(const RunView& view, bool now, const Context& context) {
+  if (view.job.empty()) {
+    say(fmt::format("nlaunch stop: run {} goes on on another host; stop it there\n", view.id));
+    return exit_code::internal;
+  }
+  const bool waits = view.pid == 0;
+  std::vector<std::string> command{"scancel"};
+  if (!waits && !now) command.insert(command.end(), {"--batch", "--signal=INT"});
+  command.push_back(view.job);
+  if (const auto told = launch::tell_slurm(std::move(command), context.environment); !told) {
+    return complain(context, told.error());
+  }
+  print(fmt::format(
+      "job {} of run {} {}\n", view.job, view.id,
+      waits ? "is taken out of the queue" : "is told to stop; nlaunch logs -f shows how it ends"));
+  return exit_code::ok;
+}
+
 /// As Ctrl-C in its terminal: once it stops gracefully, a second time it kills.
 int run(const Args& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
@@ -22,12 +45,15 @@ int run(const Args& args, const Context& context) {
     print(fmt::format("run {} is not going on: {}\n", view->id, view->state));
     return exit_code::ok;
   }
+  if (view->elsewhere) return stop_job(*view, args.now, context);
   constexpr std::chrono::milliseconds kBetween{100};
-  ::kill(view->pid, SIGINT);
-  if (args.now) {
-    std::this_thread::sleep_for(kBetween);  // two of a kind that arrive together are one
-    ::kill(view->pid, SIGINT);
+  if (::kill(view->pid, supervise::stop_signal()) != 0 && errno != ESRCH) {
+    say(fmt::format("nlaunch stop: run {} (pid {}) cannot be reached: {}\n", view->id, view->pid,
+                    std::strerror(errno)));
+    return exit_code::internal;
   }
+  if (args.now) ::kill(view->pid, supervise::stop_signal());
+  ::kill(view->pid, SIGCONT);  // Ctrl-Z may have stopped it
   while (view && view->alive) {
     std::this_thread::sleep_for(kBetween);
     view = view_run(args.runs_dir, view->folder.string());
@@ -42,7 +68,8 @@ int run(const Args& args, const Context& context) {
 void add_stop(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("stop", "Stops a run gracefully and waits for its end");
-  command->add_option("RUN", args->run, "A run's path, id, or name (its latest)")->required();
+  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
+      ->required();
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_flag("--now", args->now, "Kill at once, without the grace");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });

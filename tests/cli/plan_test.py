@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import NLAUNCH, SOURCE, CliTest
+from harness import BUILD, NLAUNCH, SOURCE, CliTest
 
 GOLDEN = SOURCE / "tests" / "golden" / "plan"
 CASES = {
@@ -45,6 +45,25 @@ class Plan(CliTest):
         (self.folder / "plan.json").write_text(whole)
         self.assertEqual(self.nlaunch("plan", "--plan", self.folder / "plan.json", "--json").stdout, whole)
 
+    def test_a_frozen_plan_takes_nothing_that_would_change_it(self):
+        for options, named in ((["--set", "vars.a=1"], "--set"), (["--env", "A=1", "--nodes", "2"], "--env, no --nodes"),
+                               (["--site", "local", "--with", "x"], "--site, no --with")):
+            with self.subTest(named):
+                result = self.nlaunch("run", "--plan", "plan.json", *options)
+                self.assertEqual((result.returncode, result.stderr.splitlines()[0]),
+                                 (64, f"nlaunch run: --plan takes no {named}: a frozen plan runs as it was made. Make another one: "
+                                      f"nlaunch plan EXPERIMENT {named.split(',')[0]} ... --json"))
+
+    def test_what_is_no_plan_is_said_for_people(self):
+        (self.folder / "half.json").write_text('{"format": "nlaunch plan", "version": 1}')
+        for path, why in ((SOURCE / "configs/quickstart.yaml", "it is not JSON"), (self.folder / "half.json", "key 'name' not found")):
+            with self.subTest(why):
+                result = self.nlaunch("plan", "--plan", path)
+                self.assertEqual((result.returncode, result.stderr),
+                                 (65, f"error: '{path}' cannot be read as a plan: {why} [plan.file]\n"
+                                      "hint: --plan takes the plan.json of a run, or what `nlaunch plan --json` prints; "
+                                      "an experiment is given without --plan\n"))
+
     def test_what_does_not_fit_is_said_with_what_would(self):
         result = self.nlaunch("plan", "configs/grpo-32b.yaml", "--site", "isambard", "--nodes", "8", "--set",
                               "roles.engine.count=12")
@@ -64,10 +83,15 @@ roles:
   engine: {kind: engine, count: 70000, gpus: 1, ports: [http], command: [s]}
 """)
         gigabyte = 1 << 30
+
+        def bound():  # a sanitizer's shadow is larger than any memory
+            if not os.environ.get("NLAUNCH_SANITIZE"):
+                resource.setrlimit(resource.RLIMIT_DATA, (gigabyte, gigabyte))
+
         start = time.monotonic()
         result = subprocess.run([NLAUNCH, "plan", path, "--site", "isambard", "--set", "site.node.gpus=8", "--json"],
                                 stdout=subprocess.PIPE, env=self.env, cwd=SOURCE, timeout=120,
-                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (gigabyte, gigabyte)))
+                                preexec_fn=bound)
         print(f"10,000 nodes x 8 GPUs planned in {time.monotonic() - start:.2f} s, {len(result.stdout) >> 20} MiB of JSON")
         self.assertEqual(result.returncode, 0)
         self.assertEqual(len(json.loads(result.stdout)["processes"]), 80000)
@@ -89,6 +113,32 @@ class Env(CliTest):
         self.assertIn("not applied: nodes is 1, not >1", result.stdout)
         self.assertEqual(result.stdout.splitlines()[-1], "NCCL_NET is not set")
 
+    def explain(self, name, **env):
+        path = self.folder / "e.yaml"
+        path.write_text("version: 1\nname: test\nroles: {learner: {kind: learner, preload: [nccl], command: ['true']}, engine: {kind: engine, command: ['true']}}\n")
+        site = self.folder / "here.yaml"
+        site.write_text(f"version: 1\nname: here\nscheduler: {{kind: local}}\nlibraries: {{nccl: {{path: {self.folder}/libnccl.so*}}}}\n")
+        result = self.nlaunch("env", path, "--site", site, "--role", "learner", "--explain", name, env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.replace(str(self.folder), "$FOLDER").replace(str(BUILD), "$BUILD")
+
+    def test_preload_is_explained(self):
+        made = ("made on the node, of\n"
+                "  library 'nccl' ($FOLDER/here.yaml:4:26): $FOLDER/libnccl.so*%s\n"
+                "  $BUILD/lib/libnlaunch-scope.so: keeps them from what the program starts (scope: process)\n")
+        said = self.explain("LD_PRELOAD", LD_PRELOAD="")
+        self.assertTrue(said.startswith(made % ", which is not on this machine"), said)
+        (self.folder / "libnccl.so.2").touch()
+        said = self.explain("LD_PRELOAD")
+        self.assertTrue(said.startswith(made % ""), said)
+        self.assertEqual(said.splitlines()[-1], "LD_PRELOAD=$FOLDER/libnccl.so.2:$BUILD/lib/libnlaunch-scope.so")
+
+    def test_what_is_not_inherited_is_said(self):
+        self.assertEqual(self.explain("NCCL_FOO", NCCL_FOO="1"),
+                         "NCCL_FOO=1 of the calling environment is not passed on: a launcher owns NCCL_*\nNCCL_FOO is not set\n")
+        self.assertEqual(self.explain("RANK", RANK="3").splitlines()[0],
+                         "RANK=3 of the calling environment is not passed on: a launcher owns RANK")
+
     def test_secrets_are_masked(self):
         result = self.nlaunch("env", "configs/quickstart.yaml", "--role", "engine", "--env", "MY_API_KEY=hush", "-v")
         self.assertNotIn("hush", result.stdout + result.stderr)
@@ -106,6 +156,36 @@ class Usage(CliTest):
             with self.subTest(arguments):
                 self.assertEqual(self.nlaunch(*arguments).returncode, 64)
 
+    COMMANDS = "run, preflight, plan, render, env, sites, ps, logs, stop, exec, help"
+
+    def test_a_word_that_nobody_knows_is_said_with_the_nearest(self):
+        cases = {
+            ("rnu",): f"nlaunch: there is no command 'rnu': did you mean 'run'?\nthe commands are {self.COMMANDS}; nlaunch help says what they do\n",
+            ("fly", "x"): f"nlaunch: there is no command 'fly'\nthe commands are {self.COMMANDS}; nlaunch help says what they do\n",
+            ("--verion",): "nlaunch: there is no option '--verion': did you mean '--version'?\nnlaunch --help lists them\n",
+            ("run", "--sit", "local", "e.yaml"): "nlaunch run: there is no option '--sit': did you mean '--site'?\nnlaunch run --help lists them\n",
+            ("run", "--pln=p.json"): "nlaunch run: there is no option '--pln': did you mean '--plan'?\nnlaunch run --help lists them\n",
+            ("--site", "local", "run", "e.yaml"): "nlaunch run: '--site' stands behind the command: nlaunch run --site ...\n",
+            ("ps", "a", "b"): "nlaunch ps: 'b' is one argument too many\nnlaunch ps --help says what it takes\n",
+            ("help", "rnu"): "nlaunch help: there is no command 'rnu': did you mean 'run'?\nnlaunch help --help says what it takes\n",
+            (): f"nlaunch: which command? {self.COMMANDS}; nlaunch help says what they do\n",
+        }
+        for arguments, said in cases.items():
+            with self.subTest(arguments):
+                result = self.nlaunch(*arguments)
+                self.assertEqual((result.returncode, result.stderr), (64, said))
+
+    def test_help_says_how_a_command_is_used(self):
+        for command, usage in (("run", "run EXPERIMENT [OPTIONS]"), ("preflight", "preflight [EXPERIMENT] [OPTIONS]"),
+                               ("stop", "stop RUN [OPTIONS]"), ("exec", "exec RUN PROCESS [OPTIONS] -- COMMAND")):
+            for arguments in (["help", command], [command, "--help"]):
+                with self.subTest(arguments):
+                    result = self.nlaunch(*arguments)
+                    self.assertEqual((result.returncode, result.stdout.splitlines()[1]), (0, f"Usage: nlaunch {usage}"))
+        result = self.nlaunch("help")
+        self.assertEqual(result.stdout.splitlines()[1], "Usage: nlaunch COMMAND [OPTIONS]")
+        self.assertNotIn("agent", result.stdout)
+
     def test_help_and_version_are_0(self):
         self.assertEqual(self.nlaunch("--help").returncode, 0)
         version = self.nlaunch("--version")
@@ -116,6 +196,14 @@ class Usage(CliTest):
         result = self.nlaunch("plan", self.folder / "none.yaml", "--site", "local")
         self.assertEqual(result.returncode, 65)
         self.assertIn("No such file or directory", result.stderr)
+
+    def test_a_folder_with_profiles_that_is_not_there_is_64(self):
+        for command in (["plan", "configs/quickstart.yaml"], ["sites"]):
+            with self.subTest(command):
+                result = self.nlaunch(*command, "--site-dir", "/nope")
+                self.assertEqual((result.returncode, result.stderr),
+                                 (64, f"nlaunch {command[0]}: --site-dir: Directory does not exist: /nope\n"
+                                      f"nlaunch {command[0]} --help says what it takes\n"))
 
     def test_every_site_loads(self):
         result = self.nlaunch("sites")

@@ -32,13 +32,14 @@ class Run(CliTest):
 """)
         self.assertEqual(result.returncode, 7)
         self.assertRegex(result.stderr, r"last lines of learner\.0 \(.*learner\.0\.log\):\n  the cause\n")
-        self.assertRegex(result.stderr, r"learner\.0 exited with code 7 after \d+ms, \d+ms before engine\.0 was ended by SIGTERM")
+        self.assertRegex(result.stderr, r"learner\.0 exited with code 7 after \d+ms\n")
         self.assertEqual(self.summary()["outcome"], "failed")
 
     def test_a_signal_is_128_and_its_number(self):
         result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'kill -9 $$']}}\n")
         self.assertEqual(result.returncode, 137)
-        self.assertIn("learner.0 was killed by SIGKILL", result.stderr)
+        self.assertRegex(result.stderr, r"learner\.0 was killed by SIGKILL after \d+ms\nnlaunch did not send this SIGKILL: the kernel's OOM killer is "
+                                        r"the usual cause; `dmesg -T` or `journalctl -k` on the node tell\n")
 
     def test_an_engine_that_never_becomes_ready_is_72(self):
         result = self.run_experiment("""roles:
@@ -55,8 +56,20 @@ start: [[engine], [learner]]
   engine: {kind: engine, command: [no-such-engine]}
 """)
         self.assertEqual(result.returncode, 65)
-        self.assertIn("engine.0: program 'no-such-engine' was not found in PATH", result.stderr)
+        self.assertIn("engine: program 'no-such-engine' was not found in PATH", result.stderr)
         self.assertFalse((self.folder / "started").exists())
+
+    def test_a_missing_venv_is_warned_of_and_then_refused(self):
+        path = self.folder / "e.yaml"
+        path.write_text("version: 1\nname: test\nvenv: .venv\nroles: {learner: {kind: learner, count: 3, command: ['true']}}\n")
+        message = (f"learner: the venv '{self.folder}/.venv' ({path}:3:7) does not exist [launch.venv]\n"
+                   f"hint: make it: python3 -m venv {self.folder}/.venv\n")
+        for command, code, severity in (("plan", 0, "warning"), ("run", 65, "error"), ("preflight", 65, "error")):
+            with self.subTest(command):
+                runs = [] if command == "plan" else ["--runs-dir", self.folder / "runs"]
+                result = self.nlaunch(command, path, "--site", "local", *runs)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertEqual(result.stderr.split("everything about it")[0], f"{severity}: {message}")
 
     def test_the_job_is_tried_again(self):
         result = self.run_experiment("""restart: {policy: on-failure, max: 2, backoff: 50ms}
@@ -64,6 +77,28 @@ roles: {learner: {kind: learner, command: [sh, -c, 'echo x >> tries; [ $(wc -l <
 """)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue((self.run_folder / "attempt-2/logs/learner.0.log").exists())
+
+    def test_logs_of_an_earlier_attempt(self):
+        self.run_experiment("""restart: {policy: on-failure, max: 1, backoff: 50ms}
+roles: {learner: {kind: learner, command: [sh, -c, 'echo try >> tries; wc -l < tries; [ $(wc -l < tries) = 2 ]']}}
+""")
+        logs = lambda *options: self.nlaunch("logs", "test", "--runs-dir", self.folder / "runs", *options)
+        self.assertEqual([logs(*options).stdout for options in ([], ["--attempt", "0"], ["--attempt", "1"])],
+                         ["learner.0 │ 2\n", "learner.0 │ 1\n", "learner.0 │ 2\n"])
+        none = logs("--attempt", "2")
+        self.assertEqual(none.returncode, 64)
+        self.assertRegex(none.stderr, r"^nlaunch logs: run \S+ has no attempt 2; its last is 1\n$")
+
+    def test_ps_lists_the_runs(self):
+        runs = self.folder / "runs"
+        self.assertEqual(self.nlaunch("ps", "--runs-dir", runs).stdout, f"no runs in '{runs}'; --runs-dir looks elsewhere\n")
+        for end in ("true", "false"):
+            self.run_experiment(f"roles: {{learner: {{kind: learner, command: ['{end}']}}}}\n")
+        lines = self.nlaunch("ps", "--runs-dir", runs).stdout.splitlines()
+        self.assertRegex(lines[0], r"^name +run +state +since \(UTC\) *$")
+        self.assertEqual([line.split()[0::2] for line in lines[1:]], [["test", "failed"], ["test", "finished"]])
+        listed = json.loads(self.nlaunch("ps", "--json", "--runs-dir", runs).stdout)
+        self.assertEqual([(run["name"], run["state"], run["alive"]) for run in listed], [("test", "failed", False), ("test", "finished", False)])
 
     def test_ctrl_c_stops_gracefully(self):
         path = self.folder / "e.yaml"
@@ -117,10 +152,26 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         self.assertEqual((result.returncode, result.stdout), (0, "learner.0 │ frozen\n"), result.stderr)
 
     def test_a_slurm_site_is_not_run_by_surprise(self):
-        result = self.nlaunch("run", "configs/grpo.yaml", "--site", "isambard", "--runs-dir", self.folder / "runs")
+        result = self.nlaunch("run", "configs/grpo.yaml", "--site", "isambard", "--runs-dir", self.folder / "runs",
+                              env={"PATH": "/nowhere"})
         self.assertEqual(result.returncode, 64)
-        self.assertIn("--here runs the plan on this machine", result.stderr)
+        self.assertEqual(result.stderr.splitlines()[0], "error: site 'isambard' submits with isambard_sbatch or sbatch, "
+                         "which is not on PATH here [launch.no-slurm]")
         self.assertFalse((self.folder / "runs").exists())
+
+    def test_a_slurm_site_is_not_checked_by_surprise(self):
+        result = self.nlaunch("preflight", "configs/grpo.yaml", "--site", "isambard", "--runs-dir", self.folder / "runs")
+        self.assertEqual((result.returncode, result.stderr.split("nlaunch preflight: ")[1]),
+                         (64, "site 'isambard' is reached through Slurm, and this is no allocation: nlaunch run checks the nodes of "
+                              "its job before it starts anything there; nlaunch preflight --site isambard (without the experiment) checks this machine\n"))
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_a_folder_that_cannot_be_written_is_said_with_what_else(self):
+        (self.folder / "runs").touch()
+        result = self.run_experiment("roles: {learner: {kind: learner, command: ['true']}}\n")
+        self.assertEqual(result.returncode, 65)
+        self.assertRegex(result.stderr, rf"^error: cannot make the folder '{self.folder}/runs/test/\S+': Not a directory \[\S+\]\n"
+                                        r"hint: --runs-dir DIR puts run directories elsewhere\n$")
 
     def test_inherited_launcher_variables_are_dropped_and_named(self):
         result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'echo [$TORCH_NCCL_TRACE]']}}\n",
@@ -139,6 +190,55 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         measured = {(m["group"], m["op"], m["backend"]) for m in report["measurements"]}
         self.assertIn(("learner world", "all_reduce", "gloo"), measured)
         self.assertIn(("weight sync", "broadcast", "gloo"), measured)
+
+
+class Stop(CliTest):
+    """`nlaunch stop` of a run that a script has put in the background: bash has SIGINT and SIGQUIT ignored there."""
+
+    def start(self, learner):
+        path = self.folder / "e.yaml"
+        path.write_text("version: 1\nname: test\nsignals: {TERM: ignore, HUP: ignore}\n"
+                        f"roles: {{learner: {{kind: learner, stop: {{grace: 100s}}, command: [sh, -c, '{learner}']}}}}\n")
+        script = 'trap "" TERM HUP; "$@" & echo $!; wait $!; exit $?'
+        run = [NLAUNCH, "run", path, "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs"]
+        self.process = subprocess.Popen(["bash", "-c", script, "-", *run], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
+        self.addCleanup(self.process.kill)
+        self.pid = int(self.process.stdout.readline())
+        self.assertEqual(self.process.stdout.readline(), "learner.0 │ up\n")
+
+    def stop(self, *options):
+        stopped = self.nlaunch("stop", "test", "--runs-dir", self.folder / "runs", *options, timeout=20)
+        self.assertRegex(stopped.stdout, r"^run \S+ is stopped: interrupted\n$", stopped.stderr)
+        out, err = self.process.communicate(timeout=10)
+        self.assertEqual(self.process.returncode, 130, err)
+        self.assertRegex(err, r"\nstopped by `nlaunch stop` after \S+\n")
+        return out
+
+    def test_it_is_graceful(self):
+        self.start('trap "echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done')
+        self.assertIn("learner.0 │ saved\n", self.stop())
+
+    def test_now_waits_for_nobody(self):
+        self.start('trap "" TERM; echo up; while :; do sleep 0.05; done')
+        self.stop("--now")
+
+    def test_a_live_run_keeps_its_name(self):
+        self.start("echo up; sleep 100")
+        role = "roles: {learner: {kind: learner, command: [%s]}}\n"
+        refused = self.run_experiment(role % "no-such-program")
+        self.assertEqual(refused.returncode, 65, refused.stderr)
+        self.assertEqual(self.run_experiment(role % '"true"').returncode, 0)
+        checked = self.nlaunch("preflight", self.folder / "experiment.yaml", "--site", "local", "--level", "quick", "--runs-dir", self.folder / "runs")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        ps = self.nlaunch("ps", "test", "--runs-dir", self.folder / "runs").stdout
+        self.assertIn(f"(pid {self.pid}, attempt 0): running", ps)
+        self.stop()
+        self.assertIn(": finished", self.nlaunch("ps", "test", "--runs-dir", self.folder / "runs").stdout)
+
+    def test_it_reaches_a_run_that_ctrl_z_has_stopped(self):
+        self.start("echo up; sleep 100")
+        os.kill(self.pid, signal.SIGTSTP)
+        self.stop()
 
 
 class Quickstart(CliTest):

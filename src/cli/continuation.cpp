@@ -1,0 +1,93 @@
+#include "cli/continuation.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/exit_code.h"
+#include "launch/install.h"
+#include "launch/job_script.h"
+#include "launch/slurm_job.h"
+#include "sys/files.h"
+
+namespace nlaunch::cli {
+namespace {
+
+using nlohmann::json;
+
+/// job.json of the run: all of its jobs, in their order.
+json read_jobs(const std::filesystem::path& file) {
+  constexpr std::uint64_t kLimit = 1U << 20U;
+  const auto text = sys::read_regular_file(file, kLimit);
+  auto jobs = text ? json::parse(*text, nullptr, false) : json();
+  if (!jobs.is_object()) jobs = json::object();
+  if (!jobs.contains("jobs")) jobs["jobs"] = json::array();
+  return jobs;
+}
+
+/// The successor stays after a stop at the walltime, and after a failure that came late enough. After
+/// success, a stop by a person, and a run that failed within `min_runtime` (it would fail again) it is not
+/// wanted.
+bool goes_on(const Walltime& walltime, int exit_code, Duration took) {
+  if (exit_code == exit_code::walltime) return true;
+  const bool by_a_person = exit_code == exit_code::interrupted || exit_code == exit_code::terminated;
+  return exit_code != exit_code::ok && !by_a_person && took >= walltime.min_runtime;
+}
+
+void say_trouble(const Diagnostics& why) {
+  say(fmt::format("nlaunch: {}\n", why.items().front().message));
+}
+
+}  // namespace
+
+Continuation::Continuation(const plan::Plan& plan, std::string job_id, std::string runs_dir,
+                           const Context& context)
+    : plan_(plan), job_id_(std::move(job_id)), runs_dir_(std::move(runs_dir)), context_(context) {}
+
+void Continuation::begin(const launch::RunPaths& paths) {
+  if (!plan_.walltime || plan_.walltime->then != Walltime::Then::chain) return;
+  const auto file = paths.folder / "job.json";
+  auto jobs = read_jobs(file);
+  auto& ids = jobs["jobs"];
+  if (std::ranges::find(ids, json(job_id_)) == ids.end()) ids.push_back(job_id_);
+  if (const auto saved = sys::write_file_atomically(file, jobs.dump(2) + "\n"); !saved)
+    say_trouble(saved.error());
+  if (ids.size() < plan_.walltime->max) {
+    submit_successor(paths, ids.size() + 1);
+  } else if (!context_.quiet) {
+    say(fmt::format("this is the last of {} jobs (walltime.max)\n", plan_.walltime->max));
+  }
+}
+
+void Continuation::submit_successor(const launch::RunPaths& paths, std::size_t number) {
+  const auto command = launch::find_submit_command(plan_, context_.environment);
+  if (!command) return say_trouble(command.error());
+  const auto script = launch::make_job_script(plan_, runs_dir_, launch::find_install().program,
+                                              {"--run-dir", paths.folder.string()});
+  if (!script) return say_trouble(script.error());
+  const auto file = paths.folder / "next.sbatch";
+  if (const auto saved = sys::write_file_atomically(file, script->text); !saved)
+    return say_trouble(saved.error());
+  const auto id =
+      launch::submit_job(plan_, *command, file, context_.environment, {"--dependency=afterany:" + job_id_});
+  if (!id) return say_trouble(id.error());
+  successor_ = *id;
+  if (context_.quiet) return;
+  say(fmt::format("job {} is to go on after this one, as number {} of at most {}\n", *id, number,
+                  plan_.walltime->max));
+}
+
+void Continuation::end(int exit_code) {
+  if (!plan_.walltime) return;
+  const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+  Result<void> told;
+  if (!successor_.empty() && !goes_on(*plan_.walltime, exit_code, took)) {
+    told = launch::tell_slurm({"scancel", successor_}, context_.environment);
+    if (told && !context_.quiet) say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
+  } else if (plan_.walltime->then == Walltime::Then::requeue && exit_code == exit_code::walltime) {
+    if (!context_.quiet) say(fmt::format("job {} is requeued\n", job_id_));
+    told = launch::tell_slurm({"scontrol", "requeue", job_id_}, context_.environment);
+  }
+  if (!told) say_trouble(told.error());
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,73 @@
+#include "cli/local_place.h"
+
+#include "base/exit_code.h"
+#include "cli/interrupt.h"
+#include "launch/provenance.h"
+#include "plan/bound_json.h"
+#include "supervise/supervisor.h"
+#include "sys/files.h"
+
+namespace nlaunch::cli {
+
+LocalPlace::LocalPlace(const plan::Plan& plan, bool share, const Context& context, MachineSource& machine,
+                       const supervise::GuardianLink& guardian)
+    : plan_(plan), share_(share), context_(context), machine_(machine), guardian_(guardian) {}
+
+LocalPlace::~LocalPlace() {
+  std::error_code ignored;
+  if (!node_.scratch.empty()) std::filesystem::remove_all(node_.scratch, ignored);
+}
+
+std::optional<Place::Refused> LocalPlace::bind(const launch::RunPaths& paths) {
+  paths_ = paths;
+  const auto machine = machine_.get_for(plan_);
+  if (!machine) return Refused{exit_code::internal, "internal", machine.error().items().front().message};
+  auto bound = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});
+  if (!bound) {
+    complain(context_, bound.error());
+    return Refused{exit_code::bad_input, "not-started", bound.error().items().front().message};
+  }
+  node_ = std::move(bound->node);
+  ports_ = std::move(bound->ports);
+  const auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
+                                                plan::to_json(plan_, node_).dump(2) + "\n");
+  if (!saved) say(fmt::format("nlaunch: {}\n", saved.error().items().front().message));
+  if (!share_) {
+    auto locks = launch::GpuLocks::take(plan_, node_, paths_.folder.string());
+    if (!locks) {
+      complain(context_, locks.error());
+      return Refused{exit_code::bad_input, "not-started", locks.error().items().front().message};
+    }
+    locks_ = std::move(*locks);
+  }
+  bound_ = {node_.notes, node_.dropped, launch::provenance(plan_, node_)};
+  return std::nullopt;
+}
+
+preflight::Report LocalPlace::check(PreflightLevel level) {
+  // Nobody else watches the guardian yet.
+  const auto cancelled = [&] { return Interrupts::received() != 0 || !guardian_.alive(); };
+  preflight::Request request{plan_, node_, 0,        paths_.attempt.string(), machine_.install().probe, level,
+                             {},    {},    cancelled};
+  if (const auto machine = machine_.get_for(plan_)) request.facts = machine->facts;
+  return preflight::run(request);
+}
+
+supervise::Outcome LocalPlace::supervise(unsigned attempt, supervise::EventLog& events) {
+  Auditor auditor(plan_, node_, machine_.install().probe);
+  const auto color = context_.out().on() ? Color::always : Color::never;
+  auto outcome = supervise::run_attempt(
+      {plan_, node_, paths_.folder, attempt, events, guardian_, {1, context_.quiet, color}, auditor.hooks()});
+  audit_ = auditor.report();
+  return outcome;
+}
+
+Place::Audit LocalPlace::audit() {
+  return {launch::summary(audit_), audit_.findings.size(), launch::to_json(audit_)};
+}
+
+std::string LocalPlace::mask(const std::string& text) const {
+  return node_.masker.mask(text);
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,37 @@
+#pragma once
+#include "cli/auditor.h"
+#include "cli/context.h"
+#include "cli/load.h"
+#include "cli/place.h"
+#include "launch/gpu_lock.h"
+
+namespace nlaunch::cli {
+
+/// This machine.
+class LocalPlace : public Place {
+ public:
+  /// `share`: use GPUs that another run holds. All arguments outlive this.
+  LocalPlace(const plan::Plan& plan, bool share, const Context& context, MachineSource& machine,
+             const supervise::GuardianLink& guardian);
+  ~LocalPlace() override;
+
+  std::optional<Refused> bind(const launch::RunPaths& paths) override;
+  preflight::Report check(PreflightLevel level) override;
+  supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
+  Audit audit() override;
+  [[nodiscard]] std::string mask(const std::string& text) const override;
+
+ private:
+  const plan::Plan& plan_;
+  bool share_;
+  const Context& context_;
+  MachineSource& machine_;
+  const supervise::GuardianLink& guardian_;
+  launch::RunPaths paths_;
+  std::optional<launch::GpuLocks> locks_;
+  std::optional<launch::Ports> ports_;
+  plan::BoundNode node_;
+  launch::AuditReport audit_;
+};
+
+}  // namespace nlaunch::cli

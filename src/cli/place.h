@@ -1,0 +1,53 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/bind.h"
+#include "preflight/preflight.h"
+#include "supervise/conductor.h"
+
+namespace nlaunch::cli {
+
+/// Where the processes of one attempt live: this machine, or the nodes of an allocation. Each of the three
+/// steps is called once, in this order.
+class Place {
+ public:
+  /// Why an attempt goes no further.
+  struct Refused {
+    int exit_code = 0;
+    std::string outcome;  ///< for the summary
+    std::string sentence;
+  };
+  /// What is known of the place once it is bound.
+  struct Bound {
+    std::vector<std::string> notes;    ///< what a person should hear
+    std::vector<std::string> dropped;  ///< inherited variables that were not passed on, by name
+    supervise::Json lock;              ///< for lock.json
+  };
+  /// Who had which libnccl.
+  struct Audit {
+    std::vector<std::string> lines;  ///< for people
+    std::size_t findings = 0;
+    supervise::Json json = supervise::Json::object();  ///< for audit.json
+  };
+
+  Place() = default;
+  virtual ~Place() = default;
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  virtual std::optional<Refused> bind(const launch::RunPaths& paths) = 0;
+  virtual preflight::Report check(PreflightLevel level) = 0;
+  virtual supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) = 0;
+
+  [[nodiscard]] const Bound& bound() const { return bound_; }
+  [[nodiscard]] virtual Audit audit() = 0;
+  /// `text` without the secrets that are known here.
+  [[nodiscard]] virtual std::string mask(const std::string& text) const = 0;
+
+ protected:
+  Bound bound_;
+};
+
+}  // namespace nlaunch::cli

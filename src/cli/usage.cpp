@@ -1,0 +1,134 @@
+#include "cli/usage.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/context.h"
+
+namespace nlaunch::cli {
+namespace {
+
+/// Those of a command line in their order; the ones of an option group too.
+std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
+  auto all = app.get_options([](const CLI::Option* option) { return option->get_positional(); });
+  for (const auto* group : app.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); })) {
+    const auto more = positionals_of(*group);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command :
+       app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options({})) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  for (const auto* group : app.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); })) {
+    const auto more = options_of(*group);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+class Help : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    auto out = "Usage: " + name;
+    std::string rest;
+    for (const auto* option : positionals_of(*app)) {
+      const bool many = option->get_items_expected_max() > 1;
+      (many ? rest : out) += fmt::format("{} {}", many ? " --" : "", make_positional(*app, *option));
+    }
+    if (app->get_require_subcommand_min() > 0) out += " COMMAND";
+    return out + " [OPTIONS]" + rest + "\n";
+  }
+
+ private:
+  /// One of an option group is wanted where the group is.
+  static std::string make_positional(const CLI::App& app, const CLI::Option& option) {
+    const auto name = option.get_name(true);
+    const auto groups = app.get_subcommands(
+        [](const CLI::App* sub) { return sub->get_name().empty() && sub->get_require_option_min() > 0; });
+    return option.get_required() || !groups.empty() ? name : "[" + name + "]";
+  }
+};
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const auto near = text::nearest(word, known);
+  return near ? fmt::format(": did you mean '{}'?", *near) : "";
+}
+
+std::string about_word(const CLI::App& app, const CLI::App* command, const std::string& word) {
+  const auto name = command == nullptr ? std::string("nlaunch") : "nlaunch " + command->get_name();
+  if (!word.starts_with('-')) {
+    if (command != nullptr) {
+      return fmt::format("{0}: '{1}' is one argument too many\n{0} --help says what it takes\n", name, word);
+    }
+    const auto commands = commands_of(app);
+    return fmt::format(
+        "{}: there is no command '{}'{}\nthe commands are {}; nlaunch help says what they do\n", name, word,
+        did_you_mean(word, commands), text::join(commands, ", "));
+  }
+  const auto option = word.substr(0, word.find('='));
+  auto known = command == nullptr ? std::vector<std::string>() : options_of(*command);
+  if (std::ranges::find(known, option) != known.end()) {
+    return fmt::format("{0}: '{1}' stands behind the command: {0} {1} ...\n", name, option);
+  }
+  const auto general = options_of(app);
+  known.insert(known.end(), general.begin(), general.end());
+  return fmt::format("{0}: there is no option '{1}'{2}\n{0} --help lists them\n", name, option,
+                     did_you_mean(option, known));
+}
+
+std::string failure_text(const CLI::App* app, const CLI::Error& error) {
+  const auto called = app->get_subcommands();
+  const CLI::App* command = called.empty() ? nullptr : called.front();
+  // What nobody knows is the cause of what is missing.
+  auto words = app->remaining(true);
+  std::ranges::stable_partition(words, [](const std::string& word) { return word.starts_with('-'); });
+  if (!words.empty()) return about_word(*app, command, words.front());
+  if (command == nullptr) {
+    return fmt::format("nlaunch: which command? {}; nlaunch help says what they do\n",
+                       text::join(commands_of(*app), ", "));
+  }
+  return fmt::format("nlaunch {0}: {1}\nnlaunch {0} --help says what it takes\n", command->get_name(),
+                     error.what());
+}
+
+}  // namespace
+
+void set_usage(CLI::App& app) {
+  app.formatter(std::make_shared<Help>());
+  app.failure_message(failure_text);
+}
+
+void add_help(CLI::App& app, Context& context) {
+  auto name = std::make_shared<std::string>();
+  auto* command = app.add_subcommand("help", "What there is; what a command takes");
+  command->add_option("COMMAND", *name, "The command");
+  command->callback([name, &app, &context] {
+    const auto commands = commands_of(app);
+    if (!name->empty() && std::ranges::find(commands, *name) == commands.end()) {
+      throw CLI::ValidationError(
+          fmt::format("there is no command '{}'{}", *name, did_you_mean(*name, commands)));
+    }
+    context.run = [name, &app] {
+      // CLI11's own help of an app is that of the command that was called: this one.
+      print(name->empty() ? app.get_formatter()->make_help(&app, "nlaunch", CLI::AppFormatMode::Normal)
+                          : app.get_subcommand(*name)->help("nlaunch"));
+      return 0;
+    };
+  });
+}
+
+}  // namespace nlaunch::cli
