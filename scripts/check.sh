@@ -21,4 +21,4 @@ say "shellcheck of ${#scripts[@]} scripts"
 shellcheck -x "${scripts[@]}"
 configure ON
 say "clang-tidy"
-run-clang-tidy-19 -quiet -j2 -p build -extra-arg=-Wno-unknown-warning-option -extra-arg=-Wno-deprecated-declarations "${@:-/src/}"
+run-clang-tidy-19 -quiet -j2 -p build -extra-arg=-Wno-unknown-warning-option -extra-arg=-Wno-deprecated-declarations "${@:-/src/.*\.cpp$}"

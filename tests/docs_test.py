@@ -10,7 +10,7 @@ SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
-             "--network", "--engines",
+             "--network", "--dependency", "--engines",
              "--port"}  # of CMake, Slurm, Python, torchrun, and of the examples' own programs
 
 
@@ -40,6 +40,15 @@ class Documents(unittest.TestCase):
                 else:
                     done = nlaunch("plan", "configs/quickstart.yaml", "--site", path)
                 self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_commands_of_the_readme_do_what_they_say(self):
+        commands = re.findall(r"^nlaunch ((?:plan|env|render) [^#\n]*)", (SOURCE / "README.md").read_text(), re.M)
+        self.assertEqual(len(commands), 3)
+        for command in commands:
+            with self.subTest(command):
+                done = nlaunch(*command.split())
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotEqual(done.stdout, "")
 
     def test_options_exist(self):
         known = set(re.findall(r"--[a-z][a-z-]*", nlaunch("--help-all").stdout))

@@ -10,6 +10,7 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   "${BUILD_PACKAGES[@]}"
   libgtest-dev lmod python3-torch python3-numpy shellcheck git
+  slurmctld slurmd slurm-client munge iproute2
 )
 
 say() { printf '== %s\n' "$*"; }

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Takes away the test cluster in $NLAUNCH_CLUSTER (build/cluster of this checkout): every process and the folder, whatever state
+# it is in. Without a cluster it does nothing.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+kill_machines '.*'
+# With its other end the kernel takes it away too, but later.
+[[ $hosts == no ]] || ip link delete "$uplink" 2>/dev/null || true
+[[ ! -e $settings ]] || rm -rf "$folder"

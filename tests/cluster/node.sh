@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# One node of the test cluster in $NLAUNCH_CLUSTER:
+#   tests/cluster/node.sh kill K        as if its power went: all its processes at once and, with --hosts, its network before
+#   tests/cluster/node.sh revive K      starts it anew, and waits until Slurm has it back
+#   tests/cluster/node.sh processes [K] the processes of jobs there, or on all nodes: "PID NAME" a line
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+[[ -e $settings ]] || fail "No cluster is up in $folder: tests/cluster/up.sh 4 4"
+action=${1:-} node=${2:-}
+[[ -z $node && $action == processes ]] || { [[ $node =~ ^[0-9]+$ ]] && ((node < nodes)); } ||
+  fail "'$node' is not a node: this cluster has 0 to $((nodes - 1))."
+export SLURM_CONF=$folder/slurm.conf
+
+kill_node() {
+  # First the network, so that nobody hears of its end.
+  [[ $hosts == no || -z $(inits "node$node") ]] || in_switch ip link delete "port$node"
+  kill_machines "node$node"
+}
+
+wait_for_node() {
+  local deadline=$((SECONDS + 60))
+  # A state ends with * while Slurm waits for an answer.
+  until [[ -s $folder/node$node/slurmd.pid && $(sinfo -hN -n "node$node" -p main -o %T) =~ ^(idle|mixed|allocated|completing)$ ]]; do
+    ((SECONDS < deadline)) || fail "node$node did not come back: $folder/node$node/slurmd.log"
+    sleep 0.1
+  done
+}
+
+case $action in
+  kill) kill_node ;;
+  revive)
+    kill_node
+    rm -rf "$folder/node$node"
+    start_node "$node"
+    wait_for_node
+    ;;
+  processes)
+    processes "node${node:-\\d+}" | sed 's|.*|/proc/&/status|' | { xargs -r cat 2>/dev/null || true; } |
+      awk '/^Name:/ { name = $2 } /^State:/ { state = $2 }
+           /^Pid:/ && state != "Z" && name !~ /^(init\.sh|slurmd|slurmstepd)$/ { print $2, name }'
+    ;;
+  *) fail "node.sh knows kill, revive and processes, not '$action'." ;;
+esac
