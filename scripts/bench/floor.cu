@@ -1,7 +1,7 @@
-// The least that a check of NCCL can do: one process a GPU, a CUDA context, a communicator, one all-reduce of
-// each size whose every element is checked, then 200 of them timed. What nlaunch's preflight takes is judged
-// against the whole of this.
-//   nvcc -O2 -std=c++17 floor.cu -o floor -lnccl && ./floor GPUS
+// The least that a check of NCCL can do: one process a GPU, a CUDA context, a communicator, one all-reduce
+// whose every element is checked, then 200 of them timed. What nlaunch's preflight takes is judged against
+// the whole of this with one size; more sizes are for comparing the times of an all-reduce.
+//   nvcc -O2 -std=c++17 floor.cu -o floor -lnccl && ./floor GPUS BYTES...
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <sys/mman.h>
@@ -16,7 +16,6 @@
 
 namespace {
 
-constexpr size_t kSizes[] = {22118400, size_t{128} << 20};
 constexpr int kWarmUp = 20;
 constexpr int kTimed = 200;
 
@@ -85,7 +84,7 @@ void measure(int rank, int ranks, size_t bytes, ncclComm_t communicator, cudaStr
   if (rank == 0) std::printf("%zu %.1f %.1f\n", bytes, seconds * 1e6, bus / 1e9);
 }
 
-int run_rank(int rank, int ranks, Shared& shared) {
+int run_rank(int rank, int ranks, const std::vector<size_t>& sizes, Shared& shared) {
   alarm(120);  // a rank whose peer has died would wait for ever
   CUDA(cudaSetDevice(rank));
   CUDA(cudaFree(nullptr));
@@ -98,7 +97,7 @@ int run_rank(int rank, int ranks, Shared& shared) {
   NCCL(ncclCommInitRank(&communicator, ranks, shared.id, rank));
   cudaStream_t stream = nullptr;
   CUDA(cudaStreamCreate(&stream));
-  for (const size_t bytes : kSizes) measure(rank, ranks, bytes, communicator, stream);
+  for (const size_t bytes : sizes) measure(rank, ranks, bytes, communicator, stream);
   std::fflush(stdout);
   return 0;
 }
@@ -107,17 +106,20 @@ int run_rank(int rank, int ranks, Shared& shared) {
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
-  if (ranks < 2) {
-    std::fprintf(stderr,
-                 "usage: %s GPUS   (two or more; prints bytes, microseconds, GB/s of bus bandwidth)\n",
-                 argv[0]);
+  std::vector<size_t> sizes;
+  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  if (ranks < 2 || sizes.empty()) {
+    std::fprintf(
+        stderr,
+        "usage: %s GPUS BYTES...   (two GPUs or more; prints bytes, microseconds, GB/s of bus bandwidth)\n",
+        argv[0]);
     return 64;
   }
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 70;
   auto& shared = *new (memory) Shared;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (fork() == 0) _exit(run_rank(rank, ranks, shared));
+    if (fork() == 0) _exit(run_rank(rank, ranks, sizes, shared));
   }
   bool good = true;
   int status = 0;

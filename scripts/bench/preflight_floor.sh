@@ -14,7 +14,7 @@ trap 'rm -rf "$WORK"' EXIT
 export CUDA_VISIBLE_DEVICES
 CUDA_VISIBLE_DEVICES=$(seq -s, 0 $((GPUS - 1)))
 
-floor() { "$WORK/floor" "$GPUS"; }
+floor() { "$WORK/floor" "$GPUS" 22118400; }
 nlaunch_preflight() {
   "$NLAUNCH" preflight --site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --json
 }
@@ -54,6 +54,7 @@ roles:
 YAML
 programs=(floor nlaunch_preflight nlaunch_rl_preflight torch_test torch_true nlaunch_true)
 for program in "${programs[@]}"; do seconds "$program"; done # warms the caches
+"$WORK/floor" "$GPUS" 22118400 134217728 >"$WORK/sizes.out"
 rm "$WORK"/*.times
 for ((round = 0; round < ROUNDS; round++)); do
   for program in "${programs[@]}"; do seconds "$program"; done
@@ -72,4 +73,4 @@ echo "All-reduce, microseconds and GB/s of bus bandwidth:"
 echo
 echo "| bytes | floor | PyTorch | nlaunch |"
 echo "|---|---|---|---|"
-python3 scripts/bench/all_reduce_rows.py "$WORK/floor.out" "$WORK/torch_test.out" "$WORK/nlaunch_preflight.out"
+python3 scripts/bench/all_reduce_rows.py "$WORK/sizes.out" "$WORK/torch_test.out" "$WORK/nlaunch_preflight.out"
