@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
@@ -124,6 +125,12 @@ void Channel::send(std::string_view text) {
 
 std::size_t Channel::queued() const {
   return state_->pending.size() + state_->writing.size();
+}
+
+bool Channel::waiting() const {
+  if (state_->closed) return true;
+  pollfd watched{state_->socket.native_handle(), POLLIN, 0};
+  return ::poll(&watched, 1, 0) != 0;
 }
 
 std::string Channel::own_address() const {

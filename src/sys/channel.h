@@ -28,6 +28,9 @@ class Channel {
   void set(Handlers handlers);
   /// Queues a line; `text` holds no newline. After the end it does nothing.
   void send(std::string_view text);
+  /// Something has come that the loop has not had yet, or the other end is gone: for work that holds up the
+  /// loop.
+  [[nodiscard]] bool waiting() const;
   /// Bytes that are queued and not with the system yet.
   [[nodiscard]] std::size_t queued() const;
   /// The address of this end, by which the other one can be expected to reach this machine.

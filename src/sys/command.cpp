@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include "sys/files.h"
 
@@ -18,6 +19,10 @@ namespace nlaunch::sys {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+thread_local std::function<bool()> cut_short;
+/// How often that is asked.
+constexpr Duration kGlance = std::chrono::milliseconds(50);
 
 /// Reads what is there; false at the end of the stream.
 bool drain(int fd, std::string& into, std::size_t limit) {
@@ -35,11 +40,13 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<Duration::rep>(left + 1, 0, 1000000));
 }
 
-/// Waits for the process to end, its outputs read meanwhile; false when the deadline came first.
+/// Waits for the process to end, its outputs read meanwhile; false when the deadline came first, or it was
+/// enough.
 bool follow(pid_t pid, std::array<pollfd, 3>& watched, CommandResult& result, std::size_t limit,
-            Clock::time_point deadline) {
-  while (Clock::now() < deadline) {
-    ::poll(watched.data(), watched.size(), milliseconds_until(deadline));
+            Clock::time_point deadline, const std::function<bool()>& enough) {
+  while (Clock::now() < deadline && !(enough && enough())) {
+    ::poll(watched.data(), watched.size(),
+           milliseconds_until(enough ? std::min(deadline, Clock::now() + kGlance) : deadline));
     const std::array<std::string*, 2> outputs{&result.out, &result.err};
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (watched[i].revents != 0 && !drain(watched[i].fd, *outputs[i], limit)) watched[i].fd = -1;
@@ -75,13 +82,19 @@ Result<CommandResult> run_command(SpawnRequest request, Duration deadline, std::
   const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   std::array<pollfd, 3> watched{pollfd{out->read.get(), POLLIN, 0}, pollfd{err->read.get(), POLLIN, 0},
                                 pollfd{handle.get(), POLLIN, 0}};
-  if (follow(*pid, watched, result, limit, Clock::now() + deadline)) return result;
+  if (follow(*pid, watched, result, limit, Clock::now() + deadline, cut_short)) return result;
   result.timed_out = true;
   ::kill(-*pid, SIGKILL);
   ::kill(*pid, SIGKILL);
   constexpr std::chrono::milliseconds kForTheKill{900};
-  follow(*pid, watched, result, limit, Clock::now() + kForTheKill);
+  follow(*pid, watched, result, limit, Clock::now() + kForTheKill, {});
   return result;
+}
+
+CutShort::CutShort(std::function<bool()> enough) : before_(std::exchange(cut_short, std::move(enough))) {}
+
+CutShort::~CutShort() {
+  cut_short = std::move(before_);
 }
 
 }  // namespace nlaunch::sys

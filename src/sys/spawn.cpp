@@ -28,6 +28,9 @@ namespace {
 namespace asio = boost::asio;
 namespace process = boost::process::v2;
 
+/// RLIMIT_NOFILE from before `permit_many_files`, for the children.
+std::optional<rlimit> files_before;
+
 /// What the child does between fork and exec: async-signal-safe calls only.
 struct ChildSetup {
   const SpawnRequest& request;
@@ -69,7 +72,7 @@ struct ChildSetup {
     if (request.mark && !set_mark(*request.mark)) return false;
     if (!request.cpus.empty() && ::sched_setaffinity(0, sizeof(cpus), &cpus) != 0) return false;
     if (!request.cwd.empty() && ::chdir(request.cwd.c_str()) != 0) return false;
-    return redirect();
+    return redirect() && (!files_before || ::setrlimit(RLIMIT_NOFILE, &*files_before) == 0);
   }
 
   /// By the system call itself: glibc keeps signals 32 and 33 to itself, and a caller may have them ignored.
@@ -143,6 +146,14 @@ Result<pid_t> spawn(const SpawnRequest& request) {
                    request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
   }
   return pid;
+}
+
+std::uint64_t permit_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (!files_before) files_before = limit;
+  const rlimit most{limit.rlim_max, limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &most) == 0 ? most.rlim_cur : limit.rlim_cur;
 }
 
 Result<std::string> find_program(std::string_view name, std::string_view path, std::string_view cwd) {

@@ -31,6 +31,10 @@ struct SpawnRequest {
 /// The caller reaps the pid. Call it from a thread that lives as long as the child may.
 Result<pid_t> spawn(const SpawnRequest& request);
 
+/// Lets this process have as many files open as the system permits, and says how many that are. What it
+/// starts from then on has the limit from before: programs that call select() rely on it.
+std::uint64_t permit_many_files();
+
 /// The path of `name` as execvp would find it in `path` (a PATH value), relative entries against `cwd`.
 /// A name with a slash is only checked. The failure says where was looked.
 Result<std::string> find_program(std::string_view name, std::string_view path, std::string_view cwd);
