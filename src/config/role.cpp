@@ -56,6 +56,20 @@ void read_counts(Keys& keys, Role& role) {
   }
 }
 
+/// A program and its arguments.
+std::vector<Text> read_words(const Value& command) {
+  if (command.is(Node::Kind::scalar)) {
+    command.wrong_type("a list").hint =
+        "write [PROGRAM, ARGUMENT, ...], or [bash, -c, '...'] for a shell command";
+    return {};
+  }
+  if (command.is(Node::Kind::sequence) && command.node().items.empty()) {
+    command.error("config.empty-value", fmt::format("'{}' is an empty list", command.path())).hint =
+        "write [PROGRAM, ARGUMENT, ...]";
+  }
+  return texts(command.items());
+}
+
 void read_command(Keys& keys, Role& role) {
   const bool spawned = keys.value().node().find("spawned_by") != nullptr;
   keys.list("spawned_by", role.spawned_by);
@@ -67,15 +81,8 @@ void read_command(Keys& keys, Role& role) {
         .error("config.exclusive", command->key_span(),
                fmt::format("'{}' has both 'spawned_by' and 'command'", keys.value().path()))
         .hint = "a role that another one starts has no command of its own";
-  } else if (command && command->is(Node::Kind::scalar)) {
-    command->wrong_type("a list").hint =
-        "write [PROGRAM, ARGUMENT, ...], or [bash, -c, '...'] for a shell command";
   } else if (command) {
-    role.command = texts(command->items());
-    if (command->is(Node::Kind::sequence) && command->node().items.empty()) {
-      command->error("config.empty-value", fmt::format("'{}' is an empty list", command->path())).hint =
-          "write [PROGRAM, ARGUMENT, ...]";
-    }
+    role.command = read_words(*command);
   }
 }
 
@@ -98,12 +105,13 @@ Ready read_ready(const Value& value) {
   keys.read("tcp", ready.tcp);
   keys.read("log", ready.log);
   keys.read("file", ready.file);
+  if (const auto exec = keys.get("exec")) ready.exec = read_words(*exec);
   keys.read("delay", ready.delay);
   keys.read("timeout", ready.timeout);
   if (ready.log) check_regex(*ready.log, value.problems());
   std::vector<std::string> ways;
   for (const auto& entry : value.node().entries) {
-    const std::set<std::string_view> known{"http", "tcp", "log", "file", "delay"};
+    const std::set<std::string_view> known{"http", "tcp", "log", "file", "exec", "delay"};
     if (known.contains(entry.key.value)) ways.push_back(entry.key.value);
   }
   if (value.is(Node::Kind::map) && ways.size() != 1) {
@@ -111,7 +119,7 @@ Ready read_ready(const Value& value) {
         .error("config.ready", ways.empty()
                                    ? fmt::format("'{}' does not say when the role is ready", value.path())
                                    : fmt::format("'{}' has {}", value.path(), text::join(ways, " and ")))
-        .hint = "write exactly one of http, tcp, log, file, delay";
+        .hint = "write exactly one of http, tcp, log, file, exec, delay";
   }
   keys.finish();
   return ready;
