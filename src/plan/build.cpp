@@ -90,6 +90,13 @@ class Builder {
       plan_.slurm = make_slurm(
           experiment_, site_, [this](const config::Text& text) { return resolve(text); }, diagnostics_);
       make_absolute(plan_.slurm);
+      plan_.slurm.spares = options_.spares;
+    } else if (options_.spares > 0) {
+      diagnostics_
+          .error("plan.spares", {},
+                 fmt::format("--spares {}: site '{}' has no scheduler that would give more nodes",
+                             options_.spares, site_.name.value))
+          .hint = "leave --spares out, or name another --site (`nlaunch sites` lists them)";
     }
     plan_.walltime = experiment_.walltime;
     const auto& modules = site_.modules;
@@ -114,9 +121,12 @@ class Builder {
       if (option.name == "output" || option.name == "error")
         option.value = absolute(option.value, workdir_, home());
     }
-    if (!site_.template_file) return;
-    const auto folder = fs::absolute(site_.template_file->span.file->name).parent_path();
-    slurm.template_file = absolute(resolve(*site_.template_file), folder.string(), home());
+    const auto of_the_site = [this](const std::optional<config::Text>& path) {
+      if (!path) return std::string();
+      return absolute(resolve(*path), fs::absolute(path->span.file->name).parent_path().string(), home());
+    };
+    slurm.template_file = of_the_site(site_.template_file);
+    slurm.bad_nodes = of_the_site(site_.bad_nodes_file);
   }
 
   void set_node() {

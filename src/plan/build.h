@@ -22,6 +22,7 @@ struct MachineFacts {
 /// What the command line adds.
 struct PlanOptions {
   std::optional<std::uint32_t> nodes;
+  std::uint32_t spares = 0;
   std::vector<std::string> with;  ///< overlays, in order
   std::vector<std::string> env;   ///< "[ROLE:]NAME=VALUE", in order
 };

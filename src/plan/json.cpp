@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/json.h"
 #include "base/secrets.h"
 #include "config/names.h"
 #include "plan/slurm.h"
@@ -19,7 +20,7 @@ Enum word(const json& from, const std::array<Enum, N>& all) {
   for (const auto value : all) {
     if (from == name_of(value)) return value;
   }
-  throw std::domain_error(fmt::format("unknown word {}", from.dump()));
+  throw std::domain_error(fmt::format("unknown word {}", json_text(from)));
 }
 
 constexpr std::array kKinds{RoleKind::learner, RoleKind::engine, RoleKind::service};
@@ -60,7 +61,7 @@ Enum numbered(const json& from, const std::array<std::string_view, N>& names) {
   for (std::size_t i = 0; i < N; ++i) {
     if (from == names[i]) return static_cast<Enum>(i);
   }
-  throw std::domain_error(fmt::format("unknown word {}", from.dump()));
+  throw std::domain_error(fmt::format("unknown word {}", json_text(from)));
 }
 
 ordered_json write(const Condition& when) {
@@ -116,14 +117,20 @@ ordered_json write(const Ready& ready) {
   if (!ready.tcp.empty()) out["tcp"] = ready.tcp;
   if (!ready.log.empty()) out["log"] = ready.log;
   if (!ready.file.empty()) out["file"] = ready.file;
+  if (!ready.exec.empty()) out["exec"] = ready.exec;
   if (ready.delay) out["delay_ms"] = ready.delay->count();
   out["timeout_ms"] = ready.timeout.count();
   return out;
 }
 
 Ready read_ready(const json& from) {
-  Ready ready{
-      from.value("http", ""), from.value("tcp", ""), from.value("log", ""), from.value("file", ""), {}, {}};
+  Ready ready{from.value("http", ""),
+              from.value("tcp", ""),
+              from.value("log", ""),
+              from.value("file", ""),
+              from.value("exec", std::vector<std::string>{}),
+              {},
+              {}};
   if (from.contains("delay_ms")) ready.delay = milliseconds(from.at("delay_ms"));
   ready.timeout = milliseconds(from.at("timeout_ms"));
   return ready;
@@ -142,6 +149,7 @@ ordered_json write(const Role& role) {
                    {"kind", name_of(role.kind)},
                    {"command", role.command},
                    {"workdir", role.workdir},
+                   {"workdir_origin", role.workdir_origin},
                    {"venv", role.venv},
                    {"count", role.count},
                    {"gpus", role.gpus},
@@ -169,6 +177,7 @@ Role read_role(const json& from) {
   role.kind = word(from.at("kind"), kKinds);
   from.at("command").get_to(role.command);
   from.at("workdir").get_to(role.workdir);
+  from.at("workdir_origin").get_to(role.workdir_origin);
   from.at("venv").get_to(role.venv);
   from.at("count").get_to(role.count);
   from.at("gpus").get_to(role.gpus);

@@ -41,10 +41,12 @@ struct Ready {
   std::string tcp;                ///< "HOST:PORT" that accepts a connection
   std::string log;                ///< regular expression on a line of its output
   std::string file;               ///< path that exists
+  std::vector<std::string> exec;  ///< program that ends with 0
   std::optional<Duration> delay;  ///< time after the start
   Duration timeout = std::chrono::minutes(10);
   [[nodiscard]] bool given() const {
-    return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || delay.has_value();
+    return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || !exec.empty() ||
+           delay.has_value();
   }
 };
 
@@ -53,6 +55,7 @@ struct Role {
   RoleKind kind = RoleKind::service;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
   std::string workdir;               ///< absolute
+  std::string workdir_origin;        ///< where it was asked for; empty: the experiment file's own folder
   std::string venv;                  ///< absolute, or empty
   std::uint32_t count = 0;           ///< processes in the whole job
   std::uint32_t gpus = 0;            ///< for each process
@@ -183,6 +186,7 @@ struct Slurm {
   std::vector<std::string> submit;      ///< programs; the first on PATH submits
   std::vector<std::string> srun;        ///< further options of every step
   std::string template_file;            ///< of the batch script, absolute; empty: nlaunch's own
+  std::uint32_t spares = 0;             ///< nodes of the job that the plan does not need
   std::string bad_nodes;                ///< the site's ledger; empty: none
   Duration bad_nodes_ttl{};
 };

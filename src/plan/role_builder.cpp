@@ -54,6 +54,8 @@ Role RoleBuilder::build(const config::Role& role) {
   made.workdir =
       role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), place_.workdir, place_.home)
                    : place_.workdir;
+  if (const auto& asked = role.workdir ? role.workdir : experiment_.workdir)
+    made.workdir_origin = asked->span.where();
   const auto& venv = role.venv ? role.venv : experiment_.venv;
   if (venv) made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), place_.workdir, place_.home);
   made.gpus = role.gpus.value;
@@ -94,8 +96,14 @@ Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& ro
   const auto text = [&](const std::optional<config::Text>& value) {
     return value ? names_.resolve(*value, &role, diagnostics_) : std::string();
   };
-  Ready made{text(ready.http), text(ready.tcp), ready.log ? ready.log->value : "",
-             text(ready.file), ready.delay,     {}};
+  Ready made{text(ready.http),
+             text(ready.tcp),
+             ready.log ? ready.log->value : "",
+             text(ready.file),
+             {},
+             ready.delay,
+             {}};
+  for (const auto& word : ready.exec) made.exec.push_back(names_.resolve(word, &role, diagnostics_));
   if (ready.http) check_address(*ready.http, made.http, sys::parse_http_url, diagnostics_);
   if (ready.tcp) check_address(*ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
   made.timeout = ready.timeout.value_or(Ready{}.timeout);

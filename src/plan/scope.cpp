@@ -56,6 +56,13 @@ std::vector<std::string> names_of(const std::vector<config::Role>& roles) {
 
 }  // namespace
 
+/// A role that starts others has their GPUs, which are not as many on each node.
+bool NameScope::spawns(const config::Role& role) const {
+  return std::ranges::any_of(experiment_.roles, [&](const auto& other) {
+    return std::ranges::any_of(other.spawned_by, [&](const Text& by) { return by.value == role.name.value; });
+  });
+}
+
 NameScope::NameScope(const config::Experiment& experiment, const config::Site& site,
                      const std::map<std::string, std::string>& caller)
     : experiment_(experiment), site_(site), caller_(caller) {}
@@ -173,7 +180,7 @@ Lookup NameScope::look_up_self(std::string_view rest, const config::Role* role) 
     return unknown(fmt::format("self.{}", rest), port, ports);
   }
   if (dot != std::string_view::npos) return unknown(fmt::format("self.{}", rest), rest, kSelf);
-  if (word == "gpus") return std::to_string(role->gpus.value);
+  if (word == "gpus" && !spawns(*role)) return std::to_string(role->gpus.value);
   return Keep{};
 }
 

@@ -34,6 +34,7 @@ class NameScope {
   [[nodiscard]] Lookup look_up_self(std::string_view rest, const config::Role* role) const;
   [[nodiscard]] Lookup look_up_role(std::string_view rest) const;
   [[nodiscard]] Lookup look_up_env(const std::string& name) const;
+  [[nodiscard]] bool spawns(const config::Role& role) const;
   std::optional<std::string> resolve_var(const std::string& name, std::vector<std::string>& open,
                                          Diagnostics& diagnostics);
 

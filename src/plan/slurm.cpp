@@ -37,6 +37,18 @@ constexpr std::array kOwned{
     Owned{"test-only", "`nlaunch render` shows the script"},
 };
 
+/// Options that sbatch does not take without a value, a blank before and after each. One that is not among
+/// them may be a flag of a newer Slurm.
+constexpr std::string_view kWithValue =
+    " account acctg-freq bb bbf begin cluster cluster-constraint clusters comment constraint"
+    " container core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot"
+    " dependency distribution error exclude extra extra-node-info gid gpu-bind gpu-freq gpus"
+    " gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name"
+    " kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu"
+    " mincpus network nodefile nodelist ntasks-per-core ntasks-per-gpu ntasks-per-socket output"
+    " partition power prefer priority profile qos reservation sockets-per-node switches thread-spec"
+    " threads-per-core time time-min tmp uid wait-all-nodes wckey ";
+
 bool is_option_name(std::string_view name) {
   return !name.empty() && std::islower(static_cast<unsigned char>(name.front())) != 0 &&
          std::ranges::all_of(name, [](char c) {
@@ -54,7 +66,7 @@ class Builder {
     const auto option = std::ranges::find(options_, name.value, &SlurmOption::name);
     if (!check_name(name)) return;
     auto text = resolve_(value);
-    if (!check_value(text, value.span)) return;
+    if (!check_value(text, value.span) || !check_flag(name.value, text, value.span)) return;
     if (option != options_.end()) options_.erase(option);
     if (text == "false") return;
     options_.push_back({name.value, text == "true" ? "" : std::move(text), value.span.where()});
@@ -98,6 +110,15 @@ class Builder {
     return false;
   }
 
+  bool check_flag(const std::string& name, const std::string& value, const SourceSpan& span) {
+    if (value != "true" || !kWithValue.contains(" " + name + " ")) return true;
+    diagnostics_
+        .error("plan.slurm-value", span,
+               fmt::format("'{}' needs a value, and `true` would make it a flag", name))
+        .hint = fmt::format("`{0}: VALUE`; `{0}: false` takes away the site's", name);
+    return false;
+  }
+
   const std::function<std::string(const config::Text&)>& resolve_;
   Diagnostics& diagnostics_;
   std::vector<SlurmOption> options_;
@@ -115,7 +136,6 @@ Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
   for (const auto& program : site.submit) slurm.submit.push_back(resolve(program));
   if (slurm.submit.empty()) slurm.submit.emplace_back("sbatch");
   for (const auto& option : site.srun) slurm.srun.push_back(resolve(option));
-  if (site.bad_nodes_file) slurm.bad_nodes = resolve(*site.bad_nodes_file);
   slurm.bad_nodes_ttl = site.bad_nodes_ttl.value_or(std::chrono::days(7));
   return slurm;
 }
@@ -129,6 +149,7 @@ ordered_json to_json(const Slurm& slurm) {
           {"submit", slurm.submit},
           {"srun", slurm.srun},
           {"template", slurm.template_file},
+          {"spares", slurm.spares},
           {"bad_nodes", slurm.bad_nodes},
           {"bad_nodes_ttl_ms", slurm.bad_nodes_ttl.count()}};
 }
@@ -141,6 +162,7 @@ Slurm slurm_from_json(const json& from) {
   from.at("submit").get_to(slurm.submit);
   from.at("srun").get_to(slurm.srun);
   from.at("template").get_to(slurm.template_file);
+  from.at("spares").get_to(slurm.spares);
   from.at("bad_nodes").get_to(slurm.bad_nodes);
   slurm.bad_nodes_ttl = Duration(from.at("bad_nodes_ttl_ms").get<Duration::rep>());
   return slurm;

@@ -162,7 +162,7 @@ TEST_F(BuildPlan, NamesThatPeopleTakeForOthers) {
   EXPECT_EQ(role("${HOME}").error().items().front().message,
             "unknown name '${HOME}': did you mean '${env.HOME}', or '$${HOME}' for a shell?");
   const auto blank = build_from("roles: {learner: {kind: learner, command: [t]}}\n",
-                                "scheduler: {kind: local}\n", {{}, {}, {"A B=1"}});
+                                "scheduler: {kind: local}\n", {{}, 0, {}, {"A B=1"}});
   EXPECT_EQ(blank.error().items().front().message,
             "the name 'A B' has a blank in it: --env takes NAME=VALUE or ROLE:NAME=VALUE");
 }
@@ -225,14 +225,14 @@ roles:
   engine: {kind: engine, command: [s], env: {A: role}}
 )",
                                std::string(kCluster) + "env: {set: {A: site}}\n",
-                               {{}, {"extra"}, {"engine:A=typed", "learner:A=no"}});
+                               {{}, 0, {"extra"}, {"engine:A=typed", "learner:A=no"}});
   EXPECT_EQ(
       refusal(plan),
       "--env:1:1: error: no role is called 'learner' [plan.env-option]\n   1 | learner:A=no\n     | ^^^^^^^\n"
       "hint: the roles are engine\n");
   const auto good =
       build_from("env: {A: experiment}\nroles: {engine: {kind: engine, command: [s], env: {A: role}}}\n",
-                 std::string(kCluster) + "env: {set: {A: site}}\n", {{}, {}, {"A=typed"}});
+                 std::string(kCluster) + "env: {set: {A: site}}\n", {{}, 0, {}, {"A=typed"}});
   ASSERT_TRUE(good) << render(good.error());
   std::vector<std::string> values;
   for (const auto& op : good->roles[0].env) {
@@ -260,7 +260,7 @@ TEST_F(BuildPlan, JsonReadsBackAsTheSamePlan) {
   const auto plan = build_from(R"(nodes: 2
 secrets: {TOKEN: env}
 roles:
-  learner: {kind: learner, per_node: 1, gpus: 1, rendezvous: torch, command: [t], stop: {signal: INT, grace: 5s}}
+  learner: {kind: learner, per_node: 1, gpus: 1, rendezvous: torch, command: [t], stop: {signal: INT, grace: 5s}, ready: {exec: [ask, "${self.rank}"]}}
   engine: {kind: engine, count: 2, gpus: 2, ports: [http], command: [s], ready: {tcp: "h:1", timeout: 3s}, env: {MY_API_KEY: hush}}
 start: [[engine], [learner]]
 )",

@@ -115,6 +115,18 @@ TEST(Slurm, ADirectiveWithoutAValueWouldTakeTheNextOne) {
             "hint: `true` makes a flag; a line that is not wanted is left out\n");
 }
 
+TEST(Slurm, WhatNeedsAValueIsNoFlag) {
+  EXPECT_EQ(
+      make({{"hold", "true"}}, {{"partition", "true"}}).said,
+      "run.yaml:1:12: error: 'partition' needs a value, and `true` would make it a flag [plan.slurm-value]\n"
+      "   1 | partition: true\n"
+      "     |            ^^^^\n"
+      "hint: `partition: VALUE`; `partition: false` takes away the site's\n");
+  EXPECT_EQ(
+      words(make({{"partition", "workq"}}, {{"partition", "false"}, {"a-flag-of-tomorrow", "true"}}).slurm),
+      "a-flag-of-tomorrow=@run.yaml:2:21");
+}
+
 TEST(Slurm, VariablesOfTheShellAreNoValues) {
   EXPECT_EQ(make({{"output", "$HOME/%j.log"}}, {}).said,
             "site.yaml:1:9: error: '$HOME/%j.log' would stay as it is: no shell reads #SBATCH lines "
@@ -130,12 +142,13 @@ TEST(Slurm, JsonReadsBackTheSame) {
   slurm.template_file = "/sites/job.sbatch";
   slurm.srun = {"--network=x"};
   slurm.bad_nodes = "/bad";
+  slurm.spares = 2;
   EXPECT_EQ(to_json(slurm_from_json(to_json(slurm))), to_json(slurm));
   EXPECT_EQ(
       to_json(slurm).dump(),
       R"({"directives":[{"name":"partition","value":"workq","origin":"site.yaml:1:12"},)"
       R"({"name":"exclusive","value":"","origin":"site.yaml:2:12"}],"submit":["sbatch"],)"
-      R"("srun":["--network=x"],"template":"/sites/job.sbatch","bad_nodes":"/bad","bad_nodes_ttl_ms":604800000})");
+      R"("srun":["--network=x"],"template":"/sites/job.sbatch","spares":2,"bad_nodes":"/bad","bad_nodes_ttl_ms":604800000})");
 }
 
 }  // namespace
