@@ -26,10 +26,12 @@ class Directives {
 
   Result<std::string> write(const SlurmJob& job) {
     add_default("job-name", plan_.name);
-    add("nodes", std::to_string(plan_.node.count));
+    add("nodes", std::to_string(plan_.node.count + plan_.slurm.spares));
     add("ntasks-per-node", "1");
     add_output(job.output);
     add("open-mode", "append");
+    // Else Slurm ends the whole job when a node dies, and there is nothing left for the spares to take over.
+    if (plan_.slurm.spares > 0 && plan_.restart.on_failure) add_default("no-kill", "");
     add_walltime();
     for (const auto& option : plan_.slurm.directives) add(option.name, option.value);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
