@@ -36,17 +36,21 @@ bool complete(const Evidence& evidence, const GroupTrial& group) {
   });
 }
 
+/// Whose contribution alone is not there.
+std::optional<std::size_t> missing_of(const GroupTrial& group, const SizeResult& result) {
+  const auto member = static_cast<std::size_t>(result.missing);
+  if (result.missing < 0 || member >= group.members.size()) return std::nullopt;
+  return group.members[member];
+}
+
 std::string wrong_text(const Evidence& evidence, const GroupTrial& group, std::size_t rank,
                        const SizeResult& result) {
-  const auto missing =
-      result.missing >= 0 && static_cast<std::size_t>(result.missing) < group.members.size()
-          ? fmt::format(": the term of {} is missing",
-                        evidence.ranks[group.members[static_cast<std::size_t>(result.missing)]].subject)
-          : std::string();
+  const auto culprit = missing_of(group, result);
   return fmt::format(
       "{} of {} elements are wrong at {} on {}, the first at index {} ({:#010x} for {:#010x}){}",
       result.wrong, result.elements, message_text(result.bytes), evidence.ranks[rank].subject,
-      result.first_wrong, result.found, result.expected, missing);
+      result.first_wrong, result.found, result.expected,
+      culprit ? fmt::format(": the term of {} is missing", evidence.ranks[*culprit].subject) : "");
 }
 
 /// The first rank and size with wrong data, or nothing.
@@ -56,14 +60,27 @@ std::optional<Row> judge_data(const Evidence& evidence, const GroupTrial& group)
     if (progress == nullptr) continue;
     for (const auto& result : progress->results) {
       if (result.wrong == 0) continue;
-      return failed(
+      auto row = failed(
           group.op(), group.name, wrong_text(evidence, group, rank, result), "every element right",
           {"do not use these GPUs and links for training; try NCCL_PROTO=Simple to tell LL128 from the "
            "hardware, and report the node",
            Who::admin});
+      if (const auto culprit = missing_of(group, result)) row.hosts = evidence.hosts_of({*culprit});
+      return row;
     }
   }
   return std::nullopt;
+}
+
+constexpr const char* kSeeErrors = "look at its .err file in the preflight folder";
+
+Row judge_death(const Evidence& evidence, const GroupTrial& group, std::size_t rank, const char* expected,
+                const Remedy& remedy) {
+  auto row = failed(group.op(), group.name,
+                    fmt::format("{}: its probe {}", evidence.ranks[rank].subject, evidence.reports[rank].end),
+                    expected, remedy);
+  row.hosts = evidence.hosts_of({rank});
+  return row;
 }
 
 /// Who did not come, when some did.
@@ -77,14 +94,12 @@ std::optional<Row> judge_arrival(const Evidence& evidence, const GroupTrial& gro
   if (missing.empty()) return std::nullopt;
   const auto last =
       std::ranges::find_if(missing, [&](std::size_t rank) { return !evidence.reports[rank].end.empty(); });
-  if (last != missing.end()) {
-    return failed(group.op(), group.name,
-                  fmt::format("{}: its probe {}", evidence.ranks[*last].subject, evidence.reports[*last].end),
-                  "all ranks", {"look at its .err file in the preflight folder"});
-  }
-  return failed(
+  if (last != missing.end()) return judge_death(evidence, group, *last, "all ranks", {kSeeErrors});
+  auto row = failed(
       group.op(), group.name, did_not_join(evidence, missing, arrived), "all ranks",
       {"look at what holds this GPU or process: nvidia-smi, and its .err file in the preflight folder"});
+  row.hosts = evidence.hosts_of(missing);
+  return row;
 }
 
 Row judge_incomplete(const Evidence& evidence, const GroupTrial& group) {
@@ -108,19 +123,38 @@ Row judge_incomplete(const Evidence& evidence, const GroupTrial& group) {
                   "every group of the plan works", remedy);
   }
   for (const auto rank : group.members) {
-    if (evidence.reports[rank].end.empty()) continue;
-    return failed(group.op(), group.name,
-                  fmt::format("{}: its probe {}", evidence.ranks[rank].subject, evidence.reports[rank].end),
-                  "every group of the plan works", remedy);
+    if (!evidence.reports[rank].end.empty())
+      return judge_death(evidence, group, rank, "every group of the plan works", remedy);
   }
   return failed(group.op(), group.name, fmt::format("{} arrived, but the group was not done in time", all),
                 "every group of the plan works", remedy);
 }
 
+/// The slowest rank's figures for each size of a group that is complete.
+std::vector<Measurement> measured(const Evidence& evidence, const GroupTrial& group) {
+  std::vector<Measurement> out;
+  for (std::size_t i = 0; i < group.sizes.size(); ++i) {
+    Measurement slowest{group.name,
+                        group.op(),
+                        std::string(name_of(group.backend)),
+                        static_cast<std::uint32_t>(group.members.size()),
+                        group.sizes[i],
+                        0,
+                        0};
+    for (const auto rank : group.members) {
+      const auto& result = progress_of(evidence, group, rank)->results[i];
+      if (result.seconds < slowest.seconds) continue;
+      slowest.seconds = result.seconds;
+      slowest.busbw = result.busbw;
+    }
+    out.push_back(std::move(slowest));
+  }
+  return out;
+}
+
 std::string figures(const Evidence& evidence, const GroupTrial& group) {
   std::vector<std::string> parts;
-  for (const auto& one : measurements(evidence)) {
-    if (one.group != group.name) continue;
+  for (const auto& one : measured(evidence, group)) {
     parts.push_back(
         fmt::format("{} {} {}", message_text(one.bytes), time_text(one.seconds), format_rate(one.busbw)));
   }
@@ -166,22 +200,7 @@ std::vector<Measurement> measurements(const Evidence& evidence) {
   std::vector<Measurement> out;
   for (const auto& group : evidence.groups) {
     if (!group.not_run.empty() || !evidence.went || !complete(evidence, group)) continue;
-    for (std::size_t i = 0; i < group.sizes.size(); ++i) {
-      Measurement slowest{group.name,
-                          group.op(),
-                          std::string(name_of(group.backend)),
-                          static_cast<std::uint32_t>(group.members.size()),
-                          group.sizes[i],
-                          0,
-                          0};
-      for (const auto rank : group.members) {
-        const auto& result = progress_of(evidence, group, rank)->results[i];
-        if (result.seconds < slowest.seconds) continue;
-        slowest.seconds = result.seconds;
-        slowest.busbw = result.busbw;
-      }
-      out.push_back(std::move(slowest));
-    }
+    for (auto& one : measured(evidence, group)) out.push_back(std::move(one));
   }
   return out;
 }

@@ -10,7 +10,7 @@ namespace {
 
 /// A version that is known to fail, and where.
 struct KnownBad {
-  bool (*applies)(const Evidence& evidence, const Rank& rank, const Version& version);
+  bool (*applies)(const NodeEvidence& evidence, const Rank& rank, const Version& version);
   const char* what;
   const char* expected;
   const char* fix;
@@ -18,7 +18,7 @@ struct KnownBad {
 
 /// NCCL 2.28.9 and 2.29.2 test a weak compare-and-swap by its value when they give back a proxy slot; on Arm
 /// the slot leaks, and a rank waits for one for ever without a message. 2.29.3 repaired it.
-bool leaks_proxy_slots(const Evidence& evidence, const Rank& /*rank*/, const Version& version) {
+bool leaks_proxy_slots(const NodeEvidence& evidence, const Rank& /*rank*/, const Version& version) {
   const auto code = version.str();
   return evidence.machine.arch == "aarch64" && (code == "2.28.9" || code == "2.29.2");
 }
@@ -30,7 +30,7 @@ bool excludes_ll128(const std::string& protocols) {
   return lower.starts_with('^') ? named : !lower.empty() && !named;
 }
 
-bool guarded(const Evidence& evidence, const Rank& rank) {
+bool guarded(const NodeEvidence& evidence, const Rank& rank) {
   const auto is_zero = [&](const char* name) { return evidence.variable(rank, name) == "0"; };
   return excludes_ll128(evidence.variable(rank, "NCCL_PROTO").value_or("")) || is_zero("NCCL_LL128_C2C") ||
          (is_zero("FI_CXI_RDZV_THRESHOLD") && is_zero("FI_CXI_RDZV_GET_MIN"));
@@ -38,7 +38,7 @@ bool guarded(const Evidence& evidence, const Rank& rank) {
 
 /// Since 2.27.3 NCCL uses LL128 across the chip-to-chip link of Grace Hopper; over Slingshot its flags and
 /// data can arrive out of order, which corrupts results silently.
-bool corrupts_over_slingshot(const Evidence& evidence, const Rank& rank, const Version& version) {
+bool corrupts_over_slingshot(const NodeEvidence& evidence, const Rank& rank, const Version& version) {
   const auto& node = evidence.plan.node;
   const bool grace_hopper = node.gpu_model.find("GH200") != std::string::npos ||
                             std::ranges::any_of(evidence.machine.gpus, [](const GpuFact& gpu) {
@@ -56,7 +56,7 @@ constexpr KnownBad kKnownBad[] = {
      "set NCCL_PROTO: \"^LL128\" in the role's env:"},
 };
 
-void judge_rank(const Evidence& evidence, const Rank& rank, const LibraryFact& library,
+void judge_rank(const NodeEvidence& evidence, const Rank& rank, const LibraryFact& library,
                 std::vector<Row>& rows) {
   const auto version = parse_version(library.version);
   if (!version) return;
@@ -71,7 +71,7 @@ void judge_rank(const Evidence& evidence, const Rank& rank, const LibraryFact& l
 
 }  // namespace
 
-std::vector<Row> check_deny_list(const Evidence& evidence) {
+std::vector<Row> check_deny_list(const NodeEvidence& evidence) {
   std::vector<Row> rows;
   std::vector<std::string> clean;
   for (const auto& [role, library] : evidence.libraries) {

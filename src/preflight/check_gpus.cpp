@@ -10,7 +10,7 @@ namespace nlaunch::preflight {
 namespace {
 
 /// What stands for the rank's GPU in CUDA_VISIBLE_DEVICES; without the variable, its number.
-std::string token_of(const Evidence& evidence, const Rank& rank) {
+std::string token_of(const NodeEvidence& evidence, const Rank& rank) {
   const auto visible = evidence.variable(rank, "CUDA_VISIBLE_DEVICES");
   if (!visible) return fmt::format("{}", rank.device);
   const auto tokens = text::split(*visible, ',');
@@ -18,7 +18,7 @@ std::string token_of(const Evidence& evidence, const Rank& rank) {
   return index < tokens.size() ? std::string(text::trim(tokens[index])) : std::string();
 }
 
-const GpuFact* find_gpu(const Evidence& evidence, const std::string& token) {
+const GpuFact* find_gpu(const NodeEvidence& evidence, const std::string& token) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
   if (error == std::errc() && end == token.data() + token.size()) {
@@ -39,7 +39,7 @@ Row given_twice(const Rank& first, const Rank& second, const std::string& token,
                 {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs"});
 }
 
-Row judge_rank(const Evidence& evidence, std::size_t index) {
+Row judge_rank(const NodeEvidence& evidence, std::size_t index) {
   const auto& rank = evidence.ranks[index];
   const auto token = token_of(evidence, rank);
   if (token.empty()) {
@@ -66,7 +66,7 @@ bool same_bus(const std::string& wanted, const std::string& found) {
   return text::lower(found).ends_with(text::lower(wanted));
 }
 
-void judge_bus_ids(const Evidence& evidence, std::vector<Row>& rows) {
+void judge_bus_ids(const NodeEvidence& evidence, std::vector<Row>& rows) {
   std::vector<std::string> absent;
   for (const auto& wanted : evidence.plan.expected.bus_ids) {
     const bool there = std::ranges::any_of(evidence.machine.gpus,
@@ -83,7 +83,7 @@ void judge_bus_ids(const Evidence& evidence, std::vector<Row>& rows) {
   }
 }
 
-void judge_memory(const Evidence& evidence, std::vector<Row>& rows) {
+void judge_memory(const NodeEvidence& evidence, std::vector<Row>& rows) {
   constexpr std::uint64_t kDriverShare = 50;  // a driver may hold 2 % for itself
   constexpr std::uint64_t kAlways = 1U << 30U;
   for (const auto& gpu : evidence.machine.gpus) {
@@ -100,7 +100,7 @@ void judge_memory(const Evidence& evidence, std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<Row> check_gpus(const Evidence& evidence) {
+std::vector<Row> check_gpus(const NodeEvidence& evidence) {
   if (!evidence.has_gpus()) {
     return {skipped("gpus", "this machine", "no GPUs: the plan counts CPU slots")};
   }

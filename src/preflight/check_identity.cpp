@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "preflight/arrival.h"
 #include "preflight/checks.h"
@@ -61,16 +62,27 @@ bool disagree(const Identity& identity) {
          identity.visible_devices.find("MIG-") == std::string::npos;
 }
 
-Row judge_rank(const Evidence& evidence, std::size_t index) {
+/// What no two ranks may share, and who has it: a GPU of a node by its UUID, a bus id of what NCCL takes for
+/// a host.
+class Owners {
+ public:
+  /// The rank that had it before, or nothing.
+  std::optional<std::size_t> take(std::uint32_t node, const Identity& identity, std::size_t rank) {
+    const auto [by_uuid, new_uuid] = uuids_.try_emplace({node, identity.uuid}, rank);
+    const auto [by_bus, new_bus] = buses_.try_emplace({identity.host_id, identity.bus_id}, rank);
+    if (new_uuid && new_bus) return std::nullopt;
+    return std::min(by_uuid->second, by_bus->second);
+  }
+
+ private:
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t> uuids_;
+  std::map<std::pair<std::string, std::string>, std::size_t> buses_;
+};
+
+Row judge_rank(const Evidence& evidence, std::size_t index, Owners& owners) {
   const auto& identity = *evidence.reports[index].identity;
-  for (std::size_t earlier = 0; earlier < index; ++earlier) {
-    const auto& other = evidence.reports[earlier].identity;
-    if (!other || other->bus_id.empty()) continue;
-    const bool one_gpu =
-        other->uuid == identity.uuid && evidence.ranks[earlier].node == evidence.ranks[index].node;
-    if (one_gpu || (other->host_id == identity.host_id && other->bus_id == identity.bus_id)) {
-      return judge_double(evidence, earlier, index);
-    }
+  if (const auto owner = owners.take(evidence.ranks[index].node, identity, index)) {
+    return judge_double(evidence, *owner, index);
   }
   if (disagree(identity)) {
     return failed(
@@ -114,11 +126,16 @@ std::vector<Row> check_identity(const Evidence& evidence) {
   const bool cause = std::ranges::any_of(evidence.reports, [](const RankReport& report) {
     return !report.identity && (!report.end.empty() || !report.errors.empty());
   });
+  Owners owners;
+  const auto add = [&](std::size_t rank, Row row) {
+    row.hosts = evidence.hosts_of({rank});
+    rows.push_back(std::move(row));
+  };
   for (std::size_t i = 0; i < evidence.reports.size(); ++i) {
     const auto& report = evidence.reports[i];
-    if (report.identity && !report.identity->bus_id.empty()) rows.push_back(judge_rank(evidence, i));
+    if (report.identity && !report.identity->bus_id.empty()) add(i, judge_rank(evidence, i, owners));
     const bool told = !report.end.empty() || !report.errors.empty();
-    if (!report.identity && (told || !cause)) rows.push_back(judge_absent(evidence, i, arrived));
+    if (!report.identity && (told || !cause)) add(i, judge_absent(evidence, i, arrived));
   }
   if (rows.empty())
     rows.push_back(skipped("identity", "this machine", "the ranks are CPU slots: they have no GPU"));

@@ -4,7 +4,7 @@
 
 namespace nlaunch::preflight {
 
-std::vector<Row> check_libraries(const Evidence& evidence) {
+std::vector<Row> check_libraries(const NodeEvidence& evidence) {
   if (!evidence.has_gpus()) return {skipped("nccl", "this machine", "no GPUs: no libnccl is needed")};
   std::vector<Row> rows;
   for (const auto& [role, library] : evidence.libraries) {

@@ -18,7 +18,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 /// Network cards register the memory that they read and write; a GPU of the same node needs nothing locked.
-Row judge_memlock(const Evidence& evidence) {
+Row judge_memlock(const NodeEvidence& evidence) {
   const auto& limit = evidence.machine.memlock;
   const auto value = limit ? size_text(*limit) : "unlimited";
   const bool over_a_fabric = evidence.plan.node.count > 1 && evidence.has_gpus();
@@ -30,7 +30,7 @@ Row judge_memlock(const Evidence& evidence) {
                  Who::admin});
 }
 
-Row judge_nofile(const Evidence& evidence) {
+Row judge_nofile(const NodeEvidence& evidence) {
   const auto& limit = evidence.machine.nofile;
   constexpr std::uint64_t kComfortable = 4096;
   constexpr std::uint64_t kLeast = 256;
@@ -42,7 +42,7 @@ Row judge_nofile(const Evidence& evidence) {
 }
 
 /// NCCL and PyTorch's data loaders put buffers there; with too little a process dies of SIGBUS.
-Row judge_shm(const Evidence& evidence) {
+Row judge_shm(const NodeEvidence& evidence) {
   const auto& free = evidence.machine.shm_free;
   if (!free) return failed("limits", "/dev/shm", "does not exist", "a tmpfs", {"mount it", Who::admin});
   const auto wanted = std::max<std::uint64_t>(1, evidence.has_gpus() ? evidence.ranks.size() : 1) * kGiB;
@@ -71,12 +71,12 @@ Row judge_folder(const FolderFact& folder) {
 
 }  // namespace
 
-std::vector<Row> check_limits(const Evidence& evidence) {
+std::vector<Row> check_limits(const NodeEvidence& evidence) {
   if (!evidence.machine.error.empty()) return {unknown("limits", "this machine", evidence.machine.error)};
   return {judge_memlock(evidence), judge_nofile(evidence), judge_shm(evidence)};
 }
 
-std::vector<Row> check_ports(const Evidence& evidence) {
+std::vector<Row> check_ports(const NodeEvidence& evidence) {
   std::vector<Row> rows;
   std::string free;
   for (const auto& port : evidence.ports) {
@@ -91,7 +91,7 @@ std::vector<Row> check_ports(const Evidence& evidence) {
   return rows;
 }
 
-std::vector<Row> check_space(const Evidence& evidence) {
+std::vector<Row> check_space(const NodeEvidence& evidence) {
   std::vector<Row> rows;
   for (const auto& folder : evidence.folders) rows.push_back(judge_folder(folder));
   return rows;

@@ -97,6 +97,7 @@ std::vector<Row> check_leftovers(const Evidence& evidence) {
         fmt::format("its probe survived SIGKILL ({}): it may still hold its GPU", evidence.reports[i].stuck),
         "no probe is left",
         {"a driver call does not return: dmesg says more; the node may need a restart", Who::admin}));
+    rows.back().hosts = evidence.hosts_of({i});
   }
   return rows;
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -8,25 +10,42 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// The roles of a group that have a known libnccl.
-std::set<std::uint32_t> roles_of(const Evidence& evidence, const plan::Group& group) {
-  std::set<std::uint32_t> roles;
-  for (const auto& member : group.members) {
-    const auto role = evidence.plan.processes[member.process].role;
-    const auto known = evidence.libraries.find(role);
-    if (known != evidence.libraries.end() && !known->second.version.empty()) roles.insert(role);
-  }
-  return roles;
+/// A libnccl of a role, and who loads it.
+struct Loaded {
+  const Rank* first = nullptr;
+  std::vector<std::size_t> ranks;
+};
+/// By role and version; ranks without a known version are left out.
+using Copies = std::map<std::pair<std::uint32_t, std::string>, Loaded>;
+
+void add(const Evidence& evidence, std::size_t index, Copies& copies) {
+  const auto& rank = evidence.ranks[index];
+  if (rank.library.version.empty()) return;
+  auto& loaded = copies[{evidence.plan.processes[rank.process].role, rank.library.version}];
+  if (loaded.first == nullptr) loaded.first = &rank;
+  loaded.ranks.push_back(index);
 }
 
-void judge_group(const Evidence& evidence, const plan::Group& group, std::vector<Row>& rows) {
+/// "learner", or "learner on node1 and node2" where it loads another one elsewhere.
+std::string who_loads(const Evidence& evidence, const Copies& copies, std::uint32_t role,
+                      const Loaded& loaded) {
+  const auto several =
+      std::ranges::count_if(copies, [&](const auto& entry) { return entry.first.first == role; });
+  const auto& name = evidence.plan.roles[role].name;
+  if (several < 2 || evidence.hosts.empty()) return name;
+  return fmt::format("{} on {}", name, text::join(evidence.hosts_of(loaded.ranks), ", "));
+}
+
+void judge_group(const Evidence& evidence, const GroupTrial& group, std::vector<Row>& rows) {
+  Copies copies;
+  for (const auto rank : group.members) add(evidence, rank, copies);
   std::set<std::string> versions;
   std::vector<std::string> who;
-  for (const auto role : roles_of(evidence, group)) {
-    const auto& library = evidence.libraries.at(role);
+  for (const auto& [key, loaded] : copies) {
+    const auto& library = loaded.first->library;
     versions.insert(library.version);
-    who.push_back(fmt::format("{} loads {} ({}, {})", evidence.plan.roles[role].name, library.version,
-                              library.path, library.by));
+    who.push_back(fmt::format("{} loads {} ({}, {})", who_loads(evidence, copies, key.first, loaded),
+                              library.version, library.path, library.by));
   }
   if (versions.size() == 1)
     rows.push_back(passed("nccl-version", group.name, *versions.begin(), "one version"));
@@ -41,13 +60,17 @@ void judge_group(const Evidence& evidence, const plan::Group& group, std::vector
 void judge_range(const Evidence& evidence, std::vector<Row>& rows) {
   const auto wanted = evidence.plan.libraries.find("nccl");
   if (wanted == evidence.plan.libraries.end() || !wanted->second.version) return;
-  for (const auto& [role, library] : evidence.libraries) {
+  Copies copies;
+  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) add(evidence, rank, copies);
+  for (const auto& [key, loaded] : copies) {
+    const auto& library = loaded.first->library;
     const auto version = parse_version(library.version);
-    if (library.version.empty() || !version || wanted->second.version->contains(*version)) continue;
-    rows.push_back(failed("nccl-version", evidence.plan.roles[role].name,
+    if (!version || wanted->second.version->contains(*version)) continue;
+    rows.push_back(failed("nccl-version", who_loads(evidence, copies, key.first, loaded),
                           fmt::format("{} ({}, {})", library.version, library.path, library.by),
                           fmt::format("{} ({})", wanted->second.version->str(), wanted->second.origin),
                           {"install an NCCL in that range, or `preload:` one"}));
+    rows.back().hosts = evidence.hosts_of(loaded.ranks);
   }
 }
 
@@ -55,11 +78,11 @@ void judge_range(const Evidence& evidence, std::vector<Row>& rows) {
 
 std::vector<Row> check_versions(const Evidence& evidence) {
   std::vector<Row> rows;
-  for (const auto& group : evidence.plan.groups) {
+  const bool gpus = std::ranges::any_of(evidence.ranks, [](const Rank& rank) { return rank.device >= 0; });
+  for (const auto& group : evidence.groups) {
     const bool across_roles =
         group.kind == plan::GroupKind::world || group.kind == plan::GroupKind::weight_sync;
-    if (across_roles && group.backend == Backend::nccl && evidence.has_gpus())
-      judge_group(evidence, group, rows);
+    if (across_roles && group.backend == Backend::nccl && gpus) judge_group(evidence, group, rows);
   }
   judge_range(evidence, rows);
   return rows;

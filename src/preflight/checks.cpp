@@ -3,22 +3,22 @@
 namespace nlaunch::preflight {
 namespace {
 
+constexpr NodeCheck kNodeChecks[] = {
+    {"gpus", check_gpus},     {"nccl", check_libraries}, {"nccl-known-bad", check_deny_list},
+    {"limits", check_limits}, {"ports", check_ports},    {"space", check_space},
+};
+
 constexpr Check kChecks[] = {
-    {"gpus", Stage::before, check_gpus},
-    {"nccl", Stage::before, check_libraries},
-    {"nccl-version", Stage::before, check_versions},
-    {"nccl-known-bad", Stage::before, check_deny_list},
-    {"limits", Stage::before, check_limits},
-    {"ports", Stage::before, check_ports},
-    {"space", Stage::before, check_space},
-    {"identity", Stage::identity, check_identity},
-    {"collectives", Stage::after, check_collectives},
-    {"bandwidth", Stage::after, check_bandwidth},
-    {"transport", Stage::after, check_transport},
-    {"leftovers", Stage::after, check_leftovers},
+    {"nccl-version", Stage::before, check_versions},  {"identity", Stage::identity, check_identity},
+    {"collectives", Stage::after, check_collectives}, {"bandwidth", Stage::after, check_bandwidth},
+    {"transport", Stage::after, check_transport},     {"leftovers", Stage::after, check_leftovers},
 };
 
 }  // namespace
+
+std::span<const NodeCheck> node_checks() {
+  return kNodeChecks;
+}
 
 std::span<const Check> checks() {
   return kChecks;

@@ -7,14 +7,21 @@
 
 namespace nlaunch::preflight {
 
-/// When a check has all that it needs.
+/// A check of one machine, before any probe has touched a GPU: a pure judgement of what was found there. A
+/// check that has nothing to say returns no rows.
+struct NodeCheck {
+  std::string_view name;
+  std::vector<Row> (*judge)(const NodeEvidence&);
+};
+
+/// When a check of the job has all that it needs.
 enum class Stage {
-  before,    ///< no probe has touched a GPU yet
+  before,    ///< every node has said what it has
   identity,  ///< every rank has its GPU; the ranks go on only when no row fails
   after,     ///< the groups have been tried
 };
 
-/// One check: a pure judgement of the evidence. A check that has nothing to say returns no rows.
+/// A check of ranks and groups, wherever they are.
 struct Check {
   std::string_view name;
   Stage stage;
@@ -22,15 +29,18 @@ struct Check {
 };
 
 /// All checks, in the order in which they are reported.
+std::span<const NodeCheck> node_checks();
 std::span<const Check> checks();
 
-std::vector<Row> check_gpus(const Evidence& evidence);  ///< those that NVML shows, and who was given which
-std::vector<Row> check_libraries(const Evidence& evidence);    ///< which libnccl each role loads
+std::vector<Row> check_gpus(
+    const NodeEvidence& evidence);  ///< those that NVML shows, and who was given which
+std::vector<Row> check_libraries(const NodeEvidence& evidence);  ///< which libnccl each role loads
+std::vector<Row> check_deny_list(const NodeEvidence& evidence);  ///< versions that are known to fail here
+std::vector<Row> check_limits(const NodeEvidence& evidence);     ///< of the system: memlock, nofile, /dev/shm
+std::vector<Row> check_ports(const NodeEvidence& evidence);      ///< free
+std::vector<Row> check_space(const NodeEvidence& evidence);      ///< in the run directory and scratch
+
 std::vector<Row> check_versions(const Evidence& evidence);     ///< one version in a group; the site's range
-std::vector<Row> check_deny_list(const Evidence& evidence);    ///< versions that are known to fail here
-std::vector<Row> check_limits(const Evidence& evidence);       ///< of the system: memlock, nofile, /dev/shm
-std::vector<Row> check_ports(const Evidence& evidence);        ///< free
-std::vector<Row> check_space(const Evidence& evidence);        ///< in the run directory and scratch
 std::vector<Row> check_identity(const Evidence& evidence);     ///< as CUDA says it: no two ranks on one GPU
 std::vector<Row> check_collectives(const Evidence& evidence);  ///< all ranks arrive, every element is right
 std::vector<Row> check_bandwidth(const Evidence& evidence);    ///< the site's floors

@@ -6,10 +6,20 @@
 
 namespace nlaunch::preflight {
 
-std::optional<std::string> Evidence::variable(const Rank& rank, const std::string& name) const {
+std::optional<std::string> NodeEvidence::variable(const Rank& rank, const std::string& name) const {
   const auto& env = node.processes[rank.bound].env;
   const auto found = std::ranges::find(env, name, &std::pair<std::string, std::string>::first);
   return found == env.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> Evidence::hosts_of(const std::vector<std::size_t>& of) const {
+  std::vector<std::string> out;
+  for (const auto rank : of) {
+    if (hosts.empty()) break;
+    const auto& host = hosts.at(ranks[rank].node);
+    if (std::ranges::find(out, host) == out.end()) out.push_back(host);
+  }
+  return out;
 }
 
 std::string seconds_text(Duration duration) {

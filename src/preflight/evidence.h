@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 #include "preflight/preflight.h"
 
-/// What the checks are given: everything that was found, as values. A check is a pure function of this.
+/// What the checks are given: everything that was found, as values. A check is a pure function of these.
 namespace nlaunch::preflight {
 
 struct GpuFact {
@@ -53,14 +53,34 @@ struct FolderFact {
   std::string error;
 };
 
-/// One GPU (or CPU slot) of one process of this node: what one probe stands for.
+/// One GPU (or CPU slot) of one process: what one probe stands for.
 struct Rank {
   std::uint32_t process = 0;  ///< index into Plan::processes
   std::uint16_t gpu = 0;
-  std::size_t bound = 0;   ///< index into BoundNode::processes
-  std::string subject;     ///< "learner rank 1 (GPU 1)"
-  int device = -1;         ///< CUDA ordinal in the process's environment; -1: CPU slot
-  std::uint32_t node = 0;  ///< index of its node
+  std::uint32_t node = 0;           ///< index of its node
+  std::size_t bound = 0;            ///< index into its node's BoundNode::processes
+  std::string subject;              ///< "learner rank 1 (GPU 1)"; of several nodes "(node3 GPU 1)"
+  int device = -1;                  ///< CUDA ordinal in the process's environment; -1: CPU slot
+  LibraryFact library{};            ///< its role's on its node, where it uses a GPU
+  std::vector<std::string> slow{};  ///< "NCCL_P2P_DISABLE=1": settings that take a transport away
+};
+
+/// Of one node: what the checks of a machine are given.
+struct NodeEvidence {
+  const plan::Plan& plan;
+  const plan::BoundNode& node;
+  MachineFacts machine{};
+  std::map<std::uint32_t, LibraryFact> libraries{};  ///< by role, for roles that use GPUs here
+  std::vector<PortFact> ports{};
+  std::vector<FolderFact> folders{};
+  std::vector<Rank> ranks{};  ///< those of this node
+
+  [[nodiscard]] bool has_gpus() const { return !node.gpus.empty(); }
+  [[nodiscard]] const plan::Role& role_of(const Rank& rank) const {
+    return plan.role_of(plan.processes[rank.process]);
+  }
+  /// The value of a variable in the environment of the rank's process, or nothing.
+  [[nodiscard]] std::optional<std::string> variable(const Rank& rank, const std::string& name) const;
 };
 
 /// A group of the plan as the probes will try it.
@@ -133,26 +153,21 @@ struct RankReport {
   std::string stuck;  ///< state in which it survived SIGKILL; empty: it was reaped
 };
 
+/// Of the whole job: what the checks of ranks and groups are given.
 struct Evidence {
   const plan::Plan& plan;
-  const plan::BoundNode& node;
-  PreflightLevel level = PreflightLevel::standard;
+  std::vector<std::string> hosts{};  ///< names of the nodes; empty where there is only this machine
   Deadlines deadlines{};
-  MachineFacts machine{};
-  std::map<std::uint32_t, LibraryFact> libraries{};  ///< by role, for roles that use GPUs here
-  std::vector<PortFact> ports{};
-  std::vector<FolderFact> folders{};
   std::vector<Rank> ranks{};
   std::vector<GroupTrial> groups{};
   std::vector<RankReport> reports{};  ///< one for each rank once the probes have run
   bool went = false;                  ///< the identities were fit, and the ranks were told to go on
 
-  [[nodiscard]] bool has_gpus() const { return !node.gpus.empty(); }
   [[nodiscard]] const plan::Role& role_of(const Rank& rank) const {
     return plan.role_of(plan.processes[rank.process]);
   }
-  /// The value of a variable in the environment of the rank's process, or nothing.
-  [[nodiscard]] std::optional<std::string> variable(const Rank& rank, const std::string& name) const;
+  /// The nodes of some ranks, each once, in the order of the ranks; none where there is only this machine.
+  [[nodiscard]] std::vector<std::string> hosts_of(const std::vector<std::size_t>& ranks) const;
 };
 
 /// "20 s", "1.5 s".

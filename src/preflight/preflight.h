@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,6 @@ struct Report {
 struct Request {
   const plan::Plan& plan;
   const plan::BoundNode& node;
-  std::uint32_t node_index = 0;
   std::string folder;  ///< of the attempt; "preflight" is made (or emptied) in it
   std::string probe;   ///< path of nlaunch-probe
   PreflightLevel level = PreflightLevel::standard;
@@ -52,14 +50,8 @@ struct Request {
   std::string facts{};  ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
 };
 
-/// Runs all checks of the level. When it returns, every probe has been reaped and the GPUs' memory is free
-/// again; a probe that even SIGKILL did not end within five seconds has a row of its own.
+/// Runs all checks of the level on this machine. When it returns, every probe has been reaped and the GPUs'
+/// memory is free again; a probe that even SIGKILL did not end within five seconds has a row of its own.
 Report run(const Request& request);
-
-/// {"level","verdict","elapsed" (s),"cancelled","rows":[{check,status,subject,value,expected,fix,who}],
-///  "measurements":[{group,op,backend,ranks,bytes,seconds,busbw}],"fail_count"}
-nlohmann::json to_json(const Report& report);
-/// Back again; what is no report is an exception.
-Report report_from_json(const nlohmann::json& from);
 
 }  // namespace nlaunch::preflight

@@ -1,19 +1,12 @@
 #include "preflight/prober.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/text.h"
 #include "preflight/events.h"
-#include "sys/files.h"
-#include "sys/loop.h"
-#include "sys/proc.h"
 
 namespace nlaunch::preflight {
 namespace {
@@ -22,164 +15,126 @@ using namespace std::chrono_literals;
 
 /// After a rank has failed, the others may say what they saw of it.
 constexpr Duration kLastWords = 1s;
-constexpr Duration kForTheKill = 5s;
 constexpr Duration kAskWhetherCancelled = 100ms;
-
-struct Probe {
-  pid_t pid = -1;  ///< -1: not running
-  sys::UniqueFd in;
-  sys::UniqueFd out;
-  std::string pending;  ///< an unfinished line
-};
 
 class Prober {
  public:
-  explicit Prober(const ProbeWork& work) : work_(work), probes_(work.probes.size()) {
-    outcome_.reports.resize(work.probes.size());
+  Prober(sys::Loop& loop, Probes& probes, const ProbeWork& work) : loop_(loop), probes_(probes), work_(work) {
+    outcome_.reports.resize(work.ranks);
+    running_.assign(work.ranks, true);
   }
 
-  ProbeOutcome run() {
-    for (std::size_t i = 0; i < probes_.size(); ++i) {
-      if (auto started = start(i); !started) {
-        outcome_.reports[i].end = "could not be started: " + started.error().items().front().message;
-      }
+  ~Prober() {
+    for (const auto timer : {silence_, last_words_, asking_}) {
+      if (timer) loop_.cancel(*timer);
     }
+  }
+
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
+
+  ProbeOutcome run() {
     heard();
     watch_for_cancel();
-    loop_.post([this] { consider(); });
+    loop_.post([this] { probes_.start([this](const ProbeNews& news) { hear(news); }); });
     loop_.run();
     return std::move(outcome_);
   }
 
  private:
-  Result<void> start(std::size_t index);
-  void read(std::size_t index);
-  void take_lines(std::size_t index);
-  void ended(std::size_t index, sys::WaitStatus status);
+  void hear(const ProbeNews& news);
+  void hear(std::size_t rank, const probe_news::Said& said);
+  void hear(std::size_t rank, const probe_news::Ended& ended);
+  void hear(std::size_t rank, const probe_news::Stuck& stuck);
+  void hear(std::size_t rank, const probe_news::Lost& lost);
+  bool hand_around(std::size_t rank, const std::string& line);
+  void gone(std::size_t rank);
   void consider();
   void go();
   void heard();
   void watch_for_cancel();
   void finish();
-  void give_up();
-  [[nodiscard]] bool running() const {
-    return std::ranges::any_of(probes_, [](const Probe& probe) { return probe.pid > 0; });
-  }
-  [[nodiscard]] bool any_failed() const {
-    return std::ranges::any_of(outcome_.reports, [](const RankReport& report) {
-      return !report.errors.empty() || !report.end.empty();
-    });
-  }
 
+  sys::Loop& loop_;
+  Probes& probes_;
   const ProbeWork& work_;
-  sys::Loop loop_;
-  std::vector<Probe> probes_;
   ProbeOutcome outcome_;
-  std::optional<sys::Loop::TimerId> silence_;
-  bool last_words_ = false;
+  std::vector<bool> running_;
+  std::size_t ended_ = 0;
+  std::size_t known_ = 0;  ///< have said who they are
+  bool failed_ = false;
   bool finishing_ = false;
+  std::optional<sys::Loop::TimerId> silence_;
+  std::optional<sys::Loop::TimerId> last_words_;
+  std::optional<sys::Loop::TimerId> asking_;
 };
 
-/// The last line that a probe wrote to standard error.
-std::string last_line(const std::string& path) {
-  constexpr std::uint64_t kLimit = 16U << 20U;
-  const auto said = sys::read_regular_file(path, kLimit);
-  if (!said) return "";
-  const auto trimmed = text::trim(*said);
-  const auto at = trimmed.rfind('\n');
-  return text::printable(at == std::string_view::npos ? trimmed : trimmed.substr(at + 1));
-}
-
-Result<void> Prober::start(std::size_t index) {
-  auto in = sys::make_pipe();
-  if (!in) return std::unexpected(in.error());
-  auto out = sys::make_pipe();
-  if (!out) return std::unexpected(out.error());
-  const auto& wanted = work_.probes[index];
-  const sys::UniqueFd err(::open(wanted.err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  sys::SpawnRequest request;
-  request.argv = wanted.argv;
-  request.env = wanted.env;
-  request.cwd = wanted.cwd;
-  request.cpus = wanted.cpus;
-  request.in = in->read.get();
-  request.out = out->write.get();
-  request.err = err.get();
-  const auto pid = sys::spawn(request);
-  if (!pid) return std::unexpected(pid.error());
-  auto& probe = probes_[index];
-  probe.pid = *pid;
-  probe.in = std::move(in->write);
-  probe.out = std::move(out->read);
-  ::fcntl(probe.out.get(), F_SETFL, O_NONBLOCK);
-  loop_.watch(probe.out.get(), [this, index] { read(index); });
-  loop_.on_child(*pid, [this, index](sys::WaitStatus status) { ended(index, status); });
-  return {};
-}
-
-void Prober::read(std::size_t index) {
-  auto& probe = probes_[index];
-  std::array<char, 65536> block;
-  for (;;) {
-    const auto got = ::read(probe.out.get(), block.data(), block.size());
-    if (got > 0) {
-      probe.pending.append(block.data(), static_cast<std::size_t>(got));
-      continue;
-    }
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) {
-      loop_.unwatch(probe.out.get());
-      probe.out.reset();
-    }
-    break;
-  }
-  take_lines(index);
+void Prober::hear(const ProbeNews& news) {
+  std::visit([&](const auto& what) { hear(news.rank, what); }, news.what);
   consider();
 }
 
-void Prober::take_lines(std::size_t index) {
-  auto& pending = probes_[index].pending;
-  for (auto end = pending.find('\n'); end != std::string::npos; end = pending.find('\n')) {
-    if (read_event(std::string_view(pending).substr(0, end), outcome_.reports[index])) heard();
-    pending.erase(0, end + 1);
-  }
+void Prober::hear(std::size_t rank, const probe_news::Said& said) {
+  auto& report = outcome_.reports[rank];
+  const bool known = report.identity.has_value();
+  if (!hand_around(rank, said.line) && !read_event(said.line, report)) return;
+  heard();
+  if (!known && report.identity) ++known_;
+  failed_ = failed_ || !report.errors.empty();
 }
 
-void Prober::ended(std::size_t index, sys::WaitStatus status) {
-  auto& probe = probes_[index];
-  probe.pid = -1;
-  if (probe.out) read(index);
-  auto& report = outcome_.reports[index];
+/// The id of a communicator is for the other ranks of its group.
+bool Prober::hand_around(std::size_t rank, const std::string& line) {
+  const auto id = nlohmann::json::parse(line, nullptr, false);
+  if (!id.is_object() || id.value("event", "") != "id") return false;
+  const auto group = std::ranges::find(work_.groups, id.value("group", ""), &GroupTrial::name);
+  if (group == work_.groups.end()) return false;
+  for (const auto member : group->members) {
+    if (member != rank) probes_.say(member, fmt::format("id {} {}", id.value("key", ""), id.value("id", "")));
+  }
+  return true;
+}
+
+void Prober::hear(std::size_t rank, const probe_news::Ended& ended) {
+  auto& report = outcome_.reports[rank];
   if (!finishing_ && !report.done && report.errors.empty()) {
-    const auto words = last_line(work_.probes[index].err);
-    report.end = status.str() + (words.empty() ? "" : "; its last words: " + words);
+    report.end = ended.how;
+    failed_ = true;
   }
-  consider();
+  gone(rank);
+}
+
+void Prober::hear(std::size_t rank, const probe_news::Stuck& stuck) {
+  outcome_.reports[rank].stuck = stuck.state;
+  gone(rank);
+}
+
+void Prober::hear(std::size_t rank, const probe_news::Lost& lost) {
+  outcome_.reports[rank].end = "is gone: " + lost.why;
+  failed_ = true;
+  gone(rank);
+}
+
+void Prober::gone(std::size_t rank) {
+  if (running_[rank]) ++ended_;
+  running_[rank] = false;
 }
 
 /// Decides what is next, from all that has been heard.
 void Prober::consider() {
-  if (!running()) return loop_.stop();
+  if (ended_ == work_.ranks) return loop_.stop();
   if (finishing_) return;
-  if (any_failed() && !last_words_) {
-    last_words_ = true;
-    loop_.after(outcome_.went ? kLastWords : Duration(0), [this] { finish(); });
+  if (failed_ && !last_words_) {
+    last_words_ = loop_.after(outcome_.went ? kLastWords : Duration(0), [this] { finish(); });
   }
-  const bool known = std::ranges::all_of(
-      outcome_.reports, [](const RankReport& report) { return report.identity.has_value(); });
-  if (known && !outcome_.went && !last_words_) go();
+  if (known_ == work_.ranks && !outcome_.went && !last_words_) go();
 }
 
 void Prober::go() {
-  if (work_.fit(outcome_.reports)) {
-    outcome_.went = true;
-    heard();
-    for (auto& probe : probes_) {
-      if (probe.pid > 0) sys::write_all(probe.in.get(), "go\n");
-    }
-  } else {
-    finish();
-  }
+  if (!work_.fit(outcome_.reports)) return finish();
+  outcome_.went = true;
+  heard();
+  for (std::size_t rank = 0; rank < work_.ranks; ++rank) probes_.say(rank, "go");
 }
 
 void Prober::heard() {
@@ -192,7 +147,7 @@ void Prober::heard() {
 
 void Prober::watch_for_cancel() {
   if (!work_.cancelled) return;
-  loop_.after(kAskWhetherCancelled, [this] {
+  asking_ = loop_.after(kAskWhetherCancelled, [this] {
     if (!finishing_ && work_.cancelled()) {
       outcome_.cancelled = true;
       finish();
@@ -202,29 +157,14 @@ void Prober::watch_for_cancel() {
 }
 
 void Prober::finish() {
-  if (finishing_) return;
-  finishing_ = true;
-  for (const auto& probe : probes_) {
-    if (probe.pid > 0) ::kill(-probe.pid, SIGKILL);
-  }
-  loop_.after(kForTheKill, [this] { give_up(); });
-}
-
-void Prober::give_up() {
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
-    if (probes_[i].pid < 0) continue;
-    const auto info = sys::process_info(probes_[i].pid);
-    outcome_.reports[i].stuck = fmt::format("pid {}, state {}", probes_[i].pid,
-                                            info ? std::string(1, info->state) : std::string("unknown"));
-    loop_.forget_child(probes_[i].pid);
-  }
-  loop_.stop();
+  if (std::exchange(finishing_, true)) return;
+  probes_.kill();
 }
 
 }  // namespace
 
-ProbeOutcome run_probes(const ProbeWork& work) {
-  return Prober(work).run();
+ProbeOutcome run_probes(sys::Loop& loop, Probes& probes, const ProbeWork& work) {
+  return Prober(loop, probes, work).run();
 }
 
 }  // namespace nlaunch::preflight

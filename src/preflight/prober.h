@@ -1,23 +1,16 @@
 #pragma once
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "preflight/evidence.h"
-#include "sys/spawn.h"
+#include "preflight/probes.h"
+#include "sys/loop.h"
 
 namespace nlaunch::preflight {
 
-struct ProbeStart {
-  std::vector<std::string> argv;
-  std::vector<std::string> env;
-  std::string cwd;
-  std::vector<unsigned> cpus;
-  std::string err;  ///< file for its standard error
-};
-
 struct ProbeWork {
-  std::vector<ProbeStart> probes;  ///< one for each rank
+  std::size_t ranks = 0;
+  const std::vector<GroupTrial>& groups;
   Duration to_identify{};  ///< the longest time without a word from any probe before all say who they are
   Duration to_work{};      ///< the same afterwards
   /// Called once, when every rank has said who it is: true lets them go on.
@@ -31,8 +24,9 @@ struct ProbeOutcome {
   bool cancelled = false;
 };
 
-/// Runs the probes side by side and gathers what they say. All have been killed and reaped when it returns;
-/// one that SIGKILL does not end within five seconds is given up on, and its report says so.
-ProbeOutcome run_probes(const ProbeWork& work);
+/// Starts the probes, lets them go on when they are fit, hands the ids of communicators around, and gathers
+/// what they say. Runs `loop`; when it returns, all have been killed and reaped, but for those whose report
+/// says that they could not be.
+ProbeOutcome run_probes(sys::Loop& loop, Probes& probes, const ProbeWork& work);
 
 }  // namespace nlaunch::preflight

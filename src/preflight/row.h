@@ -21,6 +21,8 @@ struct Row {
   std::string expected;  ///< what should have been; may be empty
   std::string fix;       ///< what to do about it; empty unless something is wrong
   Who who = Who::nobody;
+  std::vector<std::string>
+      hosts{};  ///< the nodes that it is about; empty: none in particular, or the only one
 };
 
 Row passed(std::string check, std::string subject, std::string value, std::string expected = "");

@@ -18,11 +18,12 @@ constexpr std::uint64_t kSmall = 1U << 20U;
 constexpr std::uint64_t kTensor = 22118400;  // a weight of [1, 2160, 5120] in bf16
 constexpr std::uint64_t kLarge = 128U << 20U;
 
-std::string subject_of(const plan::Plan& plan, const plan::Process& process, std::uint16_t gpu,
-                       bool has_gpus) {
+std::string subject_of(const plan::Plan& plan, const plan::BoundNode& node, const plan::Process& process,
+                       std::uint16_t gpu) {
   const auto who = process.rank >= 0 ? fmt::format("{} rank {}", plan.role_of(process).name, process.rank)
                                      : plan.name_of(process);
-  return fmt::format("{} ({} {})", who, has_gpus ? "GPU" : "CPU slot", gpu);
+  return fmt::format("{} ({}{} {})", who, plan.node.count > 1 ? node.host + " " : "",
+                     node.gpus.empty() ? "CPU slot" : "GPU", gpu);
 }
 
 /// The CUDA ordinal that the process's program takes: under a torch rendezvous its LOCAL_RANK among the GPUs
@@ -37,29 +38,19 @@ int device_of(const plan::Role& role, const plan::Process& process, const plan::
   return local_rank;
 }
 
-/// The version of the rank's libnccl; empty where it is not known.
-std::string version_of(const Evidence& evidence, std::size_t rank) {
-  const auto role = evidence.plan.processes[evidence.ranks[rank].process].role;
-  const auto library = evidence.libraries.find(role);
-  return library == evidence.libraries.end() ? "" : library->second.version;
-}
+using GpuKey = std::pair<std::uint32_t, std::uint16_t>;  // process and GPU
 
-std::vector<std::size_t> members_here(const Evidence& evidence, const plan::Group& group) {
-  std::vector<std::size_t> members;
-  for (const auto& member : group.members) {
-    const auto rank = std::ranges::find_if(evidence.ranks, [&](const Rank& one) {
-      return one.process == member.process && one.gpu == member.gpu;
-    });
-    if (rank != evidence.ranks.end())
-      members.push_back(static_cast<std::size_t>(rank - evidence.ranks.begin()));
-  }
-  return members;
+std::map<GpuKey, std::size_t> index_ranks(const std::vector<Rank>& ranks) {
+  std::map<GpuKey, std::size_t> index;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    index[{ranks[rank].process, ranks[rank].gpu}] = rank;
+  return index;
 }
 
 std::map<std::string, std::vector<std::size_t>> by_version(const Evidence& evidence,
                                                            const std::vector<std::size_t>& members) {
   std::map<std::string, std::vector<std::size_t>> out;
-  for (const auto rank : members) out[version_of(evidence, rank)].push_back(rank);
+  for (const auto rank : members) out[evidence.ranks[rank].library.version].push_back(rank);
   return out;
 }
 
@@ -90,27 +81,23 @@ void add_node_trials(const Evidence& evidence, const GroupTrial& whole, std::vec
   }
 }
 
-void add_trials(const Evidence& evidence, const plan::Group& group, std::vector<GroupTrial>& trials) {
-  GroupTrial trial{group.name, group.kind, group.backend, members_here(evidence, group), {}, false, ""};
-  if (group.kind == plan::GroupKind::tensor_parallel || trial.members.empty()) return;
-  if (trial.members.size() < group.members.size()) {
-    if (group.kind != plan::GroupKind::node) trial.not_run = "not run: it has ranks on other nodes";
-    trials.push_back(std::move(trial));
-  } else if (group.kind == plan::GroupKind::node) {
-    add_node_trials(evidence, trial, trials);
-  } else {
-    if (trial.backend == Backend::nccl && by_version(evidence, trial.members).size() > 1) {
-      trial.not_run = "not run: its ranks load different versions of NCCL";
-    }
-    trials.push_back(std::move(trial));
+void add_trials(const Evidence& evidence, const plan::Group& group,
+                const std::map<GpuKey, std::size_t>& index, std::vector<GroupTrial>& trials) {
+  GroupTrial trial{group.name, group.kind, group.backend, {}, {}, false, ""};
+  if (group.kind == plan::GroupKind::tensor_parallel) return;
+  for (const auto& member : group.members) trial.members.push_back(index.at({member.process, member.gpu}));
+  if (group.kind == plan::GroupKind::node) return add_node_trials(evidence, trial, trials);
+  if (trial.backend == Backend::nccl && by_version(evidence, trial.members).size() > 1) {
+    trial.not_run = "not run: its ranks load different versions of NCCL";
   }
+  trials.push_back(std::move(trial));
 }
 
 /// Why a group cannot be tried at all, as *unknown* reasons do: found before any probe is started.
 void mark_impossible(const Evidence& evidence, GroupTrial& trial) {
   if (!trial.not_run.empty() || trial.backend == Backend::gloo) return;
   for (const auto rank : trial.members) {
-    if (version_of(evidence, rank).empty()) {
+    if (evidence.ranks[rank].library.version.empty()) {
       trial.not_run = fmt::format("not run: no libnccl is known for {}", evidence.ranks[rank].subject);
     }
   }
@@ -157,10 +144,8 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
     const auto& process = plan.processes[bound.process];
     for (std::size_t position = 0; position < process.gpus.size(); ++position) {
       const auto gpu = process.gpus[position];
-      const bool has_gpus = !node.gpus.empty();
-      ranks.push_back({bound.process, gpu, i, subject_of(plan, process, gpu, has_gpus),
-                       has_gpus ? device_of(plan.role_of(process), process, bound, position) : -1,
-                       process.node});
+      const int device = node.gpus.empty() ? -1 : device_of(plan.role_of(process), process, bound, position);
+      ranks.push_back({bound.process, gpu, process.node, i, subject_of(plan, node, process, gpu), device});
     }
   }
   return ranks;
@@ -168,7 +153,8 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
 
 std::vector<GroupTrial> make_trials(const Evidence& evidence) {
   std::vector<GroupTrial> trials;
-  for (const auto& group : evidence.plan.groups) add_trials(evidence, group, trials);
+  const auto index = index_ranks(evidence.ranks);
+  for (const auto& group : evidence.plan.groups) add_trials(evidence, group, index, trials);
   for (auto& trial : trials) {
     mark_impossible(evidence, trial);
     trial.sizes = sizes_of(evidence, trial);
@@ -178,7 +164,8 @@ std::vector<GroupTrial> make_trials(const Evidence& evidence) {
   return trials;
 }
 
-json make_spec(const Evidence& evidence, const std::string& folder) {
+json make_spec(const Evidence& evidence, const std::string& folder,
+               const std::vector<std::string>& addresses) {
   json spec{{"folder", folder},
             {"join_ms", evidence.deadlines.join.count()},
             {"op_ms", evidence.deadlines.op.count()},
@@ -188,10 +175,11 @@ json make_spec(const Evidence& evidence, const std::string& folder) {
     return trial.backend == Backend::nccl && trial.not_run.empty();
   });
   for (const auto& rank : evidence.ranks) {
-    const auto library = evidence.libraries.find(evidence.plan.processes[rank.process].role);
-    const bool needed = nccl && rank.device >= 0 && library != evidence.libraries.end();
-    spec["ranks"].push_back(
-        {{"name", rank.subject}, {"device", rank.device}, {"library", needed ? library->second.path : ""}});
+    const bool needed = nccl && rank.device >= 0;
+    spec["ranks"].push_back({{"name", rank.subject},
+                             {"device", rank.device},
+                             {"library", needed ? rank.library.path : ""},
+                             {"address", addresses.empty() ? "" : addresses.at(rank.node)}});
   }
   for (const auto& trial : evidence.groups) {
     if (!trial.not_run.empty()) continue;

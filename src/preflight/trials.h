@@ -18,7 +18,9 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
 /// group before it. Of groups that use the same links only the largest asks for the transport.
 std::vector<GroupTrial> make_trials(const Evidence& evidence);
 
-/// The file that all probes read (src/probe/spec.h has its form).
-nlohmann::json make_spec(const Evidence& evidence, const std::string& folder);
+/// The file that all probes read (src/probe/spec.h has its form). `addresses` by node; empty: this machine
+/// alone.
+nlohmann::json make_spec(const Evidence& evidence, const std::string& folder,
+                         const std::vector<std::string>& addresses = {});
 
 }  // namespace nlaunch::preflight

@@ -206,7 +206,7 @@ TEST(CheckLeftovers, NamesAProbeThatSurvivedSigkill) {
 
 TEST(CheckLimits, JudgesEachLimit) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   EXPECT_EQ(lines(check_limits(evidence)),
             (Lines{"pass | memlock | unlimited |  |  | ", "pass | open files | 65536 |  |  | ",
                    "pass | /dev/shm | 64.0 GiB free |  |  | "}));
@@ -223,7 +223,7 @@ TEST(CheckLimits, JudgesEachLimit) {
 TEST(CheckLimits, WantsLockedMemoryOverAFabric) {
   Machine machine(1, 1);
   machine.plan.node.count = 2;
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.machine.memlock = 8U << 20U;
   EXPECT_EQ(
       faults(check_limits(evidence)),
@@ -234,7 +234,7 @@ TEST(CheckLimits, WantsLockedMemoryOverAFabric) {
 
 TEST(CheckSpace, WarnsAndFails) {
   const Machine machine(1, 0);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.folders = {{"run directory", "/a", std::uint64_t{5} << 30U, ""},
                       {"scratch", "/b", std::uint64_t{500} << 20U, ""},
                       {"scratch", "/c", 1024, ""},
@@ -251,7 +251,7 @@ TEST(CheckSpace, WarnsAndFails) {
 
 TEST(CheckPorts, NamesTheOneThatIsTaken) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.ports = {{"learner.0", 29500, ""}, {"engine.0", 8000, "Address already in use"}};
   EXPECT_EQ(lines(check_ports(evidence)), (Lines{"fail | engine.0 | port 8000: Address already in use | free "
                                                  "| end what holds it (ss -ltnp names it), "

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "preflight/checks.h"
+#include "preflight/slow_settings.h"
 #include "preflight/trials.h"
 
 namespace nlaunch::preflight {
@@ -89,8 +90,8 @@ struct Machine {
   }
 
   /// What a healthy machine of two H200 or more shows, before the probes.
-  [[nodiscard]] Evidence evidence(const std::string& version = "2.28.9") const {
-    Evidence out{.plan = plan, .node = node};
+  [[nodiscard]] NodeEvidence of_node(const std::string& version = "2.28.9") const {
+    NodeEvidence out{.plan = plan, .node = node};
     out.machine.arch = "x86_64";
     out.machine.nofile = 65536;
     out.machine.shm_free = std::uint64_t{64} << 30U;
@@ -100,8 +101,23 @@ struct Machine {
     out.ranks = make_ranks(plan, node);
     if (out.has_gpus()) {
       for (std::uint32_t role = 0; role < plan.roles.size(); ++role) {
-        out.libraries[role] = {"/venv/libnccl.so.2", version, "NCCL wheel", ""};
+        out.libraries[role] = wheel(version);
       }
+    }
+    return out;
+  }
+
+  [[nodiscard]] static LibraryFact wheel(const std::string& version) {
+    return {"/venv/libnccl.so.2", version, "NCCL wheel", ""};
+  }
+
+  /// The same as the job has it. `versions` of NCCL by role.
+  [[nodiscard]] Evidence evidence(const std::vector<std::string>& versions = {"2.28.9", "2.28.9"}) const {
+    Evidence out{.plan = plan};
+    out.ranks = make_ranks(plan, node);
+    for (auto& rank : out.ranks) {
+      if (rank.device >= 0) rank.library = wheel(versions.at(plan.processes[rank.process].role));
+      rank.slow = slow_settings(node.processes[rank.bound]);
     }
     out.groups = make_trials(out);
     return out;
@@ -113,7 +129,7 @@ struct Machine {
     out.reports.resize(out.ranks.size());
     out.went = true;
     for (std::size_t i = 0; i < out.ranks.size(); ++i) {
-      out.reports[i].identity = identity(static_cast<std::uint32_t>(i), out.has_gpus());
+      out.reports[i].identity = identity(static_cast<std::uint32_t>(i), !node.gpus.empty());
       out.reports[i].done = true;
     }
     for (const auto& group : out.groups) {

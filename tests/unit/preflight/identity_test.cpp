@@ -126,7 +126,7 @@ TEST(CheckIdentity, IsSkippedForCpuSlots) {
 
 TEST(CheckGpus, PassesEachRankWithItsGpu) {
   const Machine machine(1, 1);
-  EXPECT_EQ(lines(check_gpus(machine.evidence())),
+  EXPECT_EQ(lines(check_gpus(machine.of_node())),
             (Lines{"pass | learner rank 0 (GPU 0) | NVIDIA H200 00000000:06:00.0 GPU-00000000-0000 |  |  | ",
                    "pass | engine.0 (GPU 1) | NVIDIA H200 00000000:07:00.0 GPU-00000001-0000 |  |  | "}));
 }
@@ -135,7 +135,7 @@ TEST(CheckGpus, FindsOneGpuGivenTwiceWithoutTouchingIt) {
   Machine machine(1, 1);
   machine.set(1, "CUDA_VISIBLE_DEVICES", "0");
   EXPECT_EQ(
-      faults(check_gpus(machine.evidence())),
+      faults(check_gpus(machine.of_node())),
       (Lines{
           "fail | engine.0 (GPU 1) | learner rank 0 (GPU 0) and engine.0 (GPU 1) were given one GPU: '0' of "
           "CUDA_VISIBLE_DEVICES (00000000:06:00.0, GPU-00000000-0000) | a GPU for each rank | do not set "
@@ -146,7 +146,7 @@ TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
   Machine machine(2, 0);
   machine.plan.expected.bus_ids = {"0000:06:00.0", "0009:01:00.0"};
   EXPECT_EQ(
-      faults(check_gpus(machine.evidence())),
+      faults(check_gpus(machine.of_node())),
       (Lines{
           "fail | bus ids | no GPU at 0009:01:00.0 | 0000:06:00.0, 0009:01:00.0 | report the node: a GPU is "
           "missing | admin"}));
@@ -154,7 +154,7 @@ TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
 
 TEST(CheckGpus, WarnsOfMemoryInUse) {
   const Machine machine(2, 0);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.machine.gpus[1].memory_used = std::uint64_t{70} << 30U;
   EXPECT_EQ(
       faults(check_gpus(evidence)),
@@ -164,7 +164,7 @@ TEST(CheckGpus, WarnsOfMemoryInUse) {
 
 TEST(CheckGpus, IsUnknownWithoutNvml) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.machine.nvml_error =
       "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders";
   EXPECT_EQ(lines(check_gpus(evidence)),

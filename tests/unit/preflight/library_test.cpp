@@ -11,7 +11,7 @@ LibraryFact loaded(const std::string& version, const std::string& by = "loader")
 
 TEST(CheckLibraries, SaysWhichAndWhy) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.libraries[0] = {"/opt/nccl.so", "2.28.9", "preload", ""};
   EXPECT_EQ(lines(check_libraries(evidence)),
             (Lines{"pass | learner | 2.28.9 /opt/nccl.so (preload) |  |  | ",
@@ -20,7 +20,7 @@ TEST(CheckLibraries, SaysWhichAndWhy) {
 
 TEST(CheckLibraries, TellsNoneFromOneThatDoesNotLoad) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
+  auto evidence = machine.of_node();
   evidence.libraries[0] = {"", "", "loader", "not found: looked for libnccl.so.2 in the system folders"};
   evidence.libraries[1] = {"/etc/passwd", "", "VLLM_NCCL_SO_PATH", "cannot be loaded: invalid ELF header"};
   EXPECT_EQ(
@@ -36,8 +36,8 @@ TEST(CheckLibraries, TellsNoneFromOneThatDoesNotLoad) {
 TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
   const Machine machine(1, 1);
   auto evidence = machine.evidence();
-  evidence.libraries[0] = loaded("2.28.9", "preload");
-  evidence.libraries[1] = loaded("2.28.3");
+  evidence.ranks[0].library = loaded("2.28.9", "preload");
+  evidence.ranks[1].library = loaded("2.28.3");
   EXPECT_EQ(
       lines(check_versions(evidence)),
       (Lines{"fail | weight sync | learner loads 2.28.9 (/lib/libnccl.so.2, preload); engine loads 2.28.3 "
@@ -51,7 +51,7 @@ TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
 TEST(CheckVersions, AcceptsOneVersionFromTwoPaths) {
   const Machine machine(1, 1);
   auto evidence = machine.evidence();
-  evidence.libraries[1].path = "/elsewhere/libnccl.so.2";
+  evidence.ranks[1].library.path = "/elsewhere/libnccl.so.2";
   EXPECT_EQ(lines(check_versions(evidence)), (Lines{"pass | weight sync | 2.28.9 | one version |  | "}));
 }
 
@@ -70,16 +70,16 @@ TEST(CheckVersions, HoldsTheSitesRange) {
 TEST(CheckDenyList, KnowsTheProxyLeakOnArm) {
   const Machine machine(1, 0);
   for (const auto* version : {"2.28.9", "2.29.2"}) {
-    auto evidence = machine.evidence(version);
+    auto evidence = machine.of_node(version);
     evidence.machine.arch = "aarch64";
     EXPECT_EQ(faults(check_deny_list(evidence)).size(), 1) << version;
   }
   for (const auto* version : {"2.28.3", "2.28.7", "2.29.3", "2.30.7"}) {
-    auto evidence = machine.evidence(version);
+    auto evidence = machine.of_node(version);
     evidence.machine.arch = "aarch64";
     EXPECT_TRUE(faults(check_deny_list(evidence)).empty()) << version;
   }
-  EXPECT_TRUE(faults(check_deny_list(machine.evidence("2.28.9"))).empty()) << "x86_64";
+  EXPECT_TRUE(faults(check_deny_list(machine.of_node("2.28.9"))).empty()) << "x86_64";
 }
 
 struct Guard {
@@ -104,16 +104,15 @@ TEST(CheckDenyList, WantsAnLl128GuardOnGraceHopperOverSlingshot) {
     machine.plan.node.nic_kind = "cxi";
     machine.plan.node.count = 2;
     for (const auto& [name, value] : guard.env) machine.set(0, name, value);
-    const auto found = faults(check_deny_list(machine.evidence("2.27.7")));
+    const auto found = faults(check_deny_list(machine.of_node("2.27.7")));
     EXPECT_EQ(!found.empty(), guard.refused) << (guard.env.empty() ? "" : guard.env[0].second);
-    EXPECT_TRUE(faults(check_deny_list(machine.evidence("2.26.2"))).empty());
+    EXPECT_TRUE(faults(check_deny_list(machine.of_node("2.26.2"))).empty());
   }
 }
 
 TEST(MakeTrials, SplitsANodeOfTwoVersionsAndLeavesTheMixedGroupOut) {
   const Machine machine(2, 2);
-  auto evidence = machine.evidence();
-  evidence.libraries[1].version = "2.28.3";
+  const auto evidence = machine.evidence({"2.28.9", "2.28.3"});
   std::vector<std::string> seen;
   for (const auto& trial : make_trials(evidence)) {
     seen.push_back(fmt::format("{}: {}{}", trial.name, fmt::join(trial.members, " "),
@@ -125,8 +124,7 @@ TEST(MakeTrials, SplitsANodeOfTwoVersionsAndLeavesTheMixedGroupOut) {
 
 TEST(MakeTrials, DoesNotTryAWeightSyncOfTwoVersions) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
-  evidence.libraries[1].version = "2.28.3";
+  const auto evidence = machine.evidence({"2.28.9", "2.28.3"});
   const auto trials = make_trials(evidence);
   ASSERT_EQ(trials.size(), 1);
   EXPECT_EQ(trials[0].name, "weight sync");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "preflight/report_json.h"
 #include "preflight/role_library.h"
 #include "sys/proc.h"
 #include "unit/preflight/fixture.h"
@@ -38,7 +39,7 @@ class RunPreflight : public testing::Test {
   }
 
   Report run(const Machine& machine, const std::string& probe, Duration join = 20s) {
-    Request request{machine.plan, machine.node, 0, folder_, probe, PreflightLevel::standard,
+    Request request{machine.plan, machine.node, folder_, probe, PreflightLevel::standard,
                     {join, 20s},  {},           {}};
     request.on_row = [this](const Row& row) { told_.push_back(row); };
     request.cancelled = [this] { return cancel_ && fs::exists(folder_ + "/preflight/probe.0.err"); };

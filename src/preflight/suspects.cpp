@@ -1,0 +1,45 @@
+#include "preflight/suspects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace nlaunch::preflight {
+namespace {
+
+/// By check and subject: what is wrong with one GPU of every node is wrong with the site.
+using Key = std::pair<std::string, std::string>;
+
+std::map<Key, std::set<std::string>> failing_hosts(const Report& report) {
+  std::map<Key, std::set<std::string>> hosts;
+  for (const auto& row : report.rows) {
+    if (row.status == Status::fail)
+      hosts[{row.check, row.subject}].insert(row.hosts.begin(), row.hosts.end());
+  }
+  return hosts;
+}
+
+}  // namespace
+
+std::vector<Suspect> suspects(const Report& report, std::size_t nodes) {
+  const auto failing = failing_hosts(report);
+  std::vector<Suspect> out;
+  for (const auto& row : report.rows) {
+    if (row.status != Status::fail) continue;
+    const bool everywhere = failing.at({row.check, row.subject}).size() == nodes;
+    if (everywhere && (nodes > 1 || row.who != Who::admin)) continue;
+    for (const auto& host : row.hosts) {
+      const auto known = std::ranges::find(out, host, &Suspect::host);
+      if (known == out.end()) {
+        out.push_back({host, fmt::format("{} {}: {}", row.check, row.subject, row.value), row.who});
+      } else if (row.who == Who::admin) {
+        known->who = Who::admin;
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace nlaunch::preflight

@@ -1,0 +1,49 @@
+#include "preflight/suspects.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/preflight/fixture.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+Row failing(const std::string& check, std::vector<std::string> hosts, Who who = Who::user) {
+  auto row = failed(check, "memlock", "8.0 MiB", "more", {"raise it", who});
+  row.hosts = std::move(hosts);
+  return row;
+}
+
+Lines names(const std::vector<Row>& rows, std::size_t nodes) {
+  Report report;
+  report.rows = rows;
+  Lines out;
+  for (const auto& one : suspects(report, nodes)) {
+    out.push_back(fmt::format("{} | {} | {}", one.host, one.reason, name_of(one.who)));
+  }
+  return out;
+}
+
+TEST(Suspects, AreTheNodesThatFailWhereOthersDoNot) {
+  EXPECT_EQ(
+      names({failing("limits", {"b"}, Who::admin), failing("identity", {"b"}), failing("space", {"c"})}, 4),
+      (Lines{"b | limits memlock: 8.0 MiB | admin", "c | space memlock: 8.0 MiB | user"}));
+}
+
+TEST(Suspects, AreNotAllNodes) {
+  EXPECT_EQ(names({failing("limits", {"a"}, Who::admin), failing("limits", {"b"}, Who::admin)}, 2), Lines{});
+  EXPECT_EQ(names({failing("limits", {"a"}, Who::admin), failing("space", {"b"}, Who::admin)}, 2).size(), 2);
+}
+
+TEST(Suspects, OfOneNodeOnlyWhatItsAdministratorMustMendCounts) {
+  EXPECT_EQ(names({failing("limits", {"a"}, Who::user)}, 1), Lines{});
+  EXPECT_EQ(names({failing("limits", {"a"}, Who::admin)}, 1).size(), 1);
+}
+
+TEST(Suspects, WarningsAndGroupsBlameNobody) {
+  auto warning = failing("limits", {"a"});
+  warning.status = Status::warn;
+  EXPECT_EQ(names({warning, failing("bandwidth", {})}, 2), Lines{});
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight
