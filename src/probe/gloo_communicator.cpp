@@ -126,12 +126,18 @@ Result<std::unique_ptr<Communicator>> join_gloo(const JoinRequest& request) {
   const auto folder = std::filesystem::path(request.folder) / ("gloo." + request.key);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
+  // The role's own choice, else the way to the other nodes, else none is needed but this machine's own.
   const char* wished = std::getenv("GLOO_SOCKET_IFNAME");
-  const std::string interface = wished == nullptr || *wished == 0 ? "lo" : wished;
+  const bool chosen = wished != nullptr && *wished != 0;
+  const std::string interface = chosen ? wished : "lo";
+  const std::string address = chosen ? "" : request.address;
   std::array<char, 512> why{};
-  auto* context = module->join(folder.c_str(), interface.c_str(), request.rank, request.size,
+  auto* context = module->join(folder.c_str(), interface.c_str(), address.c_str(), request.rank, request.size,
                                request.join.count(), why.data(), why.size());
-  if (context == nullptr) return failure("probe.gloo", "Gloo on interface {}: {}", interface, why.data());
+  if (context == nullptr) {
+    return failure("probe.gloo", "Gloo on {}: {}", address.empty() ? "interface " + interface : address,
+                   why.data());
+  }
   return std::make_unique<GlooCommunicator>(*module, context, request);
 }
 

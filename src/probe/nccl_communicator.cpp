@@ -3,11 +3,9 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "probe/pattern.h"
-#include "sys/files.h"
 
 namespace nlaunch::probe {
 namespace {
@@ -23,23 +21,19 @@ Result<void> cuda(const char* call, cudaError_t error) {
   return failure("probe.cuda", "{}: {}", call, cudaGetErrorString(error));
 }
 
-/// The id that rank 0 makes and leaves in a file for the others.
+/// The id that rank 0 makes and tells the others.
 Result<ncclUniqueId> exchange_id(const NcclLibrary& nccl, const JoinRequest& request) {
-  const auto path = std::filesystem::path(request.folder) / ("nccl-id." + request.key);
   ncclUniqueId id{};
   if (request.rank == 0) {
     if (const auto error = nccl.get_unique_id(&id); error != ncclSuccess) {
       return failure("probe.nccl", "{}", nccl.describe("ncclGetUniqueId", error));
     }
-    auto written = sys::write_file_atomically(path, std::string_view(id.internal, sizeof(id.internal)));
-    if (!written) return std::unexpected(written.error());
+    request.give_id(std::string(id.internal, sizeof(id.internal)));
     return id;
   }
-  std::error_code error;
-  while (!std::filesystem::exists(path, error)) std::this_thread::sleep_for(1ms);
-  const auto text = sys::read_regular_file(path, sizeof(id.internal));
-  if (!text) return std::unexpected(text.error());
-  std::memcpy(id.internal, text->data(), std::min(text->size(), sizeof(id.internal)));
+  const auto bytes = request.take_id();
+  if (!bytes) return failure("probe.input", "standard input ended before the communicator's id came");
+  std::memcpy(id.internal, bytes->data(), std::min(bytes->size(), sizeof(id.internal)));
   return id;
 }
 

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "base/json.h"
 #include "sys/files.h"
 
 namespace nlaunch::probe {
@@ -27,7 +28,7 @@ void release_stdout() {
 }
 
 void emit(const nlohmann::json& line) {
-  const auto text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const auto text = json_text(line) + "\n";
   const std::lock_guard lock(one_line_at_a_time);
   sys::write_all(json_fd, text);
 }

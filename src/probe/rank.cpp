@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Options {
   std::string spec;
   unsigned index = 0;
   bool transport_only = false;
+  std::map<std::string, std::string> ids;  ///< that came before the program started over
 };
 
 std::optional<Options> read_options(std::span<const std::string> arguments) {
@@ -29,6 +31,9 @@ std::optional<Options> read_options(std::span<const std::string> arguments) {
     } else if (arguments[i] == "--index" && has_value) {
       const auto& text = arguments[++i];
       indexed = std::from_chars(text.data(), text.data() + text.size(), options.index).ec == std::errc();
+    } else if (arguments[i] == "--id" && i + 2 < arguments.size()) {
+      options.ids[arguments[i + 1]] = arguments[i + 2];
+      i += 2;
     } else if (arguments[i] == "--transport-only") {
       options.transport_only = true;
     } else {
@@ -36,16 +41,6 @@ std::optional<Options> read_options(std::span<const std::string> arguments) {
     }
   }
   return indexed && !options.spec.empty() ? std::optional(options) : std::nullopt;
-}
-
-/// True at the line "go", false at the end of the input.
-bool wait_for_go() {
-  std::string line;
-  for (char c = 0; ::read(STDIN_FILENO, &c, 1) == 1;) {
-    if (c == '\n') return line == "go";
-    line += c;
-  }
-  return false;
 }
 
 int complain(const std::string& text) {
@@ -64,7 +59,7 @@ int run_rank(std::span<const std::string> arguments) {
     return complain(
         fmt::format("--index {}: {} has {} ranks", options->index, options->spec, spec->ranks.size()));
   }
-  Session session(std::move(*spec), options->index);
+  Session session(std::move(*spec), options->index, Mail(options->ids));
   bool well = false;
   if (options->transport_only) {
     well = session.open() && session.find_transports({});
@@ -72,7 +67,7 @@ int run_rank(std::span<const std::string> arguments) {
     std::vector<std::string> again{"nlaunch-probe", "rank"};
     again.insert(again.end(), arguments.begin(), arguments.end());
     again.emplace_back("--transport-only");
-    well = session.identify() && wait_for_go() && session.measure() && session.find_transports(again);
+    well = session.identify() && session.measure() && session.find_transports(again);
   }
   if (well) session.done();
   // Communicators are not destroyed: that takes half a second, and the end of the process frees all they

@@ -71,7 +71,8 @@ json transport_line(const std::string& group, const TransportLog& log) {
 
 }  // namespace
 
-Session::Session(Spec spec, unsigned index) : spec_(std::move(spec)), index_(index) {}
+Session::Session(Spec spec, unsigned index, Mail mail)
+    : spec_(std::move(spec)), index_(index), mail_(std::move(mail)) {}
 
 void Session::expect(const char* phase, const std::string& group, Duration within) {
   watchdog_.expect(within, [this, phase, group, within] {
@@ -132,9 +133,20 @@ bool Session::takes_part(const GroupSpec& group) const {
 Result<Communicator*> Session::join(std::size_t group, const std::string& key) {
   if (const auto known = communicators_.find(key); known != communicators_.end()) return known->second.get();
   const auto& members = spec_.groups[group].members;
-  JoinRequest request{spec_.folder,    key,        0,       static_cast<int>(members.size()),
-                      kTransportBytes, spec_.join, spec_.op};
-  request.rank = static_cast<int>(std::ranges::find(members, index_) - members.begin());
+  JoinRequest request{
+      .folder = spec_.folder,
+      .key = key,
+      .address = spec_.ranks[index_].address,
+      .give_id =
+          [&](const std::string& id) {
+            emit({{"event", "id"}, {"group", spec_.groups[group].name}, {"key", key}, {"id", to_hex(id)}});
+          },
+      .take_id = [&] { return mail_.wait_for_id(key); },
+      .rank = static_cast<int>(std::ranges::find(members, index_) - members.begin()),
+      .size = static_cast<int>(members.size()),
+      .largest = kTransportBytes,
+      .join = spec_.join,
+      .op = spec_.op};
   for (const auto& other : spec_.groups) {
     for (const auto size : other.sizes) request.largest = std::max(request.largest, size);
   }
@@ -156,6 +168,7 @@ bool Session::enter(std::size_t group, const std::string& key, Communicator*& co
 }
 
 bool Session::measure() {
+  if (!mail_.wait_for_go()) return false;
   for (std::size_t i = 0; i < spec_.groups.size(); ++i) {
     if (takes_part(spec_.groups[i]) && !measure_group(i)) return false;
   }
@@ -191,13 +204,16 @@ bool Session::asks_for_transport() const {
   });
 }
 
-bool Session::find_transports(const std::vector<std::string>& again) {
+bool Session::find_transports(std::vector<std::string> again) {
   if (!asks_for_transport()) return true;
   ::setenv("NCCL_DEBUG", "INFO", 1);
   ::setenv("NCCL_DEBUG_SUBSYS", "INIT,P2P,SHM,NET,GRAPH", 1);
   const auto log = fmt::format("{}/transport.{}.log", spec_.folder, index_);
   ::setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
-  if (!again.empty() && !gpu_->reread_debug_settings()) start_over(again);
+  if (!again.empty() && !gpu_->reread_debug_settings()) {
+    for (const auto& [key, id] : mail_.ids()) again.insert(again.end(), {"--id", key, id});
+    start_over(again);
+  }
   for (std::size_t i = 0; i < spec_.groups.size(); ++i) {
     const auto& group = spec_.groups[i];
     if (group.transport && group.backend == Backend::nccl && takes_part(group) && !find_transport(i))

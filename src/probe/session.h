@@ -6,6 +6,7 @@
 
 #include "probe/communicator.h"
 #include "probe/gpu_rank.h"
+#include "probe/mail.h"
 #include "probe/spec.h"
 #include "probe/watchdog.h"
 
@@ -14,15 +15,15 @@ namespace nlaunch::probe {
 /// The life of one rank, see rank.h. Every step is told on standard output when it begins or ends.
 class Session {
  public:
-  Session(Spec spec, unsigned index);
+  Session(Spec spec, unsigned index, Mail mail);
 
   /// Takes the GPU and the library and says who this is.
   bool identify();
-  /// Checks and times all groups of this rank.
+  /// Waits for leave, then checks and times all groups of this rank.
   bool measure();
   /// Finds the transport of the groups that ask for it; a libnccl that reads NCCL_DEBUG only once makes this
   /// process start over as `again`, which does only this.
-  bool find_transports(const std::vector<std::string>& again);
+  bool find_transports(std::vector<std::string> again);
   void done() const;
   /// Takes the GPU and the library without a word.
   bool open();
@@ -40,6 +41,7 @@ class Session {
 
   Spec spec_;
   unsigned index_;
+  Mail mail_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::unique_ptr<GpuRank> gpu_;
   std::map<std::string, std::unique_ptr<Communicator>> communicators_;

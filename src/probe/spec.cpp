@@ -12,7 +12,7 @@ using nlohmann::json;
 
 RankSpec read_rank(const json& from) {
   return {from.at("name").get<std::string>(), from.at("device").get<int>(),
-          from.at("library").get<std::string>()};
+          from.at("library").get<std::string>(), from.value("address", "")};
 }
 
 GroupSpec read_group(const json& from) {

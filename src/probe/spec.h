@@ -16,6 +16,7 @@ struct RankSpec {
   std::string name;     ///< for people: "learner rank 1 (GPU 1)"
   int device = -1;      ///< CUDA ordinal in this rank's environment; -1: no GPU
   std::string library;  ///< path of the libnccl to load; empty: none is needed
+  std::string address;  ///< of its node, by which ranks on other nodes reach it; empty: there are none
 };
 
 struct GroupSpec {
@@ -29,11 +30,11 @@ struct GroupSpec {
 
 /// The work of one preflight, the same file for every rank:
 ///   {"folder": PATH, "join_ms": N, "op_ms": N,
-///    "ranks": [{"name":..., "device":0, "library": PATH}],
+///    "ranks": [{"name":..., "device":0, "library": PATH, "address": "10.0.0.1"}],
 ///    "groups": [{"name":..., "op":"all_reduce", "backend":"nccl", "members":[0,1], "sizes":[8],
 ///    "transport":true}]}
 struct Spec {
-  std::string folder;  ///< where the ranks leave communicator ids and logs; exists
+  std::string folder;  ///< where the ranks leave logs, and meet over Gloo; exists
   Duration join{};     ///< to form one communicator
   Duration op{};       ///< for one check or one measurement
   std::vector<RankSpec> ranks;

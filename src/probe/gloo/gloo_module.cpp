@@ -39,12 +39,17 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, int rank, int size,
-                                        long timeout_ms, char* error, size_t error_size) {
+nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, const char* address,
+                                        int rank, int size, long timeout_ms, char* error,
+                                        size_t error_size) {
   auto made = std::make_unique<nlaunch_gloo_context>();
   const int failed = guarded(error, error_size, [&] {
     gloo::transport::tcp::attr attributes;
-    attributes.iface = interface;
+    if (*address != 0) {
+      attributes.hostname = address;
+    } else {
+      attributes.iface = interface;
+    }
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     gloo::rendezvous::FileStore store(folder);
     made->context = std::make_shared<gloo::rendezvous::Context>(rank, size);

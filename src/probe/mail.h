@@ -1,0 +1,34 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nlaunch::probe {
+
+/// What the one who started this rank says on standard input: "go", and "id KEY HEX", the id of the
+/// communicator KEY as its first rank made it. Ids travel this way and not through files, because a file of
+/// another node may be seen only half a minute after it was looked for in vain (NFS, acdirmin).
+class Mail {
+ public:
+  /// `ids`: those that an earlier program of this process has read already.
+  explicit Mail(std::map<std::string, std::string> ids = {}) : ids_(std::move(ids)) {}
+
+  /// False at the end of the input.
+  bool wait_for_go();
+  /// The bytes of the id, or nothing at the end of the input.
+  std::optional<std::string> wait_for_id(const std::string& key);
+  /// Ids that nobody has asked for yet, with their keys, in hexadecimal.
+  [[nodiscard]] const std::map<std::string, std::string>& ids() const { return ids_; }
+
+ private:
+  bool read_line();
+
+  std::map<std::string, std::string> ids_;
+  bool go_ = false;
+};
+
+std::string to_hex(const std::string& bytes);
+
+}  // namespace nlaunch::probe
