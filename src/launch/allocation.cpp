@@ -133,7 +133,7 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
 
 std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
                                       const std::vector<std::string>& nodes,
-                                      const std::vector<std::string>& command) {
+                                      const std::vector<std::string>& command, const std::string& input) {
   std::vector<std::string> out{"srun",
                                "--jobid=" + allocation.job_id,
                                fmt::format("--nodes={}", nodes.size()),
@@ -146,7 +146,7 @@ std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& 
                                "--cpu-bind=none",
                                "--gpu-bind=none",
                                "--mem=0",
-                               "--input=none"};
+                               input};
   if (allocation.cpus > 0) out.push_back(fmt::format("--cpus-per-task={}", allocation.cpus));
   out.insert(out.end(), plan.slurm.srun.begin(), plan.slurm.srun.end());
   out.insert(out.end(), command.begin(), command.end());

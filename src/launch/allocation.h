@@ -27,10 +27,12 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
 /// Why the plan cannot run there, with both numbers; empty when it can.
 std::string misfit(const plan::Plan& plan, const Allocation& allocation);
 
-/// The whole command of a step with one task on each of `nodes`: `command` is what the task executes.
+/// The whole command of a step with one task on each of `nodes`: `command` is what the task executes, `input`
+/// the option of srun that says what it reads.
 std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
                                       const std::vector<std::string>& nodes,
-                                      const std::vector<std::string>& command);
+                                      const std::vector<std::string>& command,
+                                      const std::string& input = "--input=none");
 
 /// The environment for srun: without what would be taken for its options, or would go before them.
 std::vector<std::string> srun_environment(std::vector<std::string> environment);

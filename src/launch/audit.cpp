@@ -42,6 +42,7 @@ class Judge {
     Files nccl;
   };
 
+  [[nodiscard]] bool may_yet_be_another(const Case& it) const;
   void judge(const Case& it);
   void judge_foreign(const Case& it);
   void judge_copies(const Case& it);
@@ -58,6 +59,7 @@ class Judge {
   [[nodiscard]] std::string name(const Case& it) const;
   [[nodiscard]] std::string command(const Case& it) const;
   [[nodiscard]] std::string who(const Case& it) const;
+  [[nodiscard]] static std::string remedy(const plan::Role& role);
   void find(AuditFinding::Kind kind, const Case& it, std::string message);
 
   const plan::Plan& plan_;
@@ -79,7 +81,17 @@ AuditReport Judge::run() {
   return std::move(report_);
 }
 
+/// A process that is to become one of another role may have that role's preload before its command line
+/// tells.
+bool Judge::may_yet_be_another(const Case& it) const {
+  return it.process.young && it.place.part == Part::helper && it.role.spawned_by.empty() &&
+         std::ranges::any_of(plan_.roles, [&](const plan::Role& role) {
+           return std::ranges::find(role.spawned_by, it.role.name) != role.spawned_by.end();
+         });
+}
+
 void Judge::judge(const Case& it) {
+  if (may_yet_be_another(it)) return;
   const auto* parent = it.place.forked_from;
   if (parent && std::ranges::all_of(it.process.libraries,
                                     [&](const auto& file) { return contains(parent->libraries, file); })) {
@@ -96,9 +108,18 @@ void Judge::judge_foreign(const Case& it) {
   for (const auto& file : it.process.libraries) {
     if (const auto* owner = other_owner(it, file)) {
       find(AuditFinding::Kind::foreign, it,
-           fmt::format("{} has the {}'s {}", who(it), owner->name, text(file)));
+           fmt::format("{} has the {}'s {}{}", who(it), owner->name, text(file), remedy(it.role)));
     }
   }
+}
+
+/// For those that get their environment from somebody else: the usual mistake.
+std::string Judge::remedy(const plan::Role& role) {
+  if (role.spawned_by.empty()) return "";
+  return fmt::format(
+      "; what starts it hands on LD_PRELOAD, as with all of os.environ: hand it "
+      "${{role.{}.env_file}} instead",
+      role.name);
 }
 
 /// The role whose preload this file is, where it is not this process's to have.
@@ -274,6 +295,18 @@ std::vector<std::string> mapped_nccl(const Observations& seen) {
     for (const auto& file : nccl_of(process)) paths.insert(file.path);
   }
   return {paths.begin(), paths.end()};
+}
+
+bool awaits_spawned(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen) {
+  std::set<std::uint32_t> awaited;
+  for (const auto& bound : node.processes) {
+    const auto role = plan.processes[bound.process].role;
+    if (!plan.roles[role].classify.empty()) awaited.insert(role);
+  }
+  if (awaited.empty()) return false;
+  Parts parts(plan, node, seen);
+  for (const auto& [id, process] : seen) awaited.erase(parts.of(id).role);
+  return !awaited.empty();
 }
 
 AuditReport judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,

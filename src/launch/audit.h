@@ -80,6 +80,9 @@ struct AuditFacts {
 /// The paths of all copies of libnccl that were seen: those whose versions are wanted.
 std::vector<std::string> mapped_nccl(const Observations& seen);
 
+/// True while a role that another one spawns has processes on this node, and none of them has been seen.
+bool awaits_spawned(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen);
+
 /// Judges what was seen on one node. Pure. A fork that has what its parent has is not listed; neither are
 /// services without a libnccl.
 AuditReport judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "launch/late_names.h"
 #include "launch/modules.h"
@@ -148,6 +148,7 @@ class Binder {
     for (auto* text : {&bound.ready.http, &bound.ready.tcp, &bound.ready.file}) {
       *text = names.resolve(*text, &process, diagnostics_);
     }
+    for (auto& word : bound.ready.exec) word = names.resolve(word, &process, diagnostics_);
     for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
     const auto environment = environment_of(process, role, bound, names);
     bound.env.assign(environment.begin(), environment.end());
@@ -216,13 +217,18 @@ class Binder {
     if (bound.argv.empty()) return;
     std::error_code error;
     if (!fs::is_directory(bound.workdir, error)) {
+      const auto& origin = role.workdir_origin;
       return complain(role, "launch.workdir",
-                      fmt::format("the working folder '{}' does not exist", bound.workdir));
+                      fmt::format("the working folder '{}'{} does not exist", bound.workdir,
+                                  origin.empty() ? "" : " (" + origin + ")"));
     }
     const auto path = environment.find("PATH");
-    const auto found =
-        sys::find_program(bound.argv[0], path == environment.end() ? "" : path->second, bound.workdir);
-    if (!found) complain(role, "launch.program", found.error().items().front().message);
+    for (const auto* command : {&bound.argv, &bound.ready.exec}) {
+      if (command->empty()) continue;
+      const auto found =
+          sys::find_program(command->front(), path == environment.end() ? "" : path->second, bound.workdir);
+      if (!found) complain(role, "launch.program", found.error().items().front().message);
+    }
   }
 
   /// Once for a role, however many processes it has.
@@ -233,7 +239,9 @@ class Binder {
 
   void write_role_files(const LateNames& names) {
     for (const auto& role : plan_.roles) {
-      write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
+      // The same on all nodes, which share the run directory, and start nothing until all are bound.
+      if (request_.node == 0)
+        write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
       if (role.spawned_by.empty()) continue;
       // Written once, by the node of the role's first process.
       const auto first = std::ranges::find_if(node_.processes, [&](const BoundProcess& bound) {
@@ -247,7 +255,7 @@ class Binder {
         // The service gives each process its own GPUs.
         if (!secret && name != "CUDA_VISIBLE_DEVICES") env[name] = value;
       }
-      write(names.env_file(role.name), env.dump(2) + "\n");
+      write(names.env_file(role.name), json_text(env, 2) + "\n");
     }
   }
 

@@ -5,18 +5,17 @@
 namespace nlaunch::launch {
 namespace {
 
-/// Calls `then` with each port that stands on the node, always in the same order.
+/// Calls `then` with each port and the node where it stands, always in the same order.
 template <class Plan, class Then>
-void for_each_port(Plan& plan, std::uint32_t node, Then&& then) {
-  if (sync_node(plan) == node) then(plan.weight_sync.port);
+void for_each_port(Plan& plan, Then&& then) {
+  then(sync_node(plan), plan.weight_sync.port);
   for (std::uint32_t role = 0; role < plan.roles.size(); ++role) {
     const auto first = std::ranges::find(plan.processes, role, &plan::Process::role);
-    const bool here = first != plan.processes.end() && first->node == node;
-    if (here && plan.roles[role].rendezvous == Rendezvous::torch) then(plan.roles[role].rendezvous_port);
+    if (first != plan.processes.end() && plan.roles[role].rendezvous == Rendezvous::torch)
+      then(first->node, plan.roles[role].rendezvous_port);
   }
   for (auto& process : plan.processes) {
-    if (process.node != node) continue;
-    for (auto& port : process.ports) then(port);
+    for (auto& port : process.ports) then(process.node, port);
   }
 }
 
@@ -37,7 +36,8 @@ std::uint32_t sync_node(const plan::Plan& plan) {
 
 Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {
   bool all = true;
-  for_each_port(plan, node, [&](std::uint16_t& port) {
+  for_each_port(plan, [&](std::uint32_t where, std::uint16_t& port) {
+    if (where != node) return;
     const auto free = ports.take(port);
     all = all && free.has_value();
     port = free.value_or(port);
@@ -48,13 +48,16 @@ Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {
 
 nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node) {
   auto out = nlohmann::json::array();
-  for_each_port(plan, node, [&](std::uint16_t port) { out.push_back(port); });
+  for_each_port(plan, [&](std::uint32_t where, std::uint16_t port) {
+    if (where == node) out.push_back(port);
+  });
   return out;
 }
 
-void take_ports(plan::Plan& plan, std::uint32_t node, const nlohmann::json& ports) {
-  std::size_t next = 0;
-  for_each_port(plan, node, [&](std::uint16_t& port) { port = ports.at(next++); });
+void take_ports(plan::Plan& plan, const std::vector<nlohmann::json>& ports) {
+  std::vector<std::size_t> next(ports.size());
+  for_each_port(plan,
+                [&](std::uint32_t where, std::uint16_t& port) { port = ports.at(where).at(next[where]++); });
 }
 
 }  // namespace nlaunch::launch

@@ -31,8 +31,9 @@ std::uint32_t sync_node(const plan::Plan& plan);
 /// free.
 Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports);
 
-/// The ports that stand on `node`, to be told to the other nodes, and the way back into their plans.
+/// The ports that stand on `node`, to be told to the other nodes, and the way back, of all nodes, into their
+/// plans.
 nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node);
-void take_ports(plan::Plan& plan, std::uint32_t node, const nlohmann::json& ports);
+void take_ports(plan::Plan& plan, const std::vector<nlohmann::json>& ports);
 
 }  // namespace nlaunch::launch

@@ -7,9 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "sys/proc.h"
 
 namespace nlaunch::launch {
@@ -73,7 +73,7 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
           .hint = "wait for it, choose other GPUs with CUDA_VISIBLE_DEVICES, or share them with --share";
     } else {
       const nlohmann::json said{{"run", owner}, {"user", sys::user_name()}, {"pid", ::getpid()}};
-      if (::ftruncate(fd.get(), 0) == 0) sys::write_all(fd.get(), said.dump() + "\n");
+      if (::ftruncate(fd.get(), 0) == 0) sys::write_all(fd.get(), json_text(said) + "\n");
       locks.held_.push_back(std::move(fd));
     }
   }

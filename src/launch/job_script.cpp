@@ -1,9 +1,9 @@
 #include "launch/job_script.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
 #include "emit/slurm_script.h"
@@ -53,11 +53,7 @@ Result<std::string> frozen(const plan::Plan& plan) {
     }
   }
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
-  const auto json = plan::to_json(plan);
-  if (const auto found = not_utf8(json, "")) {
-    return failure("launch.plan-text", "the plan cannot be saved, for a text in it is not UTF-8: {}", *found);
-  }
-  return json.dump() + "\n";
+  return plan_text(plan);
 }
 
 Result<emit::Template> template_of(const plan::Slurm& slurm) {
@@ -122,6 +118,14 @@ Result<void> make_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+Result<std::string> plan_text(const plan::Plan& plan) {
+  const auto json = plan::to_json(plan);
+  if (const auto found = not_utf8(json, "")) {
+    return failure("launch.plan-text", "the plan cannot be saved, for a text in it is not UTF-8: {}", *found);
+  }
+  return json_text(json) + "\n";
+}
 
 Result<JobScript> make_job_script(const plan::Plan& plan, const fs::path& runs, const std::string& program,
                                   const std::vector<std::string>& arguments) {

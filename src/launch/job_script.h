@@ -14,6 +14,10 @@ struct JobScript {
   std::filesystem::path plan_file;  ///< the frozen plan that it runs
 };
 
+/// The plan for a process elsewhere, which runs it from this text alone. A text in it that is not UTF-8 would
+/// be another one there: a failure that says where it stands.
+Result<std::string> plan_text(const plan::Plan& plan);
+
 /// Writes the batch script of a plan, from its site's template or nlaunch's own, and makes what it refers to:
 /// the plan as RUNS/NAME/plans/HASH.json, so that the same plan gives the same script, and the folders of
 /// Slurm's logs, without which a job ends in silence. Nothing is made where there can be no script.

@@ -79,6 +79,7 @@ Lookup LateNames::look_up_self(std::string_view word, const plan::Process& proce
   if (word == "rank") return std::to_string(process.rank);
   if (word == "index") return std::to_string(process.index);
   if (word == "node") return std::to_string(process.node);
+  if (word == "gpus") return std::to_string(plan::gpus_in_reach(plan_, process).size());
   if (word == "host") return address_of(directory_, process);
   if (word == "sync_rank") {
     const auto rank = plan::sync_rank(plan_, process);

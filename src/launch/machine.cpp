@@ -3,8 +3,8 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "preflight/ask_probe.h"
 #include "sys/spawn.h"
@@ -34,7 +34,7 @@ Result<Machine> discover(const std::string& probe) {
                   facts->value("driver", ""),
                   facts->value("nvml_error", ""),
                   {},
-                  facts->dump()};
+                  json_text(*facts)};
   for (const auto& gpu : facts->value("gpus", json::array())) {
     machine.gpus.push_back({std::to_string(gpu.value("index", 0)), gpu.value("bus_id", ""),
                             gpu.value("uuid", ""), gpu.value("name", "")});

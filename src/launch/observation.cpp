@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -31,11 +33,20 @@ bool has_rank(const std::vector<std::string>& environment) {
   return has("RANK=") && has("LOCAL_RANK=");
 }
 
+/// A program that an interpreter runs takes seconds to give itself a title, on a machine that is busy.
+bool is_young(const sys::ProcessInfo& info) {
+  constexpr std::int64_t kYoung = 30;
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return now.tv_sec - static_cast<std::int64_t>(info.start_ticks) / ::sysconf(_SC_CLK_TCK) < kYoung;
+}
+
 ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& preloaded) {
   ObservedProcess look;
   look.stack_start = info.stack_start;
   look.executable = sys::executable(info.pid);
   look.argv = sys::command_line(info.pid);
+  look.young = is_young(info);
   look.rank = has_rank(sys::initial_environment(info.pid));
   auto mapped = sys::mapped_files(info.pid).value_or(std::vector<sys::MappedFile>{});
   look.loaded = std::ranges::any_of(mapped, is_libc);

@@ -19,6 +19,7 @@ struct ObservedProcess {
   std::string executable;
   std::vector<std::string> argv;
   bool rank = false;    ///< RANK and LOCAL_RANK were in the environment that it was started with
+  bool young = false;   ///< it had just been started when last looked at, and may not yet be what it becomes
   bool loaded = false;  ///< libc is mapped, and so all that was preloaded; never true of a static program
   std::vector<sys::MappedFile> libraries;  ///< copies of libnccl and preloaded files that are or were mapped
 };

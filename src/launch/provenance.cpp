@@ -77,6 +77,16 @@ Masker masker_for(const plan::Plan& plan, const plan::BoundNode& node) {
 
 }  // namespace
 
+nlohmann::json libraries_of(const plan::BoundNode& node) {
+  auto out = nlohmann::json::object();
+  for (const auto& [name, library] : node.libraries) {
+    std::error_code error;
+    const auto size = fs::file_size(library.path, error);
+    out[name] = {{"path", library.path}, {"version", library.version}, {"size", error ? 0 : size}};
+  }
+  return out;
+}
+
 ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
   ordered_json out{{"nlaunch", NLAUNCH_VERSION}};
   auto& files = out["files"] = ordered_json::array();
@@ -84,12 +94,7 @@ ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
     files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
   out["git"] = git_state(fs::path(plan.experiment).parent_path().string());
   if (out["git"].contains("diff")) out["git"]["diff"] = masker_for(plan, node).mask(out["git"]["diff"]);
-  auto& libraries = out["libraries"] = ordered_json::object();
-  for (const auto& [name, library] : node.libraries) {
-    std::error_code error;
-    const auto size = fs::file_size(library.path, error);
-    libraries[name] = {{"path", library.path}, {"version", library.version}, {"size", error ? 0 : size}};
-  }
+  out["libraries"] = libraries_of(node);
   auto& wheels = out["wheels"] = ordered_json::object();
   std::set<std::string> venvs;
   for (const auto& role : plan.roles) venvs.insert(role.venv);
@@ -97,6 +102,18 @@ ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
     if (!venv.empty()) wheels[venv] = wheels_of(venv);
   }
   return out;
+}
+
+void add_libraries(ordered_json& lock, const std::string& host, const nlohmann::json& libraries) {
+  const nlohmann::json first = lock.at("libraries");
+  auto others = nlohmann::json::object();
+  for (const auto& [name, library] : libraries.items()) {
+    if (first.value(name, nlohmann::json()) != library) others[name] = library;
+  }
+  for (const auto& [name, library] : first.items()) {
+    if (!libraries.contains(name)) others[name] = nullptr;
+  }
+  if (!others.empty()) lock["libraries_on"][host] = others;
 }
 
 void add_library_hashes(ordered_json& lock) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "sys/command.h"
@@ -92,6 +93,26 @@ Result<void> tell_slurm(std::vector<std::string> command, const std::vector<std:
   if (said->status.ok()) return {};
   return failure("launch.slurm", "{} {}: {}", what, said->status.str(),
                  text::printable(text::trim(said->err)));
+}
+
+Duration kill_wait(const std::vector<std::string>& environment) {
+  constexpr Duration kDefault = std::chrono::seconds(30);  // slurm.conf(5)
+  constexpr Duration kToAnswer = std::chrono::seconds(5);
+  sys::SpawnRequest request;
+  request.argv = {"scontrol", "show", "config"};
+  request.env = environment;
+  const auto said = sys::run_command(std::move(request), kToAnswer);
+  return said ? parse_kill_wait(said->out).value_or(kDefault) : kDefault;
+}
+
+std::optional<Duration> parse_kill_wait(std::string_view config) {
+  for (const auto& line : text::split(config, '\n')) {
+    if (!line.starts_with("KillWait ")) continue;
+    const auto number = line.find_first_of("0123456789");
+    if (number == std::string::npos) return std::nullopt;
+    return std::chrono::seconds(std::atoi(line.c_str() + number));
+  }
+  return std::nullopt;
 }
 
 bool JobState::pending() const {

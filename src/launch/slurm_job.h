@@ -24,6 +24,12 @@ Result<std::string> submit_job(const plan::Plan& plan, const std::string& comman
 /// One word to Slurm about a job, as `scancel 17` or `scontrol requeue 17`.
 Result<void> tell_slurm(std::vector<std::string> command, const std::vector<std::string>& environment);
 
+/// How long after SIGTERM Slurm sends SIGKILL to a job that ends: its KillWait. Without an answer, what it is
+/// where nobody has changed it.
+Duration kill_wait(const std::vector<std::string>& environment);
+/// From what `scontrol show config` prints. Nothing where it does not say it.
+std::optional<Duration> parse_kill_wait(std::string_view config);
+
 struct JobState {
   std::string state;   ///< "PENDING", "RUNNING", "COMPLETED", "CANCELLED", ...
   std::string reason;  ///< why it is pending, or how it ended: "Resources", "NonZeroExitCode"

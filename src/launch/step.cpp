@@ -3,8 +3,8 @@
 #include <sys/random.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "launch/machine.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -25,7 +25,7 @@ Result<void> write_step(const Step& step, const std::filesystem::path& path) {
                  {"output", step.output},
                  {"color", step.color},
                  {"name_width", step.name_width}};
-  return sys::write_file_atomically(path, out.dump(1) + "\n");
+  return sys::write_file_atomically(path, json_text(out, 1) + "\n");
 }
 
 Result<Step> read_step(const std::filesystem::path& path) {

@@ -41,6 +41,7 @@ class Audit : public ::testing::Test {
     pid_t parent = 0;
     std::string executable = {};
     std::vector<std::string> argv = {};
+    bool young = false;
     std::vector<sys::MappedFile> libraries = {};
     std::uint64_t stack_start = 0;
     bool rank = false;
@@ -53,6 +54,7 @@ class Audit : public ::testing::Test {
     look.stack_start = seen.stack_start != 0 ? seen.stack_start : static_cast<std::uint64_t>(seen.pid);
     look.executable = seen.executable;
     look.argv = seen.argv;
+    look.young = seen.young;
     look.rank = seen.rank;
     look.loaded = seen.loaded;
     look.libraries = seen.libraries;
@@ -277,12 +279,24 @@ TEST_F(Audit, ClassifiesSpawnedProcessesByTheirCommandLine) {
   plan_.roles[0].classify = "ray::PolicyTrainer*";
   plan_.roles[1].classify = "ray::LLMRayActor*";
   see({.owner = 2, .pid = 5, .executable = "/usr/bin/raylet", .argv = {"raylet"}});
+  EXPECT_TRUE(awaits_spawned(plan_, node_, seen_));
   see({.owner = 2,
        .pid = 10,
        .parent = 5,
        .executable = "/usr/bin/python3.11",
        .argv = {"ray::PolicyTrainer.train", "", ""},
        .libraries = {kPreloaded}});
+  EXPECT_TRUE(awaits_spawned(plan_, node_, seen_));
+  see({.owner = 2,
+       .pid = 20,
+       .parent = 5,
+       .executable = "/usr/bin/python3.11",
+       .argv = {"python3", "default_worker.py"},
+       .young = true,
+       .libraries = {kPreloaded}});
+  EXPECT_EQ(
+      judged(),
+      (Lines{kLearnerLine, "engine.0: cannot be proven: no process that fits 'ray::LLMRayActor*' was seen"}));
   see({.owner = 2,
        .pid = 20,
        .parent = 5,
@@ -299,9 +313,12 @@ TEST_F(Audit, ClassifiesSpawnedProcessesByTheirCommandLine) {
        .executable = "/usr/bin/python3.11",
        .argv = {"ray::LLMRayActor"},
        .libraries = {kPreloaded}});
-  EXPECT_EQ(judged(), (Lines{kLearnerLine,
-                             "finding: engine.0 (pid 20, ray::LLMRayActor) has the learner's libnccl "
-                             "2.28.9 (/opt/nccl/libnccl.so.2.28.9)"}));
+  EXPECT_EQ(judged(),
+            (Lines{kLearnerLine,
+                   "finding: engine.0 (pid 20, ray::LLMRayActor) has the learner's libnccl "
+                   "2.28.9 (/opt/nccl/libnccl.so.2.28.9); what starts it hands on LD_PRELOAD, as with "
+                   "all of os.environ: hand it ${role.engine.env_file} instead"}));
+  EXPECT_FALSE(awaits_spawned(plan_, node_, seen_));
 }
 
 TEST_F(Audit, SecretsOfACommandLineAreMasked) {

@@ -104,9 +104,11 @@ TEST_F(Bind, ASpawningServiceSeesTheGpusOfWhatItSpawns) {
   plan_.roles[0].rendezvous = Rendezvous::none;
   plan_.roles[1].spawned_by = {"learner"};
   plan_.roles[1].command.clear();
+  plan_.roles[0].ready.exec = {"true", "${self.gpus}"};
   const auto bound = bind_here();
   ASSERT_TRUE(bound) << render(bound.error());
   EXPECT_EQ(value(bound->node.processes[0], "CUDA_VISIBLE_DEVICES"), "0,1");
+  EXPECT_EQ(bound->node.processes[0].ready.exec[1], "2");
   EXPECT_TRUE(fs::exists(paths_.attempt / "env" / "engine.json"));
 }
 
@@ -124,13 +126,17 @@ TEST_F(Bind, ASecretIsInTheEnvironmentAndInNoFile) {
 
 TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
   plan_.roles[0].command = {"no-such-program"};
+  plan_.roles[0].ready.exec = {"no-such-probe"};
   plan_.roles[1].workdir = "/no/such/folder";
+  plan_.roles[1].workdir_origin = "run.yaml:9:14";
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
   EXPECT_EQ(
       render(bound.error()),
       "error: learner: program 'no-such-program' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
-      "error: engine: the working folder '/no/such/folder' does not exist [launch.workdir]\n\n2 errors\n");
+      "error: learner: program 'no-such-probe' was not found in PATH (/usr/bin:/bin) [launch.program]\n\n"
+      "error: engine: the working folder '/no/such/folder' (run.yaml:9:14) does not exist "
+      "[launch.workdir]\n\n3 errors\n");
 }
 
 TEST_F(Bind, WhatAllProcessesOfARoleMissIsSaidOnce) {

@@ -29,5 +29,16 @@ TEST(ParseJobState, TellsWhatIsOver) {
   EXPECT_FALSE(parse_job_state("slurm_load_jobs error: Invalid job id specified"));
 }
 
+TEST(ParseKillWait, ReadsWhatScontrolShows) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(parse_kill_wait("KeepAliveTime           = SYSTEM_DEFAULT\n"
+                            "KillOnBadExit           = 0\n"
+                            "KillWait                = 45 sec\n"
+                            "LaunchParameters        = (null)\n"),
+            45s);
+  EXPECT_EQ(parse_kill_wait("slurm_load_ctl_conf error: Unable to contact slurm controller\n"), std::nullopt);
+  EXPECT_EQ(parse_kill_wait("KillWait                = (null)\n"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace nlaunch::launch
