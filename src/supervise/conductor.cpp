@@ -24,10 +24,14 @@ std::string in_short(const std::vector<std::string>& names) {
 }  // namespace
 
 Conductor::Conductor(sys::Loop& loop, Options options)
-    : loop_(loop), options_(std::move(options)), rules_(rules_of(options_.plan)) {
+    : loop_(loop),
+      options_(std::move(options)),
+      rules_(rules_of(options_.plan)),
+      not_ready_(options_.plan.roles.size()) {
   for (const auto& rules : rules_.processes) {
-    auto& report = outcome_.processes.emplace_back();
     const auto& process = options_.plan.processes[rules.process];
+    not_ready_[process.role].insert(static_cast<ProcessIndex>(outcome_.processes.size()));
+    auto& report = outcome_.processes.emplace_back();
     report.name = options_.plan.name_of(process);
     report.rank = process.rank;
     if (!options_.hosts.empty()) report.host = options_.hosts.at(process.node);
@@ -193,7 +197,9 @@ void Conductor::hear(Duration at, const notice::Started& started) {
   report.ready = report.ended = std::nullopt;
   report.stopped = false;
   report.status = std::nullopt;
-  record("process-started", {{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}});
+  Json fields{{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}};
+  if (!report.host.empty()) fields["host"] = report.host;
+  record("process-started", fields);
   if (!rules_.processes[started.process].waits_ready) report.ready = at;
   handle(event::Started{started.process});
 }
@@ -208,7 +214,23 @@ void Conductor::hear(Duration at, const notice::Ready& ready) {
   report.ready = at;
   record("process-ready",
          {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
-  handle(event::Ready{ready.process});
+  say_once_all_are_ready(ready.process, at);
+  handle(ready);
+}
+
+/// One that is ready again after a restart is no news.
+void Conductor::say_once_all_are_ready(ProcessIndex process, Duration at) {
+  const auto role_of = [this](ProcessIndex of) {
+    return options_.plan.processes[rules_.processes[of].process].role;
+  };
+  const auto role = role_of(process);
+  if (not_ready_[role].erase(process) == 0 || !not_ready_[role].empty()) return;
+  auto first = at;
+  for (ProcessIndex other = 0; other < outcome_.processes.size(); ++other) {
+    if (role_of(other) == role) first = std::min(first, outcome_.processes[other].started.value_or(at));
+  }
+  const auto& of = options_.plan.roles[role];
+  say(fmt::format("{0}: {1} of {1} ready after {2}", of.name, of.count, in_seconds(at - first)));
 }
 
 void Conductor::hear(Duration, const notice::NotReady& not_ready) {
@@ -221,7 +243,7 @@ void Conductor::hear(Duration at, const notice::Ended& ended) {
   report.ended = at;
   report.status = ended.status;
   record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
-  handle(event::Ended{ended.process, ended.status});
+  handle(ended);
 }
 
 void Conductor::hear(Duration, const notice::CleanedUp& cleaned) {
@@ -240,7 +262,7 @@ void Conductor::hear(Duration, const notice::NotKillable& stuck) {
 
 void Conductor::hear(Duration, const notice::Signal& signal) {
   record("signal", {{"signal", sys::signal_name(signal.signal)}});
-  handle(event::Signal{signal.signal});
+  handle(signal);
 }
 
 void Conductor::hear(Duration at, const notice::NodeLost& lost) {
@@ -249,11 +271,11 @@ void Conductor::hear(Duration at, const notice::NodeLost& lost) {
     auto& report = outcome_.processes[process];
     if (report.started && !report.ended) report.ended = at;
   }
-  handle(event::NodeLost{lost.host, lost.why, lost.processes});
+  handle(lost);
 }
 
 void Conductor::hear(Duration, const notice::Abort& abort) {
-  handle(event::Abort{abort.reason, abort.exit_code});
+  handle(abort);
 }
 
 void Conductor::hear(Duration, const notice::Trouble& trouble) {

@@ -2,7 +2,9 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "plan/plan.h"
 #include "supervise/crew.h"
@@ -72,6 +74,7 @@ class Conductor {
   void hear(Duration at, const notice::Trouble& trouble);
 
   void say_who_is_awaited();
+  void say_once_all_are_ready(ProcessIndex process, Duration at);
   void conclude(CrewEnd end);
   [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
   [[nodiscard]] Duration since_start() const;
@@ -90,6 +93,7 @@ class Conductor {
   bool finished_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::string> outlived_their_grace_;
+  std::vector<std::set<ProcessIndex>> not_ready_;  ///< by role: who has not been ready yet
   Outcome outcome_;
 };
 

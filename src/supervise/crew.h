@@ -13,6 +13,12 @@ namespace nlaunch::supervise {
 
 /// What came of an action where the process lives. Times are since the attempt began.
 namespace notice {
+// What the table takes as it is.
+using event::Abort;  ///< somebody who watches there wants the run to end
+using event::Ended;
+using event::NodeLost;  ///< a node, or the agent there, is gone, and these processes with it
+using event::Ready;
+using event::Signal;
 struct Started {
   ProcessIndex process = 0;
   pid_t pid = 0;
@@ -21,16 +27,9 @@ struct NotStarted {
   ProcessIndex process = 0;
   std::string reason;
 };
-struct Ready {
-  ProcessIndex process = 0;
-};
 struct NotReady {
   ProcessIndex process = 0;
   std::string waited;  ///< for what, and what the last look said
-};
-struct Ended {
-  ProcessIndex process = 0;
-  sys::WaitStatus status;
 };
 struct CleanedUp {
   ProcessIndex process = 0;
@@ -39,20 +38,6 @@ struct CleanedUp {
 /// SIGKILL did not end it in time: it counts as ended all the same.
 struct NotKillable {
   ProcessIndex process = 0;
-};
-struct Signal {
-  int signal = 0;
-};
-/// A node, or the agent there, is gone, and these processes with it.
-struct NodeLost {
-  std::string host;
-  std::string why;
-  std::vector<ProcessIndex> processes;
-};
-/// Somebody who watches there wants the run to end.
-struct Abort {
-  std::string reason;
-  int exit_code = 0;
 };
 /// Something that a person should hear, and that stops nothing.
 struct Trouble {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "sys/files.h"
 
@@ -25,7 +26,7 @@ void EventLog::write(std::string_view event, const Json& fields) {
   line["event"] = event;
   line.update(fields);
   // One write for each line: a reader, or a second writer, never sees half of one.
-  file_.append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  file_.append(json_text(line) + "\n");
 }
 
 Result<std::vector<Json>> read_events(const std::filesystem::path& path) {

@@ -36,6 +36,15 @@ struct LocalCrew::Live {
     }
     return ready;
   }
+
+  [[nodiscard]] sys::SpawnRequest request() const {
+    sys::SpawnRequest request;
+    request.argv = bound->argv;
+    for (const auto& [name, value] : bound->env) request.env.push_back(fmt::format("{}={}", name, value));
+    request.cwd = bound->workdir;
+    request.cpus = bound->cpus;
+    return request;
+  }
 };
 
 LocalCrew::LocalCrew(sys::Loop& loop, const Rules& rules, Options options, Tell tell)
@@ -105,12 +114,8 @@ Result<pid_t> LocalCrew::spawn(Live& live) {
   }
   const auto pipe = output_->open(live.output);
   if (!pipe) return std::unexpected(pipe.error());
-  sys::SpawnRequest request;
-  request.argv = live.bound->argv;
-  for (const auto& [name, value] : live.bound->env) request.env.push_back(fmt::format("{}={}", name, value));
-  request.cwd = live.bound->workdir;
+  auto request = live.request();
   request.out = request.err = pipe->get();
-  request.cpus = live.bound->cpus;
   constexpr unsigned kPidBits = 32;
   request.mark = (static_cast<std::uint64_t>(::getpid()) << kPidBits) | ++starts_;
   live.file = stamp_of(live.ready().file);
@@ -140,7 +145,8 @@ void LocalCrew::on(const action::AwaitReady& await) {
           },
       .watch_lines = [this,
                       output = live.output](auto line) { output_->watch_lines(output, std::move(line)); }};
-  live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file, std::move(then));
+  live.readiness =
+      std::make_unique<Readiness>(loop_, live.ready(), live.file, live.request(), std::move(then));
 }
 
 void LocalCrew::on(const action::SignalGroup& send) {

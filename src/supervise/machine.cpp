@@ -24,6 +24,13 @@ bool is_over(const Life& life) {
   return std::holds_alternative<Ended>(life) || (cleaning != nullptr && !cleaning->restart);
 }
 
+SignalRule rule_of(const Rules& rules, int signal) {
+  const auto found = rules.signals.find(signal);
+  if (found != rules.signals.end()) return found->second;
+  const bool stops = signal == SIGTERM || signal == SIGHUP;
+  return {stops ? SignalRule::Action::stop : SignalRule::Action::ignore, {}};
+}
+
 /// One row of the table: the state before, what happens, the state after and what is to be done.
 class Transition {
  public:
@@ -103,9 +110,8 @@ class Transition {
   void on(const event::Signal& event) {
     if (event.signal == SIGQUIT) return kill_all(StoppedBySignal{event.signal});
     if (event.signal == SIGINT || event.signal == stop_signal()) return interrupt(event.signal);
-    if (event.signal == SIGUSR2 && rules_.walltime) return decide(WalltimeNear{});
-    const auto rule = rule_of(event.signal);
-    if (rule.action == SignalRule::Action::stop) decide(StoppedBySignal{event.signal});
+    if (const auto cause = cause_of(rules_, event.signal)) return decide(*cause);
+    const auto rule = rule_of(rules_, event.signal);
     if (rule.action == SignalRule::Action::forward) forward(event.signal, rule.roles);
   }
 
@@ -262,13 +268,6 @@ class Transition {
     state_.phase = Done{Cause(cause)};
   }
 
-  [[nodiscard]] SignalRule rule_of(int signal) const {
-    const auto found = rules_.signals.find(signal);
-    if (found != rules_.signals.end()) return found->second;
-    const bool stops = signal == SIGTERM || signal == SIGHUP;
-    return {stops ? SignalRule::Action::stop : SignalRule::Action::ignore, {}};
-  }
-
   void forward(int signal, const std::vector<std::string>& roles) {
     for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
       const bool meant =
@@ -285,6 +284,13 @@ class Transition {
 };
 
 }  // namespace
+
+std::optional<Cause> cause_of(const Rules& rules, int signal) {
+  if (signal == SIGUSR2 && rules.walltime) return WalltimeNear{};
+  const bool always = signal == SIGINT || signal == SIGQUIT || signal == stop_signal();
+  if (!always && rule_of(rules, signal).action != SignalRule::Action::stop) return std::nullopt;
+  return StoppedBySignal{signal};
+}
 
 Step begin(const Rules& rules) {
   State state;

@@ -212,6 +212,9 @@ using Action = std::variant<action::Start, action::AwaitReady, action::SignalGro
                             action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace,
                             action::ArmBackoff, action::Decide, action::Finish>;
 
+/// Why this signal would end a run; nothing where it would not.
+std::optional<Cause> cause_of(const Rules& rules, int signal);
+
 struct Step {
   State state;
   std::vector<Action> actions;

@@ -18,11 +18,6 @@ struct Overloaded : Functions... {
 constexpr int kCannotBeStarted = 127;  // as a shell has it
 constexpr int kEndedTooEarly = 1;      // exited with 0 where it should have gone on
 
-std::string seconds(Duration duration) {
-  const auto ms = duration.count();
-  return ms < 1000 ? fmt::format("{}ms", ms) : fmt::format("{:.1f}s", static_cast<double>(ms) / 1000);
-}
-
 /// "learner.2", "learner.2 (rank 2) on node1"
 std::string who(const ProcessReport& process) {
   if (process.host.empty()) return process.name;
@@ -36,7 +31,8 @@ std::string before_the_next(const Outcome& outcome) {
   const auto& first = outcome.processes[*outcome.first];
   const auto& next = outcome.processes[*outcome.next];
   if (!first.ended || !next.ended || !next.status) return {};
-  return fmt::format(", {} before {} {}", seconds(*next.ended - *first.ended), who(next), next.status->str());
+  return fmt::format(", {} before {} {}", in_seconds(*next.ended - *first.ended), who(next),
+                     next.status->str());
 }
 
 Json milliseconds(const std::optional<Duration>& duration) {
@@ -65,6 +61,11 @@ Json process_json(const ProcessReport& process) {
 
 }  // namespace
 
+std::string in_seconds(Duration duration) {
+  const auto ms = duration.count();
+  return ms < 1000 ? fmt::format("{}ms", ms) : fmt::format("{:.1f}s", static_cast<double>(ms) / 1000);
+}
+
 std::string_view name_of(const Cause& cause) {
   return std::visit(
       Overloaded{[](const Finished&) { return "finished"; }, [](const ProcessFailed&) { return "failed"; },
@@ -80,7 +81,7 @@ std::string_view name_of(const Cause& cause) {
       cause);
 }
 
-int exit_code(const Outcome& outcome) {
+int exit_code(const Cause& cause) {
   return std::visit(
       Overloaded{[](const Finished&) { return exit_code::ok; },
                  [](const ProcessFailed& failed) {
@@ -93,12 +94,16 @@ int exit_code(const Outcome& outcome) {
                  [](const WalltimeNear&) { return exit_code::walltime; },
                  [](const NodeLost&) { return 128 + SIGKILL; },
                  [](const Aborted& aborted) { return aborted.exit_code; }},
-      outcome.cause);
+      cause);
+}
+
+int exit_code(const Outcome& outcome) {
+  return exit_code(outcome.cause);
 }
 
 std::string sentence(const Outcome& outcome) {
   const auto name = outcome.first ? who(outcome.processes[*outcome.first]) : std::string();
-  const auto when = seconds(outcome.decided.value_or(outcome.took));
+  const auto when = in_seconds(outcome.decided.value_or(outcome.took));
   return std::visit(
       Overloaded{[&](const Finished&) { return fmt::format("finished after {}", when); },
                  [&](const ProcessFailed& failed) {
@@ -151,11 +156,10 @@ Json to_json(const Outcome& outcome) {
 
 Json summary_of_lost_supervisor(sys::WaitStatus status, const std::vector<std::string>& killed,
                                 const std::vector<std::string>& survivors) {
-  return {{"outcome", "killed"},
-          {"exit_code", exit_code::internal},
-          {"what", fmt::format("nlaunch's supervisor {}; the guardian ended the run", status.str())},
-          {"ended", utc_now()},
-          {"left_behind", killed},
+  const auto what = fmt::format("nlaunch's supervisor {}; the guardian ended the run", status.str());
+  return {{"outcome", "killed"},   {"exit_code", exit_code::internal},
+          {"sentence", what},      {"what", what},
+          {"ended", utc_now()},    {"left_behind", killed},
           {"survivors", survivors}};
 }
 

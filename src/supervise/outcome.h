@@ -44,10 +44,13 @@ struct Outcome {
   std::vector<std::string> troubles;     ///< files that could not be written
 };
 
+/// A time as it is said of a run: "80ms", "12.4s".
+std::string in_seconds(Duration duration);
 /// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "walltime",
 /// "node-lost", "aborted".
 std::string_view name_of(const Cause& cause);
 /// As the run's exit code; see base/exit_code.h.
+int exit_code(const Cause& cause);
 int exit_code(const Outcome& outcome);
 /// One sentence: "learner.1 exited with code 3 after 12.4s, 80ms before engine.0 exited with code 1".
 std::string sentence(const Outcome& outcome);

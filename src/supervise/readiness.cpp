@@ -6,6 +6,8 @@
 #include <regex>
 #include <utility>
 
+#include "base/text.h"
+#include "sys/exec_check.h"
 #include "sys/net_check.h"
 
 namespace nlaunch::supervise {
@@ -14,14 +16,19 @@ namespace {
 /// Between two looks, and for how long one may take.
 constexpr Duration kPause = std::chrono::milliseconds(100);
 constexpr Duration kOneLook = std::chrono::seconds(5);
+/// A program costs more than a connection, and may take as long as it likes.
+constexpr Duration kPauseOfPrograms = std::chrono::milliseconds(500);
 /// std::regex recurses for each character: a longer line would use up the stack.
 constexpr std::size_t kLongestSearched = 4096;
+/// Of a program that is told; it may be a whole script.
+constexpr std::size_t kLongestTarget = 80;
 
 std::string target_of(const plan::Ready& ready) {
   if (!ready.http.empty()) return ready.http;
   if (!ready.tcp.empty()) return ready.tcp;
   if (!ready.file.empty()) return fmt::format("file '{}'", ready.file);
   if (!ready.log.empty()) return fmt::format("a line of its output with '{}'", ready.log);
+  if (!ready.exec.empty()) return text::printable(text::join(ready.exec, " ").substr(0, kLongestTarget));
   return "its delay";
 }
 
@@ -34,8 +41,14 @@ FileStamp stamp_of(const std::string& path) {
 }
 
 struct Readiness::State : std::enable_shared_from_this<State> {
-  State(sys::Loop& where, plan::Ready what, FileStamp stamp, Then then_call)
-      : loop(where), ready(std::move(what)), before(stamp), then(std::move(then_call)) {}
+  State(sys::Loop& where, plan::Ready what, FileStamp stamp, sys::SpawnRequest request, Then then_call)
+      : loop(where),
+        ready(std::move(what)),
+        before(stamp),
+        program(std::move(request)),
+        then(std::move(then_call)) {
+    program.argv = ready.exec;
+  }
 
   void start() {
     if (ready.delay) {
@@ -46,6 +59,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     if (!ready.log.empty()) {
       watch_log();
     } else {
+      if (!ready.exec.empty()) last = "it has not ended yet";
       look();
     }
   }
@@ -68,6 +82,8 @@ struct Readiness::State : std::enable_shared_from_this<State> {
       check = sys::NetCheck::http(loop, *sys::parse_http_url(ready.http), kOneLook, answer);
     } else if (!ready.tcp.empty()) {
       check = sys::NetCheck::tcp(loop, *sys::parse_endpoint(ready.tcp), kOneLook, answer);
+    } else if (!ready.exec.empty()) {
+      asked = std::make_unique<sys::ExecCheck>(loop, program, answer);
     } else {
       const auto now = stamp_of(ready.file);
       if (!now) return judge("does not exist");
@@ -76,9 +92,10 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   }
 
   void judge(const sys::CheckResult& result) {
+    asked.reset();
     if (!result) return finish(then.ready);
     last = *result;
-    next = loop.after(kPause, [this] { look(); });
+    next = loop.after(ready.exec.empty() ? kPause : kPauseOfPrograms, [this] { look(); });
   }
 
   void finish(const std::function<void()>& call) {
@@ -96,25 +113,30 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   sys::Loop& loop;
   plan::Ready ready;
   FileStamp before;
+  sys::SpawnRequest program;
   Then then;
   sys::Loop::TimerId deadline = 0;
   sys::Loop::TimerId next = 0;
   std::unique_ptr<sys::NetCheck> check;
+  std::unique_ptr<sys::ExecCheck> asked;
   std::string last = "not looked yet";
 };
 
-Readiness::Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, Then then)
-    : state_(std::make_shared<State>(loop, ready, before, std::move(then))) {
+Readiness::Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, sys::SpawnRequest like,
+                     Then then)
+    : state_(std::make_shared<State>(loop, ready, before, std::move(like), std::move(then))) {
   state_->start();
 }
 
 Readiness::~Readiness() {
   state_->abandon();
   state_->check.reset();
+  state_->asked.reset();
 }
 
 std::string Readiness::status() const {
-  return fmt::format("{}: {}", target_of(state_->ready), state_->last);
+  const auto says = state_->asked ? state_->asked->last_line() : "";
+  return fmt::format("{}: {}", target_of(state_->ready), says.empty() ? state_->last : says);
 }
 
 std::string problem_with(const plan::Ready& ready) {

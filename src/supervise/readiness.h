@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "plan/plan.h"
 #include "sys/loop.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::supervise {
 
@@ -29,8 +30,9 @@ class Readiness {
     std::function<void(std::function<bool(std::string_view)>)> watch_lines;
   };
 
-  /// `ready.given()` holds. `before`: its file before the process was started, which does not count.
-  Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, Then then);
+  /// `ready.given()` holds. `before`: its file before the process was started, which does not count. `like`:
+  /// how the process is started, and so the program of `exec`.
+  Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, sys::SpawnRequest like, Then then);
   ~Readiness();
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/json.h"
 #include "supervise/wire.h"
 
 namespace nlaunch::supervise {
@@ -35,11 +36,11 @@ RemoteCrew::~RemoteCrew() {
 }
 
 void RemoteCrew::send(std::uint32_t node, const json& message) {
-  if (!nodes_[node].lost) nodes_[node].node.channel->send(message.dump());
+  if (!nodes_[node].lost) nodes_[node].node.channel->send(json_text(message));
 }
 
 void RemoteCrew::send_all(const json& message) {
-  const auto text = message.dump();
+  const auto text = json_text(message);
   for (auto& node : nodes_) {
     if (!node.lost) node.node.channel->send(text);
   }

@@ -3,110 +3,112 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <tuple>
+
+template <>
+struct nlohmann::adl_serializer<nlaunch::sys::WaitStatus> {
+  static void to_json(json& to, const nlaunch::sys::WaitStatus& status) { to = status.native(); }
+  static void from_json(const json& from, nlaunch::sys::WaitStatus& status) {
+    status = nlaunch::sys::WaitStatus(from.get<int>());
+  }
+};
 
 namespace nlaunch::supervise {
 namespace {
 
 using nlohmann::json;
 
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
+/// How a value is written, for both directions: the word that it is known by, and its members by name.
+template <class What, class... Members>
+struct Form {
+  using Type = What;
+  std::string_view word;
+  std::tuple<std::pair<const char*, Members What::*>...> members;
+
+  void write(const What& what, json& message) const {
+    std::apply([&](const auto&... member) { ((message[member.first] = what.*member.second), ...); }, members);
+  }
+  [[nodiscard]] What read(const json& message) const {
+    What what;
+    std::apply([&](const auto&... member) { (message.at(member.first).get_to(what.*member.second), ...); },
+               members);
+    return what;
+  }
 };
 
-/// One alternative of a variant after the other, by its word.
-template <class Variant>
-using Reader = Variant (*)(const json&);
+template <class What, class... Members>
+constexpr Form<What, Members...> form(std::string_view word,
+                                      std::pair<const char*, Members What::*>... members) {
+  return {word, {members...}};
+}
 
-template <class Variant, std::size_t N>
-Variant read(const json& message, const char* key,
-             const std::pair<std::string_view, Reader<Variant>> (&readers)[N]) {
+template <class What, class Member>
+constexpr std::pair<const char*, Member What::*> member(const char* name, Member What::*pointer) {
+  return {name, pointer};
+}
+
+template <class What>
+constexpr auto process() {
+  return member("process", &What::process);
+}
+
+constexpr std::tuple kActions{
+    form("start", process<action::Start>()),
+    form("await", process<action::AwaitReady>()),
+    form("signal-group", process<action::SignalGroup>(), member("signal", &action::SignalGroup::signal)),
+    form("signal", process<action::SignalProcess>(), member("signal", &action::SignalProcess::signal)),
+    form("kill", process<action::KillTree>()),
+    form<action::KillAll>("kill-all"),
+    form("clean", process<action::CleanUp>(), member("leave", &action::CleanUp::leave))};
+
+constexpr std::tuple kNotices{
+    form("started", process<notice::Started>(), member("pid", &notice::Started::pid)),
+    form("not-started", process<notice::NotStarted>(), member("reason", &notice::NotStarted::reason)),
+    form("ready", process<notice::Ready>()),
+    form("not-ready", process<notice::NotReady>(), member("waited", &notice::NotReady::waited)),
+    form("ended", process<notice::Ended>(), member("status", &notice::Ended::status)),
+    form("cleaned", process<notice::CleanedUp>(), member("killed", &notice::CleanedUp::killed)),
+    form("not-killable", process<notice::NotKillable>()),
+    form("signal", member("signal", &notice::Signal::signal)),
+    form("node-lost", member("host", &notice::NodeLost::host), member("why", &notice::NodeLost::why),
+         member("processes", &notice::NodeLost::processes)),
+    form("abort", member("reason", &notice::Abort::reason), member("exit_code", &notice::Abort::exit_code)),
+    form("trouble", member("sentence", &notice::Trouble::sentence))};
+
+constexpr auto kEnd =
+    form("end", member("left_behind", &CrewEnd::left_behind), member("survivors", &CrewEnd::survivors),
+         member("last_lines", &CrewEnd::last_lines), member("lost_bytes", &CrewEnd::lost_bytes));
+
+template <class Variant, class... Forms>
+json write(const Variant& variant, const char* key, const std::tuple<Forms...>& forms) {
+  static_assert(sizeof...(Forms) == std::variant_size_v<Variant>);
+  json message;
+  const auto write_as = [&](const auto& one) {
+    const auto* what = std::get_if<typename std::decay_t<decltype(one)>::Type>(&variant);
+    if (what == nullptr) return;
+    message[key] = one.word;
+    one.write(*what, message);
+  };
+  std::apply([&](const auto&... one) { (write_as(one), ...); }, forms);
+  return message;
+}
+
+template <class Variant, class... Forms>
+Variant read(const json& message, const char* key, const std::tuple<Forms...>& forms) {
   const std::string word = message.at(key);
-  for (const auto& [name, reader] : readers) {
-    if (name == word) return reader(message);
-  }
-  throw std::domain_error(fmt::format("unknown word '{}'", word));
+  std::optional<Variant> found;
+  const auto read_as = [&](const auto& one) {
+    if (one.word == word) found = one.read(message);
+  };
+  std::apply([&](const auto&... one) { (read_as(one), ...); }, forms);
+  if (!found) throw std::domain_error(fmt::format("unknown word '{}'", word));
+  return std::move(*found);
 }
-
-ProcessIndex process_of(const json& message) {
-  return message.at("process").get<ProcessIndex>();
-}
-
-using What = decltype(Notice::what);
-
-constexpr std::pair<std::string_view, Reader<NodeAction>> kActions[] = {
-    {"start", [](const json& m) -> NodeAction { return action::Start{process_of(m)}; }},
-    {"await", [](const json& m) -> NodeAction { return action::AwaitReady{process_of(m)}; }},
-    {"signal-group",
-     [](const json& m) -> NodeAction {
-       return action::SignalGroup{process_of(m), m.at("signal")};
-     }},
-    {"signal",
-     [](const json& m) -> NodeAction {
-       return action::SignalProcess{process_of(m), m.at("signal")};
-     }},
-    {"kill", [](const json& m) -> NodeAction { return action::KillTree{process_of(m)}; }},
-    {"kill-all", [](const json&) -> NodeAction { return action::KillAll{}; }},
-    {"clean", [](const json& m) -> NodeAction {
-       return action::CleanUp{process_of(m), m.at("leave")};
-     }}};
-
-constexpr std::pair<std::string_view, Reader<What>> kNotices[] = {
-    {"started",
-     [](const json& m) -> What {
-       return notice::Started{process_of(m), m.at("pid")};
-     }},
-    {"not-started",
-     [](const json& m) -> What {
-       return notice::NotStarted{process_of(m), m.at("reason")};
-     }},
-    {"ready", [](const json& m) -> What { return notice::Ready{process_of(m)}; }},
-    {"not-ready",
-     [](const json& m) -> What {
-       return notice::NotReady{process_of(m), m.at("waited")};
-     }},
-    {"ended",
-     [](const json& m) -> What {
-       return notice::Ended{process_of(m), sys::WaitStatus(m.at("status").get<int>())};
-     }},
-    {"cleaned",
-     [](const json& m) -> What {
-       return notice::CleanedUp{process_of(m), m.at("killed")};
-     }},
-    {"not-killable", [](const json& m) -> What { return notice::NotKillable{process_of(m)}; }},
-    {"signal", [](const json& m) -> What { return notice::Signal{m.at("signal")}; }},
-    {"abort",
-     [](const json& m) -> What {
-       return notice::Abort{m.at("reason"), m.at("exit_code")};
-     }},
-    {"trouble", [](const json& m) -> What { return notice::Trouble{m.at("sentence")}; }}};
 
 }  // namespace
 
 json to_message(const NodeAction& action) {
-  return std::visit(
-      Overloaded{[](const action::Start& a) {
-                   return json{{"do", "start"}, {"process", a.process}};
-                 },
-                 [](const action::AwaitReady& a) {
-                   return json{{"do", "await"}, {"process", a.process}};
-                 },
-                 [](const action::SignalGroup& a) {
-                   return json{{"do", "signal-group"}, {"process", a.process}, {"signal", a.signal}};
-                 },
-                 [](const action::SignalProcess& a) {
-                   return json{{"do", "signal"}, {"process", a.process}, {"signal", a.signal}};
-                 },
-                 [](const action::KillTree& a) {
-                   return json{{"do", "kill"}, {"process", a.process}};
-                 },
-                 [](const action::KillAll&) {
-                   return json{{"do", "kill-all"}};
-                 },
-                 [](const action::CleanUp& a) {
-                   return json{{"do", "clean"}, {"process", a.process}, {"leave", a.leave}};
-                 }},
-      action);
+  return write(action, "do", kActions);
 }
 
 NodeAction action_from(const json& message) {
@@ -114,60 +116,24 @@ NodeAction action_from(const json& message) {
 }
 
 json to_message(const Notice& notice) {
-  auto message = std::visit(
-      Overloaded{[](const notice::Started& n) {
-                   return json{{"notice", "started"}, {"process", n.process}, {"pid", n.pid}};
-                 },
-                 [](const notice::NotStarted& n) {
-                   return json{{"notice", "not-started"}, {"process", n.process}, {"reason", n.reason}};
-                 },
-                 [](const notice::Ready& n) {
-                   return json{{"notice", "ready"}, {"process", n.process}};
-                 },
-                 [](const notice::NotReady& n) {
-                   return json{{"notice", "not-ready"}, {"process", n.process}, {"waited", n.waited}};
-                 },
-                 [](const notice::Ended& n) {
-                   return json{{"notice", "ended"}, {"process", n.process}, {"status", n.status.native()}};
-                 },
-                 [](const notice::CleanedUp& n) {
-                   return json{{"notice", "cleaned"}, {"process", n.process}, {"killed", n.killed}};
-                 },
-                 [](const notice::NotKillable& n) {
-                   return json{{"notice", "not-killable"}, {"process", n.process}};
-                 },
-                 [](const notice::Signal& n) {
-                   return json{{"notice", "signal"}, {"signal", n.signal}};
-                 },
-                 // Only who loses a connection can tell that.
-                 [](const notice::NodeLost& n) {
-                   return json{{"notice", "node-lost"}, {"host", n.host}};
-                 },
-                 [](const notice::Abort& n) {
-                   return json{{"notice", "abort"}, {"reason", n.reason}, {"exit_code", n.exit_code}};
-                 },
-                 [](const notice::Trouble& n) {
-                   return json{{"notice", "trouble"}, {"sentence", n.sentence}};
-                 }},
-      notice.what);
+  auto message = write(notice.what, "notice", kNotices);
   message["at_ms"] = notice.at.count();
   return message;
 }
 
 Notice notice_from(const json& message) {
-  return {Duration(message.at("at_ms").get<Duration::rep>()), read<What>(message, "notice", kNotices)};
+  return {Duration(message.at("at_ms").get<Duration::rep>()),
+          read<decltype(Notice::what)>(message, "notice", kNotices)};
 }
 
 json to_message(const CrewEnd& end) {
-  return {{"left_behind", end.left_behind},
-          {"survivors", end.survivors},
-          {"last_lines", end.last_lines},
-          {"lost_bytes", end.lost_bytes}};
+  json message;
+  kEnd.write(end, message);
+  return message;
 }
 
 CrewEnd end_from(const json& message) {
-  return {message.at("left_behind"), message.at("survivors"), message.at("last_lines"),
-          message.at("lost_bytes")};
+  return kEnd.read(message);
 }
 
 }  // namespace nlaunch::supervise

@@ -180,6 +180,8 @@ class Readiness(SuperviseCase):
                  ({"tcp": f"127.0.0.1:{port}"}, server),
                  ({"log": r"step \d+ done"}, shell("sleep 0.3; echo step 12 done; sleep 100")),
                  ({"file": str(flag)}, shell(f"sleep 0.3; touch {flag}; sleep 100")),
+                 ({"exec": ["/bin/sh", "-c", f"test -e {flag}.2"]}, shell(f"sleep 0.3; touch {flag}.2; sleep 100")),
+                 ({"exec": ["/bin/sh", "-c", "sleep 0.3"]}, shell("sleep 100")),
                  ({"delay_ms": 300}, shell("sleep 100"))]
         for ready, command in kinds:
             with self.subTest(ready):
@@ -207,6 +209,16 @@ class Readiness(SuperviseCase):
         self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time ({url}: answered 503)")
         run = self.staged({"tcp": f"127.0.0.1:{self.free_port()}", "timeout_ms": 300}, "sleep")
         self.assertIn("Connection refused", run.summary()["what"])
+
+    def test_what_a_program_that_is_asked_said_last(self):
+        for script, said in (("echo 1; echo 2 of 4; exit 3", "exited with code 3: 2 of 4"), ("echo 2 of 4; sleep 100", "2 of 4"),
+                             ("sleep 100 & sleep 100", "it has not ended yet")):
+            with self.subTest(script):
+                run = self.staged({"exec": ["/bin/sh", "-c", script], "timeout_ms": 300}, "sleep")
+                self.assertEqual((run.code, run.summary()["what"]),
+                                 (72, f"engine.0 was not ready in time (/bin/sh -c {script}: {said})"))
+        run = self.staged({"exec": ["/no/such"], "timeout_ms": 300}, "sleep")
+        self.assertRegex(run.summary()["what"], r"^engine\.0 was not ready in time \(/no/such: .*/no/such.*\)$")
 
 
 class Output(SuperviseCase):

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "supervise/outcome.h"
 #include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
@@ -229,6 +230,22 @@ TEST_F(Machine, ALostGuardianKillsAtOnceButDoesNotReplaceTheCause) {
   ended(0, 3);
   EXPECT_EQ(on(event::GuardianLost{}), "kill all");
   EXPECT_TRUE(std::holds_alternative<ProcessFailed>(std::get<Killing>(state.phase).cause));
+}
+
+TEST_F(Machine, SomeSignalsWouldEndARun) {
+  const auto why = [&](int signal) {
+    const auto cause = cause_of(rules, signal);
+    return cause ? name_of(*cause) : "nothing";
+  };
+  for (const int signal : {SIGINT, SIGQUIT, stop_signal()}) EXPECT_EQ(why(signal), "interrupted") << signal;
+  for (const int signal : {SIGTERM, SIGHUP}) EXPECT_EQ(why(signal), "terminated") << signal;
+  for (const int signal : {0, SIGUSR1, SIGUSR2}) EXPECT_EQ(why(signal), "nothing") << signal;
+  rules.signals[SIGTERM] = {SignalRule::Action::ignore, {}};
+  rules.signals[SIGUSR1] = {SignalRule::Action::stop, {}};
+  rules.walltime = true;
+  EXPECT_EQ(why(SIGTERM), "nothing");
+  EXPECT_EQ(why(SIGUSR1), "terminated");
+  EXPECT_EQ(why(SIGUSR2), "walltime");
 }
 
 TEST_F(Machine, SignalsDoWhatTheExperimentSays) {

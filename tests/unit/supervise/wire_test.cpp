@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "base/json.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -43,6 +45,12 @@ TEST(Wire, EveryNoticeComesBackAsItWas) {
     EXPECT_EQ(back.what.index(), notice.what.index()) << message;
     EXPECT_EQ(to_message(back), message);
   }
+}
+
+TEST(Wire, WhatIsNotUtf8ComesBackReadable) {
+  const auto message = to_message(Notice{1ms, notice::CleanedUp{2, {"d\xE4mon (pid 5)"}}});
+  const auto back = notice_from(json::parse(json_text(message)));
+  EXPECT_EQ(std::get<notice::CleanedUp>(back.what).killed, std::vector<std::string>{"d\uFFFDmon (pid 5)"});
 }
 
 TEST(Wire, WhatCannotBeReadIsAnException) {
