@@ -112,10 +112,13 @@ std::string ranges(const std::vector<std::uint32_t>& numbers) {
 }
 
 std::string plan_text(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
-  const auto gpus = text::count(plan.node.gpus, plan.node.cpu_slots ? "CPU slot" : "GPU");
-  auto out = fmt::format("{} on {} ({}): {} × {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site),
-                         plan.site_path, text::count(plan.node.count, "node"), gpus,
-                         plan.node.gpu_model.empty() || plan.node.cpu_slots ? "" : " " + plan.node.gpu_model);
+  const auto& node = plan.node;
+  const auto gpus = node.gpus == 0
+                        ? std::string()
+                        : fmt::format(" × {}{}", text::count(node.gpus, node.cpu_slots ? "CPU slot" : "GPU"),
+                                      node.gpu_model.empty() || node.cpu_slots ? "" : " " + node.gpu_model);
+  auto out = fmt::format("{} on {} ({}): {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site),
+                         plan.site_path, text::count(node.count, "node"), gpus);
   out += role_table(plan, paint) + "\n" + node_table(plan, paint, most_nodes) + "\n";
   out += group_lines(plan) + stage_line(plan);
   for (const auto& warning : plan.warnings) out += fmt::format("{} {}\n", paint.yellow("warning:"), warning);

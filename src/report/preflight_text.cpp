@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -13,6 +16,9 @@ using preflight::Report;
 using preflight::Row;
 using preflight::Status;
 
+namespace {
+
+/// "pass" in green, "fail" in red.
 std::string status_text(Status status, const Paint& paint) {
   const std::string name(preflight::name_of(status));
   switch (status) {
@@ -30,19 +36,77 @@ std::string status_text(Status status, const Paint& paint) {
   return name;
 }
 
-std::string row_line(const Row& row, const Paint& paint) {
+/// "node0", "node0 and 2 more", "all 4"
+std::string hosts_text(const std::vector<std::string>& hosts, std::size_t all) {
+  if (hosts.empty()) return "";
+  if (hosts.size() == all && all > 1) return fmt::format("all {}", all);
+  return hosts.size() == 1 ? hosts.front() : fmt::format("{} and {} more", hosts.front(), hosts.size() - 1);
+}
+
+/// How many nodes the rows are about.
+std::size_t count_hosts(const std::vector<Row>& rows) {
+  std::set<std::string> hosts;
+  for (const auto& row : rows) hosts.insert(row.hosts.begin(), row.hosts.end());
+  return hosts.size();
+}
+
+/// What is the same on several nodes is one row.
+std::vector<Row> fold(const std::vector<Row>& rows) {
+  std::vector<Row> out;
+  std::map<std::tuple<std::string, Status, std::string, std::string, std::string>, std::size_t> places;
+  for (const auto& row : rows) {
+    const auto [place, is_new] =
+        places.try_emplace({row.check, row.status, row.subject, row.value, row.expected}, out.size());
+    if (is_new || row.hosts.empty()) {
+      out.push_back(row);
+    } else {
+      auto& hosts = out[place->second].hosts;
+      hosts.insert(hosts.end(), row.hosts.begin(), row.hosts.end());
+    }
+  }
+  return out;
+}
+
+std::string row_line(const Row& row, std::size_t nodes, const Paint& paint) {
   auto out = fmt::format("{} {}{}{}", status_text(row.status, paint), row.check,
                          row.subject.empty() ? "" : " ", row.subject);
+  // A rank's name has its node in it.
+  const auto hosts = hosts_text(row.hosts, nodes);
+  const bool said =
+      row.subject.find(hosts) != std::string::npos || row.value.find(hosts) != std::string::npos;
+  if (!said) out += fmt::format(" on {}{}", hosts, hosts.starts_with("all ") ? " nodes" : "");
   if (!row.value.empty()) out += ": " + row.value;
   if (!row.expected.empty() && row.status != Status::pass) out += fmt::format(" (expected {})", row.expected);
   if (!row.fix.empty()) out += fmt::format("\n     fix ({}): {}", preflight::name_of(row.who), row.fix);
   return out + "\n";
 }
 
+}  // namespace
+
+std::string preflight_reason(const Report& report) {
+  const auto worst = [&](const Row& row) { return row.status == report.verdict; };
+  const auto first = std::ranges::find_if(report.rows, worst);
+  if (report.verdict == Status::pass || first == report.rows.end()) return "";
+  auto row = *first;
+  row.fix.clear();
+  const auto others = std::ranges::count_if(report.rows, worst) - 1;
+  const auto more = others > 0 ? fmt::format(", and {} more", others) : "";
+  const auto line = text::printable(text::trim(row_line(row, 0, Paint(false))));
+  constexpr std::size_t kLongest = 200;
+  std::string shown;
+  for (const auto c : text::characters(line)) {
+    if (shown.size() + c.size() + more.size() > kLongest) break;
+    shown += c;
+  }
+  return shown + more;
+}
+
 std::string preflight_table(const Report& report, const Paint& paint) {
-  Table table({"", "check", "subject", "value", "expected"});
-  for (const auto& row : report.rows) {
-    table.add({status_text(row.status, paint), row.check, row.subject, row.value, row.expected});
+  const auto nodes = count_hosts(report.rows);
+  Table table({"", "check", "node", "subject", "value", "expected"});
+  for (const auto& row : fold(report.rows)) {
+    table.add({status_text(row.status, paint), row.check, hosts_text(row.hosts, nodes), row.subject,
+               row.value, row.expected});
   }
   auto out = table.str(paint);
   if (report.measurements.empty()) return out;
@@ -57,8 +121,9 @@ std::string preflight_table(const Report& report, const Paint& paint) {
 std::string preflight_text(const Report& report, const Paint& paint) {
   std::string out;
   const auto number = [&](Status status) { return std::ranges::count(report.rows, status, &Row::status); };
-  for (const auto& row : report.rows) {
-    if (row.status != Status::pass && row.status != Status::skip) out += row_line(row, paint);
+  const auto nodes = count_hosts(report.rows);
+  for (const auto& row : fold(report.rows)) {
+    if (row.status != Status::pass && row.status != Status::skip) out += row_line(row, nodes, paint);
   }
   out += fmt::format("preflight {}: {} in {:.1f} s ({} passed", status_text(report.verdict, paint),
                      report.cancelled ? "stopped" : fmt::format("level {}", name_of(report.level)),

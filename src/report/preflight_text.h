@@ -6,14 +6,12 @@
 
 namespace nlaunch::report {
 
-/// "pass" in green, "fail" in red.
-std::string status_text(preflight::Status status, const Paint& paint);
-
-/// One row as a line that can be printed while the checks run.
-std::string row_line(const preflight::Row& row, const Paint& paint);
-
 /// The end of it: the verdict with its reasons. Rows that failed come with what to do.
 std::string preflight_text(const preflight::Report& report, const Paint& paint);
+
+/// The verdict in one line of at most 200 bytes, for a log or as Slurm's reason: "fail limits open files: 200
+/// (expected 4096 and more), and 2 more". Empty when there is nothing to say.
+std::string preflight_reason(const preflight::Report& report);
 
 /// All rows and measurements as a table.
 std::string preflight_table(const preflight::Report& report, const Paint& paint);
