@@ -9,17 +9,19 @@
 #include <array>
 #include <charconv>
 #include <csignal>
+#include <thread>
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "cli/interrupt.h"
 #include "launch/bind.h"
 #include "launch/provenance.h"
 #include "plan/bound_json.h"
 #include "plan/json.h"
-#include "preflight/preflight.h"
+#include "preflight/remote_probes.h"
 #include "supervise/wire.h"
 #include "sys/addresses.h"
+#include "sys/command.h"
 #include "sys/files.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
@@ -29,11 +31,14 @@ namespace {
 
 using nlohmann::json;
 
+/// srun ends the step as soon as one task ends badly, and what that one wrote last is lost then, now and
+/// again.
+constexpr Duration kForLastWords = std::chrono::milliseconds(300);
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr Duration kToConnect = std::chrono::minutes(2);
-constexpr Duration kLook = std::chrono::milliseconds(500);
-/// Slurm sends SIGKILL KillWait seconds after SIGTERM; 30 where nobody has changed it (slurm.conf(5)).
-constexpr Duration kBeforeKillWait = std::chrono::seconds(27);
+constexpr std::uint64_t kLargestFile = 1U << 30U;
+/// What is left of Slurm's KillWait when the last are killed here: to say how it ended.
+constexpr Duration kToTell = std::chrono::seconds(3);
 
 pid_t parent_of(pid_t pid) {
   const auto info = sys::process_info(pid);
@@ -94,7 +99,7 @@ int Agent::run() {
 
 void Agent::connected(std::unique_ptr<sys::Channel> channel, const std::string& why) {
   if (!channel) {
-    say(fmt::format("nlaunch agent on {}: nlaunch cannot be reached at port {} of {}: {}\n", host_,
+    say(fmt::format("nlaunch agent on {}: error: nlaunch cannot be reached at port {} of {}: {}\n", host_,
                     step_.port, text::join(step_.addresses, ", "), why));
     return leave(exit_code::internal);
   }
@@ -106,20 +111,20 @@ void Agent::connected(std::unique_ptr<sys::Channel> channel, const std::string& 
     say(fmt::format("nlaunch agent on {}: {}", host_, render(address ? claimed.error() : address.error())));
     return leave(exit_code::bad_input);
   }
-  channel_->send(json{{"token", step_.token},
-                      {"node", index_},
-                      {"host", host_},
-                      {"address", *address},
-                      {"ports", launch::ports_of(plan_, index_)}}
-                     .dump());
+  channel_->send(json_text(json{{"token", step_.token},
+                                {"node", index_},
+                                {"host", host_},
+                                {"address", *address},
+                                {"ports", launch::ports_of(plan_, index_)}}));
 }
 
 void Agent::hear(std::string_view line) {
   const auto message = json::parse(line, nullptr, false);
   if (!message.is_object()) return forsaken("nlaunch said what cannot be read");
   if (message.contains("bind")) return bind(message["bind"]);
-  if (message.contains("check")) return check(message["check"]);
-  if (message.contains("supervise")) return supervise();
+  if (message.contains("look")) return look();
+  if (message.contains("probes")) return probe(message);
+  if (message.contains("supervise")) return supervise(message["supervise"]);
   if (message.contains("do") && crew_) return crew_->perform(supervise::action_from(message));
   if (message.contains("ending") && crew_) return crew_->ending();
   if (message.contains("finish") && crew_) return finish(message["finish"]);
@@ -127,17 +132,23 @@ void Agent::hear(std::string_view line) {
 }
 
 void Agent::answer(json message) {
-  channel_->send(json{{"answer", std::move(message)}}.dump());
+  channel_->send(json_text(json{{"answer", std::move(message)}}));
 }
 
 // --- what is asked for ---
 
-void Agent::bind(const json& message) {
+void Agent::bind(const std::string& nodes_file) {
+  // Nobody says anything before the answer, unless it is not wanted any more.
+  const sys::CutShort cut([this] { return channel_->waiting() || !guardian_.alive(); });
+  const auto nodes = sys::read_regular_file(nodes_file, kLargestFile);
+  if (!nodes) return refuse(exit_code::bad_input, nodes.error());
   launch::Directory directory;
-  for (const auto& node : message.at("directory")) directory.push_back({node.at("host"), node.at("address")});
-  for (std::uint32_t node = 0; node < directory.size(); ++node) {
-    launch::take_ports(plan_, node, message.at("ports").at(node));
+  std::vector<json> ports;
+  for (const auto& node : json::parse(*nodes)) {
+    directory.push_back({node.at("host"), node.at("address")});
+    ports.push_back(node.at("ports"));
   }
+  launch::take_ports(plan_, ports);
   const auto machine = machine_.get_for(plan_);
   if (!machine) return refuse(exit_code::internal, machine.error());
   auto node = launch::bind_node(
@@ -151,39 +162,46 @@ void Agent::bind(const json& message) {
   }
   const auto saved =
       sys::write_file_atomically(step_.paths.attempt / fmt::format("bound.{}.json", node_.host),
-                                 plan::to_json(plan_, node_).dump(2) + "\n");
+                                 json_text(plan::to_json(plan_, node_), 2) + "\n");
   if (!saved) return refuse(exit_code::internal, saved.error());
   // The variables of our own step, and the GPUs that it was given, are nobody's loss.
   std::erase_if(node_.dropped, [](const std::string& name) {
     return name.starts_with("SLURM_") || name == "CUDA_VISIBLE_DEVICES";
   });
-  json lock = index_ == 0 ? json(launch::provenance(plan_, node_)) : json::object();
-  answer({{"notes", node_.notes}, {"dropped", node_.dropped}, {"lock", std::move(lock)}});
+  json said{{"notes", node_.notes}, {"dropped", node_.dropped}, {"libraries", launch::libraries_of(node_)}};
+  if (index_ == 0) said["lock"] = launch::provenance(plan_, node_);
+  answer(std::move(said));
 }
 
 void Agent::refuse(int exit_code, const Diagnostics& why) {
   answer({{"refused", exit_code}, {"sentence", why.items().front().message}, {"text", render(why)}});
 }
 
-void Agent::check(const std::string& level) {
-  const Interrupts interrupts;
-  preflight::Request request{
-      plan_,
-      node_,
-      index_,
-      (step_.paths.attempt / host_).string(),
-      machine_.install().probe,
-      level == name_of(PreflightLevel::quick) ? PreflightLevel::quick : PreflightLevel::standard,
-      {},
-      {},
-      [this] { return Interrupts::received() != 0 || !guardian_.alive(); }};
-  if (const auto made = sys::make_private_folder(request.folder); !made)
-    return refuse(exit_code::internal, made.error());
-  if (const auto machine = machine_.get_for(plan_)) request.facts = machine->facts;
-  answer({{"report", preflight::to_json(preflight::run(request))}});
+void Agent::look() {
+  preflight::Look look{plan_, node_, step_.paths.attempt.string(), machine_.install().probe};
+  if (const auto machine = machine_.get_for(plan_)) look.facts = machine->facts;
+  findings_ = preflight::look(look);
+  answer(preflight::to_json(findings_));
 }
 
-void Agent::supervise() {
+void Agent::probe(const json& message) {
+  const auto& what = message["probes"];
+  if (what == "start") {
+    probes_ = std::make_unique<preflight::LocalProbes>(
+        loop_, preflight::LocalProbes::Options{node_, findings_.ranks, message.at("first"),
+                                               message.at("folder"), machine_.install().probe});
+    probes_->start(
+        [this](const preflight::ProbeNews& news) { channel_->send(json_text(preflight::to_message(news))); });
+  } else if (probes_ && what == "say") {
+    probes_->say(message.at("rank"), message.at("line"));
+  } else if (probes_ && what == "kill") {
+    probes_->kill();
+  }
+}
+
+void Agent::supervise(const json& message) {
+  const Duration kill_wait(message.at("kill_wait_ms").get<Duration::rep>());
+  longest_grace_ = kill_wait - std::min(kToTell, kill_wait / 2);
   open_output();
   rules_ = supervise::rules_of(plan_);
   auditor_ = std::make_unique<Auditor>(plan_, node_, machine_.install().probe);
@@ -199,7 +217,7 @@ void Agent::supervise() {
           running_.insert(started->process);
         if (const auto* ended = std::get_if<supervise::notice::Ended>(&notice.what))
           running_.erase(ended->process);
-        if (!forsaken_) channel_->send(supervise::to_message(notice).dump());
+        if (!forsaken_) channel_->send(json_text(supervise::to_message(notice)));
         if (forsaken_ && running_.empty()) loop_.post([this] { leave(exit_code::internal); });
       });
 }
@@ -209,7 +227,7 @@ void Agent::open_output() {
   output_ = connect_output(channel_->peer_address(), step_.port);
   if (!output_) return;
   sys::write_all(output_.get(),
-                 json{{"token", step_.token}, {"node", index_}, {"output", true}}.dump() + "\n");
+                 json_text(json{{"token", step_.token}, {"node", index_}, {"output", true}}) + "\n");
   terminal_ = std::make_unique<supervise::Terminal>(output_.get());
 }
 
@@ -218,13 +236,12 @@ void Agent::finish(const json& of) {
   if (!of.is_null()) wanted = of.get<supervise::ProcessIndex>();
   crew_->finish(wanted, [this](const supervise::CrewEnd& end) {
     const auto report = auditor_->report();
-    channel_->send(json{{"audit",
-                         {{"json", launch::to_json(report)},
-                          {"lines", launch::summary(report)},
-                          {"findings", report.findings.size()}}}}
-                       .dump());
+    channel_->send(json_text(json{{"audit",
+                                   {{"json", launch::to_json(report)},
+                                    {"lines", launch::summary(report)},
+                                    {"findings", report.findings.size()}}}}));
     terminal_.reset();
-    channel_->send(json{{"end", supervise::to_message(end)}}.dump());
+    channel_->send(json_text(json{{"end", supervise::to_message(end)}}));
   });
 }
 
@@ -246,20 +263,21 @@ void Agent::listen() {
 void Agent::told_to_stop(int signal) {
   const bool orphan = parent_of(guardian_.guardian()) != parent_;
   if (orphan) return forsaken("its slurmstepd is gone");
-  if (!crew_ || forsaken_) return leave(128 + signal);
   const supervise::Notice notice{{}, supervise::notice::Signal{signal}};
-  channel_->send(supervise::to_message(notice).dump());
+  if (channel_) channel_->send(json_text(supervise::to_message(notice)));
+  const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
+  if (!crew_ || forsaken_) return ends ? leave(128 + signal) : void();
   const auto rule = plan_.signals.find(signal);
   const bool stops = rule == plan_.signals.end() || rule->second.action == SignalRule::Action::stop;
   if (signal != SIGTERM || !stops) return;
-  loop_.after(kBeforeKillWait, [this] { crew_->perform(supervise::action::KillAll{}); });
+  loop_.after(longest_grace_, [this] { crew_->perform(supervise::action::KillAll{}); });
 }
 
 /// Nobody decides any more: the node is ended as a run is that was told to stop.
 void Agent::forsaken(const std::string& why) {
   if (std::exchange(forsaken_, true)) return;
   say(fmt::format("nlaunch agent on {}: {}; ending what runs here\n", host_, why));
-  if (channel_) channel_->send(json{{"lost", why}}.dump());  // who decides may still be there
+  if (channel_) channel_->send(json_text(json{{"lost", why}}));  // who decides may still be there
   if (!crew_ || running_.empty()) return leave(exit_code::internal);
   stop_all();
 }
@@ -271,7 +289,7 @@ void Agent::stop_all() {
     crew_->perform(supervise::action::SignalGroup{process, stop.signal});
     longest = std::max(longest, stop.grace);
   }
-  loop_.after(std::min(longest, kBeforeKillWait), [this] {
+  loop_.after(std::min(longest, longest_grace_), [this] {
     crew_->perform(supervise::action::KillAll{});
     leave(exit_code::internal);
   });
@@ -291,13 +309,16 @@ int agent(const std::string& step_file, const Context& context) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const auto host = launch::node_name(context.environment);
   const auto complain_here = [&](const Diagnostics& why) {
-    say(fmt::format("nlaunch agent on {}: {}", host, render(why)));
-    say("the run directory must be on a file system that all nodes share (--runs-dir)\n");
+    say(fmt::format(
+        "nlaunch agent on {}: error: {}; the run directory must be on a file system that all nodes "
+        "share (--runs-dir)\n",
+        host, why.items().front().message));
+    std::this_thread::sleep_for(kForLastWords);
     return exit_code::bad_input;
   };
   auto step = launch::read_step(step_file);
   if (!step) return complain_here(step.error());
-  const auto text = sys::read_regular_file(step->plan, 1U << 30U);
+  const auto text = sys::read_regular_file(step->plan, kLargestFile);
   if (!text) return complain_here(text.error());
   auto plan = plan::from_json(*text, step->plan);
   if (!plan) return complain_here(plan.error());
@@ -305,8 +326,9 @@ int agent(const std::string& step_file, const Context& context) {
   std::uint32_t node = 0;
   std::from_chars(id.data(), id.data() + id.size(), node);
   if (id.empty() || node >= plan->node.count) {
-    say(fmt::format("nlaunch agent on {}: SLURM_NODEID='{}' is no node of the plan: srun starts agents\n",
-                    host, text::printable(id)));
+    say(fmt::format(
+        "nlaunch agent on {}: error: SLURM_NODEID='{}' is no node of the plan: srun starts agents\n", host,
+        text::printable(id)));
     return exit_code::usage;
   }
   const auto guardian = supervise::enter_guarded([&](const supervise::SupervisorLost& lost) {

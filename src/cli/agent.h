@@ -8,6 +8,8 @@
 #include "cli/load.h"
 #include "launch/gpu_lock.h"
 #include "launch/step.h"
+#include "preflight/findings.h"
+#include "preflight/local_probes.h"
 #include "supervise/guardian.h"
 #include "supervise/local_crew.h"
 #include "sys/channel.h"
@@ -28,10 +30,11 @@ class Agent {
  private:
   void connected(std::unique_ptr<sys::Channel> channel, const std::string& why);
   void hear(std::string_view line);
-  void bind(const nlohmann::json& message);
+  void bind(const std::string& nodes_file);
   void refuse(int exit_code, const Diagnostics& why);
-  void check(const std::string& level);
-  void supervise();
+  void look();
+  void probe(const nlohmann::json& message);
+  void supervise(const nlohmann::json& message);
   void open_output();
   void finish(const nlohmann::json& of);
   void answer(nlohmann::json message);
@@ -53,9 +56,11 @@ class Agent {
   launch::Ports ports_;
   std::optional<launch::GpuLocks> locks_;
   plan::BoundNode node_;
+  preflight::Findings findings_;
   supervise::Rules rules_;
 
   sys::Loop loop_;
+  std::unique_ptr<preflight::LocalProbes> probes_;
   std::unique_ptr<sys::Connecting> connecting_;
   std::unique_ptr<sys::Channel> channel_;
   sys::UniqueFd output_;
@@ -63,6 +68,7 @@ class Agent {
   std::unique_ptr<Auditor> auditor_;
   std::unique_ptr<supervise::LocalCrew> crew_;
   std::set<supervise::ProcessIndex> running_;
+  Duration longest_grace_{};  ///< before Slurm itself kills
   bool forsaken_ = false;
   int exit_code_ = 0;
 };

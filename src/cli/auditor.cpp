@@ -33,10 +33,13 @@ supervise::Hooks Auditor::hooks() {
 
 std::optional<supervise::Hooks::Verdict> Auditor::tick(const supervise::LivePids& live) {
   constexpr Clock::duration kLongest = std::chrono::minutes(1);
+  constexpr Clock::duration kAwaiting = std::chrono::seconds(1);
   if (Clock::now() < next_) return std::nullopt;
+  look(live);
+  // Nobody says when a service starts those that it spawns, nor for how long they will be there.
+  if (launch::awaits_spawned(plan_, node_, seen_)) wait_ = std::min(kAwaiting, wait_);
   next_ = Clock::now() + wait_;
   wait_ = std::min(kLongest, wait_ * 2);
-  look(live);
   if (plan_.audit != AuditMode::enforce) return std::nullopt;
   const auto judged = report();
   if (judged.findings.empty()) return std::nullopt;

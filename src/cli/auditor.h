@@ -17,8 +17,9 @@ class Auditor {
   /// To have it look while the processes run. They refer to this.
   supervise::Hooks hooks();
 
-  /// Looks when it is time: often at first, each minute in the end (a model may load for minutes before NCCL
-  /// is). Under `enforce`, a finding ends the run.
+  /// Looks when it is time: often at first, each second until those that a service spawns are there, each
+  /// minute in the end (a model may load for minutes before NCCL is). Under `enforce`, a finding ends the
+  /// run.
   std::optional<supervise::Hooks::Verdict> tick(const supervise::LivePids& live);
   void look(const supervise::LivePids& live);
   /// What all looks together show.

@@ -1,12 +1,14 @@
 #include "cli/continuation.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "launch/install.h"
 #include "launch/job_script.h"
+#include "launch/ledger.h"
 #include "launch/slurm_job.h"
+#include "supervise/events.h"
 #include "sys/files.h"
 
 namespace nlaunch::cli {
@@ -44,12 +46,13 @@ Continuation::Continuation(const plan::Plan& plan, std::string job_id, std::stri
     : plan_(plan), job_id_(std::move(job_id)), runs_dir_(std::move(runs_dir)), context_(context) {}
 
 void Continuation::begin(const launch::RunPaths& paths) {
+  folder_ = paths.folder;
   if (!plan_.walltime || plan_.walltime->then != Walltime::Then::chain) return;
   const auto file = paths.folder / "job.json";
   auto jobs = read_jobs(file);
   auto& ids = jobs["jobs"];
   if (std::ranges::find(ids, json(job_id_)) == ids.end()) ids.push_back(job_id_);
-  if (const auto saved = sys::write_file_atomically(file, jobs.dump(2) + "\n"); !saved)
+  if (const auto saved = sys::write_file_atomically(file, json_text(jobs, 2) + "\n"); !saved)
     say_trouble(saved.error());
   if (ids.size() < plan_.walltime->max) {
     submit_successor(paths, ids.size() + 1);
@@ -67,8 +70,10 @@ void Continuation::submit_successor(const launch::RunPaths& paths, std::size_t n
   const auto file = paths.folder / "next.sbatch";
   if (const auto saved = sys::write_file_atomically(file, script->text); !saved)
     return say_trouble(saved.error());
-  const auto id =
-      launch::submit_job(plan_, *command, file, context_.environment, {"--dependency=afterany:" + job_id_});
+  auto [options, notes] = launch::exclude_bad_nodes(plan_.slurm);
+  for (const auto& note : notes) say(fmt::format("note: {}\n", note));
+  options.push_back("--dependency=afterany:" + job_id_);
+  const auto id = launch::submit_job(plan_, *command, file, context_.environment, options);
   if (!id) return say_trouble(id.error());
   successor_ = *id;
   if (context_.quiet) return;
@@ -83,11 +88,22 @@ void Continuation::end(int exit_code) {
   if (!successor_.empty() && !goes_on(*plan_.walltime, exit_code, took)) {
     told = launch::tell_slurm({"scancel", successor_}, context_.environment);
     if (told && !context_.quiet) say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
+  } else if (!successor_.empty()) {
+    record_next(successor_);
   } else if (plan_.walltime->then == Walltime::Then::requeue && exit_code == exit_code::walltime) {
     if (!context_.quiet) say(fmt::format("job {} is requeued\n", job_id_));
+    record_next(job_id_);  // Slurm ends this process as soon as it is told
     told = launch::tell_slurm({"scontrol", "requeue", job_id_}, context_.environment);
   }
   if (!told) say_trouble(told.error());
+}
+
+/// For who looks at the run while it waits.
+void Continuation::record_next(const std::string& job) const {
+  supervise::EventLog events(folder_ / "events.jsonl", [](const std::string& sentence) {
+    say(fmt::format("nlaunch: {}\n", sentence));
+  });
+  events.write("goes-on", {{"job", job}});
 }
 
 }  // namespace nlaunch::cli

@@ -21,12 +21,14 @@ class Continuation {
 
  private:
   void submit_successor(const launch::RunPaths& paths, std::size_t number);
+  void record_next(const std::string& job) const;
 
   const plan::Plan& plan_;
   std::string job_id_;
   std::string runs_dir_;
   const Context& context_;
-  std::string successor_;  ///< id of the job; empty: none
+  std::filesystem::path folder_;  ///< of the run
+  std::string successor_;         ///< id of the job; empty: none
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

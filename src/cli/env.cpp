@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
 #include "cli/load.h"
@@ -153,7 +153,7 @@ int show_all(const View& view, const Args& args, const Context& context) {
     nlohmann::ordered_json out = nlohmann::ordered_json::object();
     for (const auto& [name, value] : environment)
       out[name] = looks_like_secret(name) ? std::string(kMasked) : value;
-    print(out.dump(2) + "\n");
+    print(json_text(out, 2) + "\n");
     return 0;
   }
   report::Table table({"", "", ""});

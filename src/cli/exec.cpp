@@ -8,12 +8,17 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "cli/context.h"
+#include "cli/load.h"
 #include "cli/run_view.h"
+#include "launch/allocation.h"
+#include "launch/install.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Args {
   std::string run;
@@ -22,7 +27,50 @@ struct Args {
   std::vector<std::string> command;
 };
 
-/// Becomes the command, in the environment and folder with which the process was started.
+/// Returns only where the program cannot be started.
+int become(const std::string& program, const std::vector<std::string>& command,
+           const std::vector<std::string>& environment) {
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  std::vector<char*> envp;
+  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
+  envp.push_back(nullptr);
+  ::execve(program.c_str(), argv.data(), envp.data());
+  say(fmt::format("nlaunch exec: cannot start {}: {}\n", program, std::strerror(errno)));
+  return exit_code::internal;
+}
+
+/// In the environment and folder with which the process was started.
+int run_beside(const ProcessView& process, const std::vector<std::string>& command, const Context& context) {
+  const auto environment = sys::initial_environment(process.pid);
+  std::error_code error;
+  const auto folder = fs::read_symlink(fmt::format("/proc/{}/cwd", process.pid), error);
+  if (!error) fs::current_path(folder, error);
+  const auto program = sys::find_program(command[0], sys::env_value(environment, "PATH"), "");
+  if (!program) return complain(context, program.error());
+  return become(*program, command, environment);
+}
+
+/// The same command once more, as a step on the node of the process.
+int run_on_its_node(const RunView& view, const ProcessView& process, const std::vector<std::string>& command,
+                    const Context& context) {
+  if (view.job.empty() || process.host.empty()) {
+    say(fmt::format("nlaunch exec: run {} goes on on another host; call it there\n", view.id));
+    return exit_code::internal;
+  }
+  const auto plan = read_plan((view.folder / "plan.json").string());
+  if (!plan) return complain(context, plan.error());
+  std::vector<std::string> there{launch::find_install().program, "exec", fs::absolute(view.folder).string(),
+                                 process.name, "--"};
+  there.insert(there.end(), command.begin(), command.end());
+  const auto step = launch::srun_command(*plan, {.job_id = view.job, .nodes = {}, .gpus = {}}, {process.host},
+                                         there, ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
+  const auto srun = sys::find_program(step[0], sys::env_value(context.environment, "PATH"), "");
+  if (!srun) return complain(context, srun.error());
+  return become(*srun, step, launch::srun_environment(context.environment));
+}
+
 int run(const Args& args, const Context& context) {
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return complain(context, view.error());
@@ -37,21 +85,8 @@ int run(const Args& args, const Context& context) {
                     alive.empty() ? "none" : text::join(alive, ", ")));
     return exit_code::usage;
   }
-  const auto environment = sys::initial_environment(found->pid);
-  std::error_code error;
-  const auto folder = std::filesystem::read_symlink(fmt::format("/proc/{}/cwd", found->pid), error);
-  if (!error) std::filesystem::current_path(folder, error);
-  const auto program = sys::find_program(args.command[0], sys::env_value(environment, "PATH"), "");
-  if (!program) return complain(context, program.error());
-  std::vector<char*> argv;
-  for (const auto& word : args.command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  std::vector<char*> envp;
-  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
-  envp.push_back(nullptr);
-  ::execve(program->c_str(), argv.data(), envp.data());
-  say(fmt::format("nlaunch exec: cannot start {}: {}\n", *program, std::strerror(errno)));
-  return exit_code::internal;
+  return found->here ? run_beside(*found, args.command, context)
+                     : run_on_its_node(*view, *found, args.command, context);
 }
 
 }  // namespace

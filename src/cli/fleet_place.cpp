@@ -8,12 +8,15 @@
 #include <thread>
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/interrupt.h"
+#include "launch/provenance.h"
+#include "launch/slurm_job.h"
 #include "launch/step.h"
-#include "supervise/stop_signal.h"
 #include "supervise/supervisor.h"
 #include "sys/addresses.h"
+#include "sys/command.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 
@@ -27,11 +30,17 @@ using namespace std::chrono_literals;
 constexpr Duration kToMeet = 2min;
 /// Modules, secrets and libraries on a slow file system.
 constexpr Duration kToBind = 5min;
-/// Beyond the preflight's own deadlines.
-constexpr Duration kToCheck = 30min;
+/// Each program that a node asks is given half a minute.
+constexpr Duration kToLook = 2min;
 constexpr Duration kToLeave = 10s;
+/// srun waits for the tasks of a node that is lost, whether they are there or not.
+constexpr Duration kToLeaveTheOthers = 1s;
 constexpr Duration kGlance = 50ms;
+constexpr Duration kForLastWords = 2s;
 constexpr std::size_t kLastLines = 10;
+/// An agent has two connections.
+constexpr std::uint64_t kFilesForEach = 2;
+constexpr std::uint64_t kFilesForAll = 64;
 
 /// Likely ones first: those on the site's interface, loopback last.
 std::vector<std::string> own_addresses(const std::string& interface) {
@@ -50,6 +59,11 @@ std::size_t longest_name(const plan::Plan& plan) {
   return width;
 }
 
+/// What an agent says that ends by itself, because it cannot begin.
+bool gives_up(std::string_view line) {
+  return line.starts_with("nlaunch agent on ") && line.contains(": error: ");
+}
+
 }  // namespace
 
 FleetPlace::FleetPlace(const plan::Plan& plan, Options options, const Context& context,
@@ -66,11 +80,14 @@ FleetPlace::FleetPlace(const plan::Plan& plan, Options options, const Context& c
 
 FleetPlace::~FleetPlace() {
   for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty()) agent.channel->send(json{{"bye", true}}.dump());
+    if (agent.channel && agent.lost.empty()) agent.channel->send(json_text(json{{"bye", true}}));
   }
   if (srun_ < 0 || srun_end_) return;
-  const auto deadline = std::chrono::steady_clock::now() + kToLeave;
+  const bool all = std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
+  const auto deadline = std::chrono::steady_clock::now() + (all ? kToLeave : kToLeaveTheOthers);
   int status = 0;
+  // Who has not come yet cannot be told.
+  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; })) ::kill(srun_, SIGTERM);
   bool told = false;
   while (::waitpid(srun_, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > deadline && !std::exchange(told, true)) ::kill(srun_, SIGKILL);
@@ -82,13 +99,18 @@ FleetPlace::~FleetPlace() {
 
 std::optional<Place::Refused> FleetPlace::bind(const launch::RunPaths& paths) {
   paths_ = paths;
-  const Interrupts interrupts;
+  const sys::CutShort cut([this] { return Interrupts::received() != 0 || !guardian_.alive(); });
   if (!context_.quiet) terminal_ = std::make_unique<supervise::Terminal>(STDOUT_FILENO);
   if (auto refused = start_step()) return refused;
   return introduce();
 }
 
 std::optional<Place::Refused> FleetPlace::start_step() {
+  if (const auto wanted = kFilesForAll + kFilesForEach * agents_.size(), most = sys::permit_many_files();
+      most < wanted) {
+    return refuse(fmt::format("{} need {} open files here, and this process may have {} (ulimit -Hn)",
+                              text::count(agents_.size(), "node"), wanted, most));
+  }
   auto listener = sys::Listener::open(loop_, [this](auto channel) { accept(std::move(channel)); });
   if (!listener) return refuse(listener.error().items().front().message);
   listener_ = std::move(*listener);
@@ -117,33 +139,50 @@ std::optional<Place::Refused> FleetPlace::start_step() {
   if (!pid) return refuse(pid.error().items().front().message);
   srun_ = *pid;
   loop_.on_child(srun_, [this](sys::WaitStatus status) { step_ended(status); });
-  const auto met = [this] {
-    return std::ranges::all_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
-  };
-  if (wait_for(met, kToMeet)) return std::nullopt;
+  kill_wait_ = launch::kill_wait(context_.environment);  // while the step starts
+  if (wait_for([this] { return all_met(); }, kToMeet)) return std::nullopt;
+  return refuse_unmet();
+}
+
+/// An agent that cannot begin makes srun end the others. Why it could not comes through srun, a moment later.
+Place::Refused FleetPlace::refuse_unmet() {
+  bool over = false;
+  const auto patience = loop_.after(kForLastWords, [&] {
+    over = true;
+    loop_.stop();
+  });
+  waiting_ = [] { return false; };  // an agent that goes, and the end of srun, stop the loop
+  while (!srun_end_ && !over && Interrupts::received() == 0 && guardian_.alive()) loop_.run();
+  waiting_ = nullptr;
+  loop_.cancel(patience);
+  const auto log = step_log();
+  if (step_told_to_end_ && std::ranges::none_of(text::split(log, '\n'), gives_up)) ::raise(SIGTERM);
   return refuse(trouble());
+}
+
+bool FleetPlace::all_met() const {
+  return std::ranges::all_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
 }
 
 /// Everybody hears where everybody is, and binds its node.
 std::optional<Place::Refused> FleetPlace::introduce() {
-  json directory = json::array();
-  json ports = json::array();
+  json nodes = json::array();
   for (const auto& agent : agents_) {
-    directory.push_back({{"host", agent.host}, {"address", agent.hello.at("address")}});
-    ports.push_back(agent.hello.at("ports"));
+    nodes.push_back(
+        {{"host", agent.host}, {"address", agent.hello.at("address")}, {"ports", agent.hello.at("ports")}});
   }
-  ask_all({{"bind", {{"directory", std::move(directory)}, {"ports", std::move(ports)}}}});
+  const auto file = paths_.attempt / "nodes.json";  // to each by itself it would be nodes times nodes
+  if (const auto written = sys::write_file_atomically(file, json_text(nodes) + "\n"); !written) {
+    return refuse(written.error().items().front().message);
+  }
+  ask_all({{"bind", file.string()}});
   if (!wait_for([this] { return all_answered(); }, kToBind)) return refuse(trouble());
-  for (const auto& agent : agents_) {
-    if (!agent.answer.contains("refused")) continue;
-    say(fmt::format("on {}:\n{}", agent.host, agent.answer.at("text").get<std::string>()));
-    return Refused{agent.answer.at("refused"), "not-started",
-                   fmt::format("{}: {}", agent.host, agent.answer.at("sentence").get<std::string>())};
-  }
+  if (auto refused = refused_by_nodes()) return refused;
   const auto& first = agents_.front().answer;
   bound_.dropped = first.at("dropped").get<std::vector<std::string>>();
   bound_.lock = first.at("lock");
   for (const auto& agent : agents_) {
+    launch::add_libraries(bound_.lock, agent.host, agent.answer.at("libraries"));
     for (const std::string note : agent.answer.at("notes")) {
       const auto text = agent.host + ": " + note;
       if (std::ranges::find(bound_.notes, text) == bound_.notes.end()) bound_.notes.push_back(text);
@@ -152,38 +191,78 @@ std::optional<Place::Refused> FleetPlace::introduce() {
   return std::nullopt;
 }
 
+std::optional<Place::Refused> FleetPlace::refused_by_nodes() const {
+  std::vector<preflight::Suspect> suspects;
+  std::optional<Refused> first;
+  for (const auto& agent : agents_) {
+    if (!agent.answer.contains("refused")) continue;
+    const std::string sentence = agent.answer.at("sentence");
+    suspects.push_back({agent.host, sentence});
+    if (first) continue;
+    say(fmt::format("on {}:\n{}", agent.host, agent.answer.at("text").get<std::string>()));
+    first = {agent.answer.at("refused"), "not-started", fmt::format("{}: {}", agent.host, sentence)};
+  }
+  // What no node can do is nobody's fault but the plan's.
+  if (first && suspects.size() < agents_.size()) first->suspects = std::move(suspects);
+  return first;
+}
+
 // --- the two great questions ---
 
 preflight::Report FleetPlace::check(PreflightLevel level) {
   const auto begin = std::chrono::steady_clock::now();
-  ask_all({{"check", name_of(level)}});
-  const bool all = wait_for([this] { return all_answered(); }, kToCheck);
-  preflight::Report report;
+  ask_all({{"look", true}});
+  const bool all = wait_for([this] { return all_answered(); }, kToLook);
+  std::vector<std::string> addresses;
+  for (const auto& agent : agents_) addresses.push_back(agent.hello.at("address"));
+  preflight::Examination examination{
+      .plan = plan_,
+      .level = level,
+      .folder = paths_.attempt,
+      .hosts = options_.nodes,
+      .addresses = std::move(addresses),
+      .cancelled = [this] { return Interrupts::received() != 0 || !guardian_.alive(); },
+      .probes = [this](const auto& ranks, const auto& folder) { return make_probes(ranks, folder); }};
+  auto report = all ? preflight::examine(loop_, examination, findings()) : report_of_absent();
+  probes_ = nullptr;
   report.level = level;
-  for (const auto& agent : agents_) {
-    if (!agent.answer.contains("report")) {
-      report.rows.push_back(preflight::failed(
-          "node", agent.host, agent.lost.empty() ? "did not finish its checks" : agent.lost,
-          "an agent that answers",
-          {"look at the node: `scontrol show node " + agent.host + "`, and at srun.log of the attempt",
-           preflight::Who::admin}));
-      continue;
-    }
-    const auto own = preflight::report_from_json(agent.answer.at("report"));
-    for (auto row : own.rows) {
-      row.subject = agent.host + ": " + row.subject;
-      report.rows.push_back(std::move(row));
-    }
-    for (auto one : own.measurements) {
-      one.group = agent.host + ": " + one.group;
-      report.measurements.push_back(std::move(one));
-    }
-    report.cancelled = report.cancelled || own.cancelled;
-  }
-  report.cancelled = report.cancelled || !all;
-  report.verdict = preflight::worst(report.rows);
   report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
   return report;
+}
+
+std::vector<preflight::Findings> FleetPlace::findings() const {
+  std::vector<preflight::Findings> all;
+  for (const auto& agent : agents_) all.push_back(preflight::findings_from_json(agent.answer));
+  return all;
+}
+
+/// Not every node could look at itself.
+preflight::Report FleetPlace::report_of_absent() const {
+  preflight::Report report;
+  report.cancelled = Interrupts::received() != 0 || !guardian_.alive();
+  for (const auto& agent : agents_) {
+    if (!agent.answer.is_null()) continue;
+    report.rows.push_back(preflight::failed(
+        "node", agent.host, agent.lost.empty() ? "did not answer in time" : agent.lost,
+        "an agent that answers",
+        {"look at the node: `scontrol show node " + agent.host + "`, and at srun.log of the attempt",
+         preflight::Who::admin}));
+    // Who only waited for others that are gone is not to blame.
+    if (!agent.lost.empty()) report.rows.back().hosts = {agent.host};
+  }
+  report.verdict = preflight::worst(report.rows);
+  return report;
+}
+
+std::unique_ptr<preflight::Probes> FleetPlace::make_probes(const std::vector<preflight::Rank>& ranks,
+                                                           const std::string& folder) {
+  std::vector<preflight::RemoteProbes::Node> nodes;
+  for (const auto& agent : agents_) {
+    nodes.push_back({agent.lost.empty() ? agent.channel.get() : nullptr, agent.lost});
+  }
+  auto probes = std::make_unique<preflight::RemoteProbes>(loop_, std::move(nodes), ranks, folder);
+  probes_ = probes.get();
+  return probes;
 }
 
 supervise::Outcome FleetPlace::supervise(unsigned attempt, supervise::EventLog& events) {
@@ -194,7 +273,7 @@ supervise::Outcome FleetPlace::supervise(unsigned attempt, supervise::EventLog& 
   std::vector<supervise::RemoteCrew::Node> nodes;
   for (const auto& agent : agents_) nodes.push_back({agent.host, agent.channel.get()});
   supervise::RemoteCrew crew(loop_, plan_, conductor.rules(), std::move(nodes), tell_);
-  ask_all({{"supervise", true}});
+  ask_all({{"supervise", {{"kill_wait_ms", kill_wait_.count()}}}});
   crew_ = &crew;
   for (std::uint32_t node = 0; node < agents_.size(); ++node) {
     if (!agents_[node].lost.empty()) loop_.post([this, node] { crew_->lose(node, agents_[node].lost); });
@@ -255,8 +334,18 @@ void FleetPlace::hear(std::uint32_t node, std::string_view line) {
   } else if (message.contains("answer")) {
     agents_[node].answer = std::move(message["answer"]);
     if (waiting_ && waiting_()) loop_.stop();
+  } else if (message.contains("probe")) {
+    if (probes_ != nullptr) probes_->hear(message);
   } else if (crew_ != nullptr) {
     crew_->hear(node, message);
+  } else if (message.value("notice", "") == "signal" && message.at("signal") == SIGTERM) {
+    // Slurm ends the job: an agent may hear of it before we do, and leaves.
+    if (all_met()) {
+      ::raise(SIGTERM);
+    } else {
+      step_told_to_end_ = true;
+    }
+    if (waiting_) loop_.stop();
   }
 }
 
@@ -265,6 +354,7 @@ void FleetPlace::lose(std::uint32_t node, const std::string& why) {
   if (!agent.lost.empty()) return;
   agent.lost = why;
   if (crew_ != nullptr) crew_->lose(node, why);
+  if (probes_ != nullptr) probes_->lose(node, why);
   if (waiting_) loop_.stop();
 }
 
@@ -278,7 +368,7 @@ void FleetPlace::step_ended(sys::WaitStatus status) {
 bool FleetPlace::wait_for(const std::function<bool()>& done, Duration limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   const auto hopeless = [&] {
-    return srun_end_ || Interrupts::received() != 0 || !guardian_.alive() ||
+    return srun_end_ || step_told_to_end_ || Interrupts::received() != 0 || !guardian_.alive() ||
            std::chrono::steady_clock::now() > deadline ||
            std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
   };
@@ -293,7 +383,7 @@ bool FleetPlace::wait_for(const std::function<bool()>& done, Duration limit) {
 }
 
 void FleetPlace::ask_all(const json& message) {
-  const auto text = message.dump();
+  const auto text = json_text(message);
   for (auto& agent : agents_) {
     agent.answer = nullptr;
     if (agent.lost.empty()) agent.channel->send(text);
@@ -306,21 +396,26 @@ bool FleetPlace::all_answered() const {
 
 // --- what went wrong ---
 
+/// What srun and agents without a connection have said.
+std::string FleetPlace::step_log() const {
+  constexpr std::uint64_t kLimit = 16U << 20U;
+  return sys::read_regular_file(paths_.attempt / "srun.log", kLimit).value_or("");
+}
+
 std::string FleetPlace::trouble() const {
-  if (const int signal = Interrupts::received(); signal != 0) {
-    return fmt::format("stopped by {} before anything was started", supervise::name_of_stop(signal));
-  }
+  if (!guardian_.alive()) return "nlaunch was killed before anything was started";
+  const auto log = step_log();
+  auto lines = text::split(text::trim(log), '\n');
+  // Who gave up by itself comes before those whom srun ended for it.
+  const auto gave_up = std::ranges::find_if(lines, gives_up);
+  if (gave_up != lines.end()) return text::printable(*gave_up);
   std::vector<std::string> missing;
   for (const auto& agent : agents_) {
     if (!agent.lost.empty()) return fmt::format("node {}: {}", agent.host, agent.lost);
     if (!agent.channel) missing.push_back(agent.host);
   }
-  std::string said;
-  if (const auto log = sys::read_regular_file(paths_.attempt / "srun.log", 16U << 20U)) {
-    auto lines = text::split(text::trim(*log), '\n');
-    if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
-    said = text::printable(text::join(lines, "; "));
-  }
+  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
+  const auto said = text::printable(text::join(lines, "; "));
   if (srun_end_) return fmt::format("srun {}{}{}", srun_end_->str(), said.empty() ? "" : ": ", said);
   if (!missing.empty()) {
     return fmt::format("no agent came from {} within {}{}{}", text::join(missing, ", "),
@@ -330,10 +425,9 @@ std::string FleetPlace::trouble() const {
 }
 
 Place::Refused FleetPlace::refuse(const std::string& sentence) const {
-  say(fmt::format("nlaunch: {}\n", sentence));
-  if (const int signal = Interrupts::received(); signal != 0)
-    return {supervise::exit_code_of_stop(signal), "interrupted", sentence};
-  return {exit_code::internal, "not-started", sentence};
+  // Who was told to stop hears of that alone.
+  if (Interrupts::received() == 0) say(fmt::format("nlaunch: {}\n", sentence));
+  return {gives_up(sentence) ? exit_code::bad_input : exit_code::internal, "not-started", sentence};
 }
 
 }  // namespace nlaunch::cli

@@ -6,6 +6,8 @@
 #include "cli/context.h"
 #include "cli/place.h"
 #include "launch/allocation.h"
+#include "preflight/examine.h"
+#include "preflight/remote_probes.h"
 #include "supervise/remote_crew.h"
 #include "sys/channel.h"
 
@@ -41,7 +43,10 @@ class FleetPlace : public Place {
   };
 
   std::optional<Refused> start_step();
+  [[nodiscard]] bool all_met() const;
+  Refused refuse_unmet();
   std::optional<Refused> introduce();
+  [[nodiscard]] std::optional<Refused> refused_by_nodes() const;
   void accept(std::unique_ptr<sys::Channel> channel);
   void hear_stranger(sys::Channel* channel, std::string_view line);
   void hear(std::uint32_t node, std::string_view line);
@@ -50,7 +55,12 @@ class FleetPlace : public Place {
   /// Runs the loop until `done`, or until that cannot be any more; false then.
   bool wait_for(const std::function<bool()>& done, Duration limit);
   void ask_all(const nlohmann::json& message);
+  [[nodiscard]] std::vector<preflight::Findings> findings() const;
+  [[nodiscard]] preflight::Report report_of_absent() const;
+  std::unique_ptr<preflight::Probes> make_probes(const std::vector<preflight::Rank>& ranks,
+                                                 const std::string& folder);
   [[nodiscard]] bool all_answered() const;
+  [[nodiscard]] std::string step_log() const;
   /// What is wrong with the step, in words for a person.
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] Refused refuse(const std::string& sentence) const;
@@ -69,8 +79,11 @@ class FleetPlace : public Place {
   std::vector<Agent> agents_;
   pid_t srun_ = -1;
   std::optional<sys::WaitStatus> srun_end_;
+  bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
+  Duration kill_wait_{};
   std::function<bool()> waiting_;
-  supervise::RemoteCrew* crew_ = nullptr;  ///< while it supervises
+  preflight::RemoteProbes* probes_ = nullptr;  ///< while they try the plan's groups
+  supervise::RemoteCrew* crew_ = nullptr;      ///< while it supervises
   supervise::Crew::Tell tell_;
   Audit audit_;
 };

@@ -1,7 +1,5 @@
 #include "cli/interrupt.h"
 
-#include <csignal>
-
 #include "supervise/stop_signal.h"
 
 namespace nlaunch::cli {
@@ -13,28 +11,39 @@ void note(int signal) {
   if (first_signal == 0) first_signal = signal;
 }
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+void pass_over(int) {}
 
 }  // namespace
 
 Interrupts::Interrupts() {
   first_signal = 0;
-  struct sigaction action {};
-  action.sa_handler = note;
-  ::sigaction(supervise::stop_signal(), &action, nullptr);
-  for (const int signal : kSignals) {
-    struct sigaction before {};
-    ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // under nohup it stays ignored
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, supervise::stop_signal()}) add(signal, note);
+  take();
+}
+
+Interrupts::Interrupts(const supervise::Rules& rules) {
+  first_signal = 0;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, supervise::stop_signal()}) {
+    add(signal, supervise::cause_of(rules, signal) ? note : pass_over);
   }
+  take();
 }
 
 Interrupts::~Interrupts() {
-  std::signal(supervise::stop_signal(), SIG_DFL);
-  for (const int signal : kSignals) {
-    struct sigaction now {};
-    ::sigaction(signal, nullptr, &now);
-    if (now.sa_handler == note) std::signal(signal, SIG_DFL);
+  for (const auto& [signal, handler, before] : taken_) ::sigaction(signal, &before, nullptr);
+}
+
+void Interrupts::add(int signal, void (*handler)(int)) {
+  Taken taken{signal, handler, {}};
+  ::sigaction(signal, nullptr, &taken.before);
+  if (taken.before.sa_handler != SIG_IGN) taken_.push_back(taken);  // under nohup it stays ignored
+}
+
+void Interrupts::take() const {
+  for (const auto& [signal, handler, before] : taken_) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    ::sigaction(signal, &action, nullptr);
   }
 }
 

@@ -3,11 +3,12 @@
 #include <thread>
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "cli/interrupt.h"
 #include "launch/machine.h"
 #include "launch/provenance.h"
 #include "plan/json.h"
+#include "preflight/report_json.h"
 #include "report/plan_text.h"
 #include "report/preflight_text.h"
 #include "supervise/stop_signal.h"
@@ -19,8 +20,13 @@ namespace nlaunch::cli {
 
 using supervise::Json;
 
-Job::Job(const plan::Plan& plan, JobOptions options, const Context& context, MakePlace make_place)
-    : plan_(plan), options_(std::move(options)), context_(context), make_place_(std::move(make_place)) {}
+Job::Job(const plan::Plan& plan, JobOptions options, const Context& context, Venue& venue)
+    : plan_(plan),
+      options_(std::move(options)),
+      context_(context),
+      venue_(venue),
+      rules_(supervise::rules_of(plan)),
+      interrupts_(rules_) {}
 
 int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
   paths_ = paths;
@@ -38,24 +44,23 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
                         {"pid", guardian.guardian()},
                         {"start_ticks", seen ? seen->start_ticks : 0}});
   save("plan.json", plan::to_json(plan_), paths_.folder);
-  const auto first = launch::next_attempt(paths_);
-  for (unsigned attempt = first;; ++attempt) {
+  bool begun = false;
+  for (unsigned attempt = launch::next_attempt(paths_);; ++attempt) {
     if (const auto refused = prepare(attempt, guardian)) {
+      venue_.record(refused->suspects);
+      if (venue_.leave_out(refused->suspects)) continue;
       return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
     }
-    if (attempt == first) {
+    if (!std::exchange(begun, true)) {
       if (const auto pointed = launch::point_latest(paths_); !pointed) say(render(pointed.error()));
       say_start();
     }
-    const auto outcome = supervise(attempt);
+    auto outcome = supervise(attempt);
     say_end(outcome);
-    if (!again(outcome, attempt)) {
+    if (!again(outcome) || !back_off(outcome, guardian)) {
       return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
                     supervise::sentence(outcome), supervise::to_json(outcome));
     }
-    say(fmt::format("nlaunch: attempt {} of {} in {}\n", attempt + 1, plan_.restart.max,
-                    format_duration(plan_.restart.backoff)));
-    std::this_thread::sleep_for(plan_.restart.backoff);
   }
 }
 
@@ -66,22 +71,24 @@ std::optional<Place::Refused> Job::prepare(unsigned attempt, const supervise::Gu
   }
   events_.write("attempt", {{"number", attempt}});
   place_.reset();  // what the attempt before held is free again
-  place_ = make_place_(guardian);
-  if (auto refused = place_->bind(paths_)) return refused;
+  interrupts_.take();
+  place_ = venue_.next(guardian);
+  auto refused = place_->bind(paths_);
+  if (auto why = stopped("before anything was started", guardian)) return why;
+  if (refused) return refused;
   save("lock.json", place_->bound().lock, paths_.folder);
-  return check(attempt, guardian);
+  return check(guardian);
 }
 
-std::optional<Place::Refused> Job::check(unsigned attempt, const supervise::GuardianLink& guardian) {
+std::optional<Place::Refused> Job::check(const supervise::GuardianLink& guardian) {
   using Refused = Place::Refused;
   if (options_.no_preflight) {
     preflight_ = {{"verdict", "skipped"}, {"reason", "--no-preflight"}};
     events_.write("preflight", preflight_);
     return std::nullopt;
   }
-  const Interrupts interrupts;
   auto level = options_.level.value_or(plan_.preflight.level);
-  if (attempt > 0) level = PreflightLevel::quick;
+  if (restarts_ > 0) level = PreflightLevel::quick;
   const auto report = place_->check(level);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
@@ -89,31 +96,72 @@ std::optional<Place::Refused> Job::check(unsigned attempt, const supervise::Guar
   if (!context_.quiet || report.verdict == preflight::Status::fail) {
     say(report::preflight_text(report, context_.err()));
   }
-  if (const int signal = Interrupts::received(); signal != 0) {
-    return Refused{supervise::exit_code_of_stop(signal), "interrupted",
-                   fmt::format("stopped by {} during the preflight", supervise::name_of_stop(signal))};
-  }
-  if (!guardian.alive())
-    return Refused{exit_code::internal, "killed", "nlaunch was killed during the preflight"};
+  if (auto why = stopped("during the preflight", guardian)) return why;
   const bool strict = plan_.preflight.strict || options_.strict;
   if (report.verdict == preflight::Status::fail || (strict && report.verdict == preflight::Status::unknown)) {
     return Refused{exit_code::preflight_refused, "refused",
-                   "the preflight refused the run; nothing was started"};
+                   "the preflight refused the run; nothing was started",
+                   preflight::suspects(report, plan_.node.count)};
   }
   return std::nullopt;
 }
 
+std::optional<Place::Refused> Job::stopped(std::string_view when,
+                                           const supervise::GuardianLink& guardian) const {
+  if (!guardian.alive())
+    return Place::Refused{exit_code::internal, "killed", fmt::format("nlaunch was killed {}", when), {}};
+  const auto cause = supervise::cause_of(rules_, Interrupts::received());
+  if (!cause) return std::nullopt;
+  const auto* by = std::get_if<supervise::StoppedBySignal>(&*cause);
+  auto sentence = by == nullptr ? fmt::format("stopped {}, for the walltime comes near", when)
+                                : fmt::format("stopped by {} {}", supervise::name_of_stop(by->signal), when);
+  say(sentence + "\n");
+  return Place::Refused{
+      supervise::exit_code(*cause), std::string(supervise::name_of(*cause)), std::move(sentence), {}};
+}
+
 supervise::Outcome Job::supervise(unsigned attempt) {
   auto outcome = place_->supervise(attempt, events_);
+  interrupts_.take();
   audit_ = place_->audit();
   save("audit.json", audit_.json, paths_.attempt);
   return outcome;
 }
 
-bool Job::again(const supervise::Outcome& outcome, unsigned attempt) const {
-  const bool failed = std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
+/// A node that is lost, or on which the first process failed, is left out where there are spares.
+bool Job::again(const supervise::Outcome& outcome) {
+  const auto* lost = std::get_if<supervise::NodeLost>(&outcome.cause);
+  const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
                       std::holds_alternative<supervise::NeverReady>(outcome.cause);
-  return failed && plan_.restart.on_failure && attempt < plan_.restart.max;
+  if (!failed || !plan_.restart.on_failure || restarts_ >= plan_.restart.max) return false;
+  std::string host;
+  if (lost != nullptr) host = lost->host;
+  if (outcome.first) host = outcome.processes[*outcome.first].host;
+  const bool without = !host.empty() && venue_.leave_out({{host, supervise::sentence(outcome)}});
+  if (lost != nullptr && !without) return false;
+  ++restarts_;
+  return true;
+}
+
+bool Job::back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr Duration kGlance = std::chrono::milliseconds(50);
+  const auto& restart = plan_.restart;
+  say(fmt::format("nlaunch: restart {} of {} in {}\n", restarts_, restart.max,
+                  format_duration(restart.backoff)));
+  const auto begin = Clock::now();
+  std::optional<supervise::Cause> cause;
+  while (!cause && Clock::now() < begin + restart.backoff) {
+    std::this_thread::sleep_for(std::min<Clock::duration>(kGlance, begin + restart.backoff - Clock::now()));
+    cause = supervise::cause_of(rules_, Interrupts::received());
+    if (!guardian.alive()) cause = supervise::GuardianGone{};
+  }
+  if (!cause) return true;
+  outcome.cause = *cause;
+  outcome.first.reset();
+  outcome.decided = outcome.took + std::chrono::duration_cast<Duration>(Clock::now() - begin);
+  say(context_.err().red(supervise::sentence(outcome)) + "\n");
+  return false;
 }
 
 void Job::say_start() const {
@@ -178,7 +226,7 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
 }
 
 void Job::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {
-  const auto wrote = sys::write_file_atomically(folder / name, content.dump(2) + "\n");
+  const auto wrote = sys::write_file_atomically(folder / name, json_text(content, 2) + "\n");
   if (wrote || trouble_said_) return;
   trouble_said_ = true;
   say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
@@ -197,7 +245,7 @@ void report_lost_supervisor(const supervise::SupervisorLost& lost) {
   if (lost.run_folder.empty()) return;
   const auto summary = supervise::summary_of_lost_supervisor(lost.status, killed, survivors);
   const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json",
-                                                summary.dump(2) + "\n");
+                                                json_text(summary, 2) + "\n");
   if (!wrote) say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
 }
 

@@ -1,11 +1,11 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cli/context.h"
-#include "cli/place.h"
+#include "cli/interrupt.h"
+#include "cli/venue.h"
 #include "launch/run_folder.h"
 #include "plan/plan.h"
 
@@ -19,21 +19,25 @@ struct JobOptions {
 };
 
 /// One run, from a plan to its exit code: attempts, each bound, checked, supervised and audited; the run
-/// directory that retells it.
+/// directory that retells it. To be made in the supervisor: from then on a signal that ends a run ends it
+/// well.
 class Job {
  public:
-  /// Makes the place of one attempt.
-  using MakePlace = std::function<std::unique_ptr<Place>(const supervise::GuardianLink&)>;
-  Job(const plan::Plan& plan, JobOptions options, const Context& context, MakePlace make_place);
+  /// All arguments outlive this.
+  Job(const plan::Plan& plan, JobOptions options, const Context& context, Venue& venue);
 
-  /// To be called in the supervisor.
   int run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
 
  private:
   std::optional<Place::Refused> prepare(unsigned attempt, const supervise::GuardianLink& guardian);
-  std::optional<Place::Refused> check(unsigned attempt, const supervise::GuardianLink& guardian);
+  std::optional<Place::Refused> check(const supervise::GuardianLink& guardian);
+  /// What has come in between that ends the run, and when that was.
+  [[nodiscard]] std::optional<Place::Refused> stopped(std::string_view when,
+                                                      const supervise::GuardianLink& guardian) const;
   supervise::Outcome supervise(unsigned attempt);
-  [[nodiscard]] bool again(const supervise::Outcome& outcome, unsigned attempt) const;
+  bool again(const supervise::Outcome& outcome);
+  /// Waits for the next attempt. False: something has ended the run, which is its outcome then.
+  [[nodiscard]] bool back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const;
 
   void say_start() const;
   void say_end(const supervise::Outcome& outcome) const;
@@ -43,12 +47,15 @@ class Job {
   const plan::Plan& plan_;
   JobOptions options_;
   const Context& context_;
-  MakePlace make_place_;
+  Venue& venue_;
+  supervise::Rules rules_;
+  Interrupts interrupts_;
   launch::RunPaths paths_;
   supervise::EventLog events_;
   std::unique_ptr<Place> place_;  ///< of the attempt that goes on, or of the last one
   supervise::Json preflight_;     ///< for the summary
   Place::Audit audit_;
+  unsigned restarts_ = 0;
   bool trouble_said_ = false;
 };
 

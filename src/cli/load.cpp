@@ -82,11 +82,9 @@ Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const 
 /// What a plan was made from is in it; options that change it would be lost.
 void check_frozen(const PlanArgs& args) {
   if (args.plan_file.empty()) return;
-  const std::pair<bool, const char*> given[] = {{!args.site.empty(), "--site"},
-                                                {!args.set.empty(), "--set"},
-                                                {!args.with.empty(), "--with"},
-                                                {!args.env.empty(), "--env"},
-                                                {args.nodes.has_value(), "--nodes"}};
+  const std::pair<bool, const char*> given[] = {
+      {!args.site.empty(), "--site"}, {!args.set.empty(), "--set"},        {!args.with.empty(), "--with"},
+      {!args.env.empty(), "--env"},   {args.nodes.has_value(), "--nodes"}, {args.spares > 0, "--spares"}};
   std::vector<std::string> names;
   for (const auto& [is_given, name] : given) {
     if (is_given) names.emplace_back(name);
@@ -118,6 +116,8 @@ void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
   app.add_option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--nodes", args.nodes, "Number of nodes");
+  app.add_option("--spares", args.spares, "So many nodes more, for those that fail the preflight")
+      ->check(CLI::Range(0, 1024));
   app.parse_complete_callback([&args] { check_frozen(args); });
 }
 
@@ -131,12 +131,20 @@ Result<launch::Machine> MachineSource::get_for(const plan::Plan& plan) {
   return get();
 }
 
+Result<config::Site> load_site(const PlanArgs& args, const Context& context, MachineSource& machine) {
+  const auto settings = parse_settings(args.set);
+  if (!settings) return std::unexpected(settings.error());
+  return find_site(args, context, machine, *settings);
+}
+
+Result<plan::Plan> read_plan(const std::string& file) {
+  const auto content = sys::read_regular_file(file, kLargestPlan);
+  if (!content) return std::unexpected(content.error());
+  return plan::from_json(*content, file);
+}
+
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
-  if (!args.plan_file.empty()) {
-    const auto content = sys::read_regular_file(args.plan_file, kLargestPlan);
-    if (!content) return std::unexpected(content.error());
-    return plan::from_json(*content, args.plan_file);
-  }
+  if (!args.plan_file.empty()) return read_plan(args.plan_file);
   const auto settings = parse_settings(args.set);
   if (!settings) return std::unexpected(settings.error());
   const auto site = find_site(args, context, machine, *settings);
@@ -148,19 +156,21 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, Machi
       std::ranges::any_of(experiment->roles, [](const auto& role) { return role.gpus.value > 0; });
   const auto facts = facts_for(*site, gpus, context, machine);
   if (!facts) return std::unexpected(facts.error());
-  return plan::build(*experiment, *site, *facts, {args.nodes, args.with, args.env});
+  return plan::build(*experiment, *site, *facts, {args.nodes, args.spares, args.with, args.env});
 }
 
-Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
-  const auto settings = parse_settings(args.set);
-  if (!settings) return std::unexpected(settings.error());
-  auto site = find_site(args, context, machine, *settings);
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine,
+                                     std::uint32_t nodes) {
+  auto site = load_site(args, context, machine);
   if (!site) return std::unexpected(site.error());
-  site->scheduler = Scheduler::local;  // the checks are of this machine, whatever starts jobs on it
+  const bool fleet = nodes > 0 && site->scheduler == Scheduler::slurm;
+  if (!fleet)
+    site->scheduler = Scheduler::local;  // the checks are of this machine, whatever starts jobs on it
   const auto facts = facts_for(*site, true, context, machine);
   if (!facts) return std::unexpected(facts.error());
-  site->gpus.reset();
-  const auto gpus = static_cast<std::uint32_t>(facts->gpus.size());
+  const auto here = static_cast<std::uint32_t>(facts->gpus.size());
+  const auto gpus = !fleet ? here : site->gpus ? site->gpus->value : 0;
+  if (!fleet) site->gpus.reset();
   config::Experiment experiment;
   experiment.name.value = "preflight";
   experiment.path = std::filesystem::current_path() / "preflight";
@@ -169,11 +179,12 @@ Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& contex
   role.name.value = gpus > 0 ? "gpu" : "slot";
   role.kind = RoleKind::learner;
   role.rendezvous = Rendezvous::torch;
-  role.count = {gpus > 0 ? gpus : 2, {}};
+  role.per_node = {gpus > 0 ? gpus : 2, {}};
   role.gpus.value = 1;
   role.command = {{"true", {}}};
   experiment.roles.push_back(std::move(role));
-  auto plan = plan::build(experiment, *site, *facts, {1, args.with, args.env});
+  auto plan = plan::build(experiment, *site, *facts,
+                          {fleet ? args.nodes.value_or(nodes) : 1, 0, args.with, args.env});
   if (plan) std::erase(plan->sources, experiment.path);
   return plan;
 }

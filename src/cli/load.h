@@ -6,6 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "cli/context.h"
+#include "config/site.h"
 #include "launch/install.h"
 #include "launch/machine.h"
 #include "plan/plan.h"
@@ -22,6 +23,7 @@ struct PlanArgs {
   std::vector<std::string> with;
   std::vector<std::string> env;
   std::optional<std::uint32_t> nodes;
+  std::uint32_t spares = 0;
 };
 enum class Experiment { required, optional };
 /// An experiment, or a frozen plan in its place. `args` outlives the app's parsing.
@@ -41,11 +43,19 @@ class MachineSource {
   std::optional<Result<launch::Machine>> machine_;
 };
 
+/// The site's profile, as the options name it or the machine fits it.
+Result<config::Site> load_site(const PlanArgs& args, const Context& context, MachineSource& machine);
+
+/// A frozen plan.
+Result<plan::Plan> read_plan(const std::string& file);
+
 /// Reads, checks and resolves: the way from files and options to a plan.
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
 
 /// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for
-/// checks without an experiment.
-Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
+/// checks without an experiment. `nodes`: those of the allocation that we are in, where the site is reached
+/// through Slurm: the group is of all their GPUs then.
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine,
+                                     std::uint32_t nodes = 0);
 
 }  // namespace nlaunch::cli

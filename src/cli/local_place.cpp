@@ -1,10 +1,12 @@
 #include "cli/local_place.h"
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "cli/interrupt.h"
 #include "launch/provenance.h"
 #include "plan/bound_json.h"
 #include "supervise/supervisor.h"
+#include "sys/command.h"
 #include "sys/files.h"
 
 namespace nlaunch::cli {
@@ -20,17 +22,19 @@ LocalPlace::~LocalPlace() {
 
 std::optional<Place::Refused> LocalPlace::bind(const launch::RunPaths& paths) {
   paths_ = paths;
+  const sys::CutShort cut([this] { return Interrupts::received() != 0 || !guardian_.alive(); });
   const auto machine = machine_.get_for(plan_);
   if (!machine) return Refused{exit_code::internal, "internal", machine.error().items().front().message};
   auto bound = launch::bind({plan_, 0, paths_, *machine, machine_.install(), context_.environment});
   if (!bound) {
-    complain(context_, bound.error());
+    // Who was told to stop hears of that alone.
+    if (Interrupts::received() == 0) complain(context_, bound.error());
     return Refused{exit_code::bad_input, "not-started", bound.error().items().front().message};
   }
   node_ = std::move(bound->node);
   ports_ = std::move(bound->ports);
   const auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
-                                                plan::to_json(plan_, node_).dump(2) + "\n");
+                                                json_text(plan::to_json(plan_, node_), 2) + "\n");
   if (!saved) say(fmt::format("nlaunch: {}\n", saved.error().items().front().message));
   if (!share_) {
     auto locks = launch::GpuLocks::take(plan_, node_, paths_.folder.string());
@@ -47,8 +51,8 @@ std::optional<Place::Refused> LocalPlace::bind(const launch::RunPaths& paths) {
 preflight::Report LocalPlace::check(PreflightLevel level) {
   // Nobody else watches the guardian yet.
   const auto cancelled = [&] { return Interrupts::received() != 0 || !guardian_.alive(); };
-  preflight::Request request{plan_, node_, 0,        paths_.attempt.string(), machine_.install().probe, level,
-                             {},    {},    cancelled};
+  preflight::Request request{plan_, node_,    paths_.attempt.string(), machine_.install().probe, level, {},
+                             {},    cancelled};
   if (const auto machine = machine_.get_for(plan_)) request.facts = machine->facts;
   return preflight::run(request);
 }

@@ -2,7 +2,7 @@
 #include "cli/auditor.h"
 #include "cli/context.h"
 #include "cli/load.h"
-#include "cli/place.h"
+#include "cli/venue.h"
 #include "launch/gpu_lock.h"
 
 namespace nlaunch::cli {
@@ -32,6 +32,25 @@ class LocalPlace : public Place {
   std::optional<launch::Ports> ports_;
   plan::BoundNode node_;
   launch::AuditReport audit_;
+};
+
+/// This machine, again and again.
+class LocalVenue : public Venue {
+ public:
+  LocalVenue(const plan::Plan& plan, bool share, const Context& context, MachineSource& machine)
+      : plan_(plan), share_(share), context_(context), machine_(machine) {}
+
+  std::unique_ptr<Place> next(const supervise::GuardianLink& guardian) override {
+    return std::make_unique<LocalPlace>(plan_, share_, context_, machine_, guardian);
+  }
+  void record(const std::vector<preflight::Suspect>& /*suspects*/) override {}
+  bool leave_out(const std::vector<preflight::Suspect>& /*suspects*/) override { return false; }
+
+ private:
+  const plan::Plan& plan_;
+  bool share_;
+  const Context& context_;
+  MachineSource& machine_;
 };
 
 }  // namespace nlaunch::cli

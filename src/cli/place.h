@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "launch/bind.h"
-#include "preflight/preflight.h"
+#include "preflight/suspects.h"
 #include "supervise/conductor.h"
 
 namespace nlaunch::cli {
@@ -18,6 +18,7 @@ class Place {
     int exit_code = 0;
     std::string outcome;  ///< for the summary
     std::string sentence;
+    std::vector<preflight::Suspect> suspects{};  ///< nodes without which another attempt may go better
   };
   /// What is known of the place once it is bound.
   struct Bound {

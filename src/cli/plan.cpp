@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "cli/load.h"
 #include "launch/venv.h"
 #include "plan/json.h"
@@ -22,7 +23,7 @@ int run(const Args& args, const Context& context) {
     say(render(venv, context.err().on() ? Color::always : Color::never));
   }
   if (args.json) {
-    print(plan::to_json(*plan).dump() + "\n");
+    print(json_text(plan::to_json(*plan)) + "\n");
   } else {
     constexpr std::uint32_t kMostNodes = 32;
     print(report::plan_text(*plan, context.out(), context.verbose ? plan->node.count : kMostNodes));

@@ -1,13 +1,20 @@
-#include "preflight/preflight.h"
+#include "cli/preflight.h"
 
 #include "base/exit_code.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/fleet_venue.h"
 #include "cli/interrupt.h"
 #include "cli/load.h"
-#include "launch/bind.h"
+#include "cli/local_place.h"
+#include "cli/node_check.h"
+#include "launch/allocation.h"
 #include "launch/run_folder.h"
+#include "plan/json.h"
+#include "preflight/report_json.h"
 #include "report/preflight_text.h"
+#include "supervise/stop_signal.h"
 #include "sys/files.h"
-#include "sys/spawn.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -18,7 +25,92 @@ struct Args {
   bool json = false;
   bool strict = false;
   std::string runs_dir = "runs";
+  NodeCheck node;
 };
+
+/// Checks what there is, with results in a run directory.
+int check(const Args& args, const plan::Plan& plan, const Context& context, Venue& venue) {
+  auto paths = launch::make_run_folder(args.runs_dir, plan.name);
+  if (!paths) return complain(context, paths.error());
+  auto saved = launch::make_attempt_folder(*paths, 0);
+  if (saved) {
+    saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
+  }
+  if (!saved) return complain(context, saved.error());
+  auto level = plan.preflight.level;
+  if (!args.level.empty()) level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
+  const auto guardian = supervise::enter_guarded([](const supervise::SupervisorLost& lost) {
+    say(fmt::format("nlaunch preflight: its supervisor {}\n", lost.status.str()));
+  });
+  const Interrupts interrupts;
+  const auto place = venue.next(guardian);
+  const auto refused = place->bind(*paths);
+  if (const int signal = Interrupts::received(); signal != 0) {
+    say(fmt::format("stopped by {} before anything was checked\n", supervise::name_of_stop(signal)));
+    return supervise::exit_code_of_stop(signal);
+  }
+  if (refused) return refused->exit_code;
+  for (const auto& note : place->bound().notes) say(fmt::format("note: {}\n", text::printable(note)));
+  const auto report = place->check(level);
+  const auto json = json_text(preflight::to_json(report), 2) + "\n";
+  if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json); !wrote)
+    say(render(wrote.error()));
+  print_report(report, args.json, context);
+  venue.record(preflight::suspects(report, plan.node.count));
+  if (const int signal = Interrupts::received(); signal != 0) return supervise::exit_code_of_stop(signal);
+  return code_of(report.verdict, args.strict);
+}
+
+int check_here(const Args& args, const plan::Plan& plan, const Context& context, MachineSource& machine) {
+  LocalVenue venue(plan, true, context, machine);  // GPUs that another run holds can be looked at
+  return check(args, plan, context, venue);
+}
+
+int check_nodes(const Args& args, const plan::Plan& plan, const launch::Allocation& allocation,
+                const Context& context) {
+  if (const auto misfit = launch::misfit(plan, allocation); !misfit.empty()) {
+    say(fmt::format("nlaunch preflight: {}\n", misfit));
+    return exit_code::bad_input;
+  }
+  FleetVenue venue(plan, allocation, true, context);
+  return check(args, plan, context, venue);
+}
+
+/// The groups of an experiment's plan, where its job would run.
+int check_experiment(const Args& args, const std::optional<launch::Allocation>& allocation,
+                     const Context& context, MachineSource& machine) {
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return complain(context, plan.error());
+  if (plan->scheduler != Scheduler::slurm) return check_here(args, *plan, context, machine);
+  if (allocation) return check_nodes(args, *plan, *allocation, context);
+  say(
+      fmt::format("nlaunch preflight: site '{0}' is reached through Slurm, and this is no allocation: salloc "
+                  "-N {1} nlaunch "
+                  "preflight ... checks nodes; nlaunch run checks those of its job before it starts anything "
+                  "there; nlaunch "
+                  "preflight --site {0} (without the experiment) checks this machine\n",
+                  plan->site, plan->node.count));
+  return exit_code::usage;
+}
+
+int run(const Args& args, const Context& context) {
+  if (args.node.wanted) {
+    return check_node({args.node, args.plan, args.level, args.json, args.strict}, context);
+  }
+  MachineSource machine(launch::find_install());
+  const auto allocation = launch::find_allocation(context.environment);
+  if (!allocation) return complain(context, allocation.error());
+  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
+    return check_experiment(args, *allocation, context, machine);
+  }
+  const auto nodes = *allocation ? static_cast<std::uint32_t>((*allocation)->nodes.size()) : 0;
+  const auto plan = load_machine_plan(args.plan, context, machine, nodes);
+  if (!plan) return complain(context, plan.error());
+  if (plan->scheduler == Scheduler::slurm) return check_nodes(args, *plan, **allocation, context);
+  return check_here(args, *plan, context, machine);
+}
+
+}  // namespace
 
 int code_of(preflight::Status verdict, bool strict) {
   switch (verdict) {
@@ -35,73 +127,23 @@ int code_of(preflight::Status verdict, bool strict) {
   return exit_code::internal;
 }
 
-int check(const Args& args, const plan::Plan& plan, const Context& context, MachineSource& source) {
-  const auto machine = source.get_for(plan);
-  if (!machine) return complain(context, machine.error());
-  auto paths = launch::make_run_folder(args.runs_dir, plan.name);
-  if (!paths) return complain(context, paths.error());
-  if (const auto made = launch::make_attempt_folder(*paths, 0); !made) return complain(context, made.error());
-  const auto bound = launch::bind({plan, 0, *paths, *machine, source.install(), context.environment});
-  if (!bound) return complain(context, bound.error());
-  const auto& node = bound->node;
-  auto level = plan.preflight.level;
-  if (!args.level.empty()) level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
-  const Interrupts interrupts;
-  preflight::Request request{
-      plan, node, 0, paths->attempt.string(), source.install().probe, level, {}, {}, [] {
-        return Interrupts::received() != 0;
-      }};
-  request.facts = machine->facts;
-  const auto report = preflight::run(request);
-  const auto json = preflight::to_json(report);
-  if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json.dump(2) + "\n");
-      !wrote) {
-    say(render(wrote.error()));
-  }
-  if (args.json) {
-    print(json.dump(2) + "\n");
-  } else {
-    if (!context.quiet) print(report::preflight_table(report, context.out()) + "\n");
-    print(report::preflight_text(report, context.out()));
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(node.scratch, ignored);
-  if (const int signal = Interrupts::received(); signal != 0) return 128 + signal;
-  return code_of(report.verdict, args.strict);
+void print_report(const preflight::Report& report, bool json, const Context& context) {
+  if (json) return print(json_text(preflight::to_json(report), 2) + "\n");
+  if (!context.quiet) print(report::preflight_table(report, context.out()) + "\n");
+  print(report::preflight_text(report, context.out()));
 }
-
-int run(const Args& args, const Context& context) {
-  MachineSource machine(launch::find_install());
-  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
-    const auto plan = load_plan(args.plan, context, machine);
-    if (!plan) return complain(context, plan.error());
-    if (plan->scheduler == Scheduler::slurm && sys::env_value(context.environment, "SLURM_JOB_ID").empty()) {
-      say(fmt::format(
-          "nlaunch preflight: site '{0}' is reached through Slurm, and this is no allocation: nlaunch run "
-          "checks the nodes of its job before it starts anything there; nlaunch preflight --site {0} "
-          "(without "
-          "the experiment) checks this machine\n",
-          plan->site));
-      return exit_code::usage;
-    }
-    return check(args, *plan, context, machine);
-  }
-  const auto plan = load_machine_plan(args.plan, context, machine);
-  return plan ? check(args, *plan, context, machine) : complain(context, plan.error());
-}
-
-}  // namespace
 
 void add_preflight(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
-  auto* command =
-      app.add_subcommand("preflight", "The checks alone; without an experiment, of all GPUs of the machine");
+  auto* command = app.add_subcommand(
+      "preflight", "The checks alone; without an experiment, of all GPUs of the allocation or the machine");
   add_plan_options(*command, args->plan, Experiment::optional);
   command->add_option("--level", args->level, "quick (no CUDA context) or standard")
       ->check(CLI::IsMember({"quick", "standard"}));
   command->add_option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");
   command->add_flag("--json", args->json, "As JSON");
   command->add_flag("--strict", args->strict, "Exit code 1 for warnings");
+  add_node_options(*command, args->node);
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }
 

@@ -1,7 +1,7 @@
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "cli/context.h"
 #include "cli/run_view.h"
 #include "launch/run_folder.h"
@@ -39,7 +39,7 @@ int list(const Args& args, const Context& context) {
     }
   }
   if (args.json) {
-    print(json.dump(2) + "\n");
+    print(json_text(json, 2) + "\n");
   } else if (json.empty()) {
     print(fmt::format("no runs in '{}'; --runs-dir looks elsewhere\n",
                       std::filesystem::absolute(args.runs_dir).string()));
@@ -65,7 +65,7 @@ int run(const Args& args, const Context& context) {
       out["processes"].push_back(
           {{"name", process.name}, {"pid", process.pid}, {"alive", process.alive}, {"state", process.state}});
     }
-    print(out.dump(2) + "\n");
+    print(json_text(out, 2) + "\n");
     return 0;
   }
   const auto paint = context.out();

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/load.h"
 #include "launch/job_script.h"
+#include "launch/ledger.h"
 #include "sys/files.h"
 
 namespace nlaunch::cli {
@@ -35,6 +36,10 @@ int run(const Args& args, const Context& context) {
   if (const auto refused = refuse(*plan)) return *refused;
   const auto script = launch::make_job_script(*plan, args.runs_dir, machine.install().program, {});
   if (!script) return complain(context, script.error());
+  const auto bad = launch::exclude_bad_nodes(plan->slurm);
+  if (!context.quiet) {
+    for (const auto& note : bad.notes) say(fmt::format("{} {}\n", context.err().yellow("note:"), note));
+  }
   if (args.output.empty()) {
     print(script->text);
     return 0;
@@ -43,7 +48,10 @@ int run(const Args& args, const Context& context) {
   if (const auto wrote = sys::write_file_atomically(args.output, script->text, kMode); !wrote)
     return complain(context, wrote.error());
   if (!context.quiet) {
-    say(fmt::format("submit it with: {} {}\n", plan->slurm.submit.front(), text::shell_quote(args.output)));
+    std::vector<std::string> submit{plan->slurm.submit.front()};
+    submit.insert(submit.end(), bad.options.begin(), bad.options.end());
+    submit.push_back(args.output);
+    say(fmt::format("submit it with: {}\n", text::shell_join(submit)));
   }
   return 0;
 }

@@ -2,12 +2,13 @@
 
 #include "base/exit_code.h"
 #include "cli/continuation.h"
-#include "cli/fleet_place.h"
+#include "cli/fleet_venue.h"
 #include "cli/job.h"
 #include "cli/load.h"
 #include "cli/local_place.h"
 #include "cli/submit.h"
 #include "launch/allocation.h"
+#include "launch/job_script.h"
 #include "supervise/guardian.h"
 
 namespace nlaunch::cli {
@@ -37,7 +38,7 @@ std::vector<std::string> arguments_for_job(const Args& args, const Context& cont
   return out;
 }
 
-int start(const plan::Plan& plan, const Args& args, const Context& context, const Job::MakePlace& make_place,
+int start(const plan::Plan& plan, const Args& args, const Context& context, Venue& venue,
           Continuation* continuation = nullptr) {
   Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
   if (args.run_dir.empty()) paths = launch::make_run_folder(args.job.runs_dir, plan.name);
@@ -46,21 +47,19 @@ int start(const plan::Plan& plan, const Args& args, const Context& context, cons
   if (!args.level.empty())
     options.level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
   const auto guardian = supervise::enter_guarded(report_lost_supervisor);
+  Job job(plan, std::move(options), context, venue);
   if (continuation != nullptr) continuation->begin(*paths);
-  const int code = Job(plan, std::move(options), context, make_place).run(*paths, guardian);
+  const int code = job.run(*paths, guardian);
   if (continuation != nullptr) continuation->end(code);
   return code;
 }
 
 int run_on(const launch::Allocation& allocation, const plan::Plan& plan, const Args& args,
            const Context& context) {
-  FleetPlace::Options fleet{args.share, allocation.nodes};
-  fleet.nodes.resize(plan.node.count);
+  if (const auto text = launch::plan_text(plan); !text) return complain(context, text.error());
+  FleetVenue venue(plan, allocation, args.share, context);
   Continuation continuation(plan, allocation.job_id, args.job.runs_dir, context);
-  const auto on_nodes = [&](const supervise::GuardianLink& link) {
-    return std::make_unique<FleetPlace>(plan, fleet, context, allocation, link);
-  };
-  return start(plan, args, context, on_nodes, &continuation);
+  return start(plan, args, context, venue, &continuation);
 }
 
 int run_here(const plan::Plan& plan, const Args& args, const Context& context, MachineSource& machine) {
@@ -69,9 +68,8 @@ int run_here(const plan::Plan& plan, const Args& args, const Context& context, M
                     plan.node.count));
     return exit_code::bad_input;
   }
-  return start(plan, args, context, [&](const supervise::GuardianLink& link) {
-    return std::make_unique<LocalPlace>(plan, args.share, context, machine, link);
-  });
+  LocalVenue venue(plan, args.share, context, machine);
+  return start(plan, args, context, venue);
 }
 
 /// In the allocation that we are in, where it fits the plan; else as a job of its own.

@@ -5,8 +5,10 @@
 
 #include "launch/machine.h"
 #include "launch/run_folder.h"
+#include "launch/step.h"
 #include "supervise/events.h"
 #include "sys/proc.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -16,7 +18,7 @@ using supervise::Json;
 ProcessView& process_of(RunView& view, const std::string& name) {
   const auto found = std::ranges::find(view.processes, name, &ProcessView::name);
   if (found != view.processes.end()) return *found;
-  return view.processes.emplace_back(ProcessView{name, "not started", 0, false});
+  return view.processes.emplace_back(ProcessView{.name = name, .host = "", .state = "not started"});
 }
 
 bool is_elsewhere(const Json& run) {
@@ -51,7 +53,6 @@ void take(RunView& view, const Json& event) {
     view.job = event.value("job", "");
     view.elsewhere = is_elsewhere(event);
     view.alive = is_alive(event);
-    view.processes_here = !view.elsewhere && event.value("nodes", 1U) == 1;
     view.state = "running";
   } else if (what == "attempt") {
     view.attempt = event.value("number", 0U);
@@ -60,11 +61,17 @@ void take(RunView& view, const Json& event) {
     view.state = event.value("outcome", "");
     view.alive = view.alive && !view.elsewhere;
     view.since = event.value("time", "");
+  } else if (what == "goes-on") {
+    view.job = event.value("job", "");
+    view.pid = 0;
+    view.elsewhere = view.alive = true;
+    view.state = fmt::format("job {} waits to go on", view.job);
   }
   if (!event.contains("process")) return;
   auto& process = process_of(view, event.value("process", ""));
   if (what == "process-started") {
     process.pid = event.value("pid", 0);
+    process.host = event.value("host", "");
     process.state = "running";
   } else if (what == "process-ready") {
     process.state = "ready";
@@ -94,9 +101,11 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
   const auto events = supervise::read_events(*folder / "events.jsonl");
   if (!events) return std::unexpected(events.error());
   for (const auto& event : *events) take(view, event);
+  const auto node = launch::node_name(sys::own_environment());
   for (auto& process : view.processes) {
     process.alive = process.state == "running" || process.state == "ready";
-    if (!view.processes_here) continue;
+    process.here = process.host.empty() ? !view.elsewhere : process.host == node;
+    if (!process.here) continue;
     process.alive = process.pid > 0 && is_process_of(process.pid, "NLAUNCH_RUN_ID", view.id);
     if (!process.alive && (process.state == "running" || process.state == "ready")) process.state = "gone";
   }

@@ -13,8 +13,10 @@ namespace nlaunch::cli {
 
 struct ProcessView {
   std::string name;   ///< "learner.0"
+  std::string host;   ///< name of its node; empty in a run of one machine
   std::string state;  ///< "running", "ready", "exited with code 0"
   pid_t pid = 0;
+  bool here = false;  ///< its pid is of this machine
   bool alive = false;
 };
 
@@ -30,7 +32,6 @@ struct RunView {
       state;  ///< "running", or its outcome; "ended without a word" for a run of which nothing is left
   std::string since;  ///< UTC: when it came to that state
   unsigned attempt = 0;
-  bool processes_here = true;  ///< their pids are of this machine
   std::vector<ProcessView> processes;
 };
 

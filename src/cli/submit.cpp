@@ -5,15 +5,17 @@
 
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
 #include "base/exit_code.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/interrupt.h"
 #include "launch/install.h"
 #include "launch/job_script.h"
+#include "launch/ledger.h"
+#include "launch/precheck.h"
 #include "launch/run_folder.h"
 #include "launch/slurm_job.h"
 #include "plan/json.h"
@@ -86,8 +88,9 @@ class Follower {
   void say_state() {
     std::string line;
     if (state_->pending()) {
-      line = fmt::format("job {} is waiting: {}{}", job_id_, state_->reason,
-                         state_->start.empty() ? "" : ", expected to start at " + state_->start);
+      line =
+          fmt::format("job {} is waiting{}{}", job_id_, state_->reason == "None" ? "" : ": " + state_->reason,
+                      state_->start.empty() ? "" : ", expected to start at " + state_->start);
     } else if (!state_->over()) {
       line = fmt::format("job {} runs on {}", job_id_, state_->nodes);
     }
@@ -128,6 +131,10 @@ class Follower {
   bool troubled_ = false;
 };
 
+void say_notes(const std::vector<std::string>& notes, const Context& context) {
+  for (const auto& note : notes) say(fmt::format("{} {}\n", context.err().yellow("note:"), note));
+}
+
 }  // namespace
 
 int submit(const plan::Plan& plan, const SubmitOptions& options, const Context& context) {
@@ -136,6 +143,9 @@ int submit(const plan::Plan& plan, const SubmitOptions& options, const Context& 
     complain(context, command.error());
     return exit_code::usage;
   }
+  const auto checked = launch::precheck(plan, context.environment);
+  if (checked.errors.has_errors()) return complain(context, checked.errors);
+  say_notes(checked.notes, context);
   const auto paths = launch::make_run_folder(options.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());
   auto arguments = options.arguments;
@@ -146,12 +156,14 @@ int submit(const plan::Plan& plan, const SubmitOptions& options, const Context& 
   const auto file = paths->folder / "job.sbatch";
   auto saved = sys::write_file_atomically(file, script->text);
   if (saved)
-    saved = sys::write_file_atomically(paths->folder / "plan.json", plan::to_json(plan).dump(2) + "\n");
+    saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
   if (!saved) return complain(context, saved.error());
-  const auto job_id = launch::submit_job(plan, *command, file, context.environment);
+  const auto bad = launch::exclude_bad_nodes(plan.slurm);
+  say_notes(bad.notes, context);
+  const auto job_id = launch::submit_job(plan, *command, file, context.environment, bad.options);
   if (!job_id) return complain(context, job_id.error());
   const nlohmann::json job{{"jobs", {*job_id}}, {"site", plan.site}};
-  if (saved = sys::write_file_atomically(paths->folder / "job.json", job.dump(2) + "\n"); !saved)
+  if (saved = sys::write_file_atomically(paths->folder / "job.json", json_text(job, 2) + "\n"); !saved)
     say(render(saved.error()));
   if (!context.quiet) {
     say(fmt::format("{} on {}: {}\n", context.err().bold(plan.name), plan.site,

@@ -40,6 +40,14 @@ class Plan(CliTest):
         first = self.nlaunch("plan", *CASES["grpo.isambard"], "--json")
         self.assertEqual(first.stdout, self.nlaunch("plan", *CASES["grpo.isambard"], "--json").stdout)
 
+    def test_what_is_not_utf8_is_shown_and_does_not_break_the_json(self):
+        arguments = ["configs/quickstart.yaml", "--site", "local", "--set", "vars.fail_rank=${env.ODD}"]
+        result = self.nlaunch("plan", *arguments, "--json", env={"ODD": "a\udcff"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("--fail-rank=a\ufffd", [word for role in json.loads(result.stdout)["roles"] for word in role["command"]])
+        result = self.nlaunch("env", *arguments, "--role", "learner", "--json", env={"ODD": "a\udcff"})
+        self.assertEqual((result.returncode, json.loads(result.stdout)["ODD"]), (0, "a\ufffd"), result.stderr)
+
     def test_a_frozen_plan_is_the_plan(self):
         whole = self.nlaunch("plan", *CASES["grpo.isambard"], "--json").stdout
         (self.folder / "plan.json").write_text(whole)

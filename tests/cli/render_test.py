@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import unittest
 
 from harness import BUILD, SOURCE, CliTest
@@ -93,6 +94,27 @@ class Render(CliTest):
         done = self.render(*QUICKSTART, "--output", self.folder / "none" / "job.sbatch")
         self.assertEqual((done.returncode, self.normal(done.stderr)), (
             65, "error: cannot write '$FOLDER/none/job.sbatch': No such file or directory [file.write]\n"))
+
+    def test_bad_nodes_are_left_out_by_the_submission_and_not_by_the_script(self):
+        site = self.folder / "sites" / "our.yaml"
+        site.parent.mkdir()
+        site.write_text(f"version: 1\nname: our\nextends: {CLUSTER}\nscheduler: {{bad_nodes: {{file: bad.tsv, ttl: 7d}}}}\n")
+        arguments = (QUICKSTART[0], "--site", site, *QUICKSTART[3:])
+        before = self.script(*arguments)
+        ledger = site.parent / "bad.tsv"
+        now = int(time.time())
+        ledger.write_text(f"{now}\tnode1\tECC errors\talice\n{now - 8 * 86400}\tnode2\told\tbob\nwhat?\n")
+        target = self.folder / "job.sbatch"
+        done = self.render(*arguments, "--set", "slurm.exclude=node[7-8]", "--output", target)
+        day = time.strftime("%Y-%m-%d", time.localtime(now))
+        self.assertEqual((done.returncode, self.normal(done.stderr)), (
+            0, "note: 1 line of $FOLDER/sites/bad.tsv cannot be understood and does not count; the first is line 3\n"
+               f"note: left out, as $FOLDER/sites/bad.tsv says: node1 (ECC errors; alice, {day})\n"
+               "submit it with: sbatch '--exclude=node[7-8],node1' $FOLDER/job.sbatch\n"))
+        self.assertIn("#SBATCH --exclude=node[7-8]\n", target.read_text())
+        done = self.render(*arguments)
+        self.assertEqual(done.stdout, before)
+        self.assertNotIn("node1", before)
 
     def test_a_folder_with_any_name_stays_a_folder(self):
         for name in ("two words", "it's", '"quoted"', "$(touch pwned)", "`touch pwned`", "a;touch pwned;b", "#x", "100%j", "&", "ü"):

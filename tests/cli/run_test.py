@@ -2,6 +2,7 @@
 """`nlaunch run` and what looks at a run: real processes, whole runs."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -50,6 +51,23 @@ start: [[engine], [learner]]
         self.assertEqual(result.returncode, 72, result.stderr)
         self.assertIn("engine.0", result.stderr)
 
+    def test_a_role_that_is_ready_is_said_once(self):
+        experiment = """roles:
+  engine:
+    kind: engine
+    count: 2
+    command: [sh, -c, 'if mkdir died; then sleep 0.3; exit 1; fi; exec sleep 100']
+    ready: {delay: 100ms}
+    restart: {policy: on-failure, max: 1, backoff: 10ms}
+  learner: {kind: learner, command: [sleep, "1"]}
+start: [[engine], [learner]]
+"""
+        result = self.run_experiment(experiment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^(engine\.\d +│ mkdir: .*\n)+nlaunch: engine: 2 of 2 ready after 1\d\dms\n(engine\.\d +│ mkdir: .*\n)+$")
+        shutil.rmtree(self.folder / "died")
+        self.assertEqual(self.run_experiment(experiment, "--quiet").stdout, "")
+
     def test_a_missing_program_starts_nothing(self):
         result = self.run_experiment("""roles:
   learner: {kind: learner, command: [touch, started]}
@@ -58,6 +76,21 @@ start: [[engine], [learner]]
         self.assertEqual(result.returncode, 65)
         self.assertIn("engine: program 'no-such-engine' was not found in PATH", result.stderr)
         self.assertFalse((self.folder / "started").exists())
+
+    def test_what_is_not_utf8_reaches_the_program_as_it_is(self):
+        result = self.run_experiment("""roles: {learner: {kind: learner, env: {ODD: "${env.ODD}"}, command: [sh, -c, 'printf %s "$0$ODD" | od -An -tx1', "${env.ODD}"]}}
+""", env={"ODD": "a\udcff"})
+        self.assertEqual((result.returncode, result.stdout), (0, "learner.0 │  61 ff 61 ff\n"), result.stderr)
+        plan = json.loads((self.run_folder / "plan.json").read_text())
+        self.assertEqual(plan["roles"][0]["command"][3], "a\ufffd")
+
+    def test_a_missing_workdir_is_said_with_where_it_was_asked_for(self):
+        path = self.folder / "experiment.yaml"
+        missing = f"the working folder '{self.folder}/%s' ({path}:%s) does not exist [launch.workdir]\n"
+        for text, said in (("workdir: gone\nroles: {learner: {kind: learner, command: ['true']}}\n", missing % ("gone", "4:10")),
+                           ("roles: {learner: {kind: learner, workdir: away, command: ['true']}}\n", missing % ("away", "4:43"))):
+            result = self.run_experiment(text)
+            self.assertEqual((result.returncode, result.stderr.split("everything about it")[0]), (65, "error: learner: " + said))
 
     def test_a_missing_venv_is_warned_of_and_then_refused(self):
         path = self.folder / "e.yaml"
@@ -162,8 +195,9 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
     def test_a_slurm_site_is_not_checked_by_surprise(self):
         result = self.nlaunch("preflight", "configs/grpo.yaml", "--site", "isambard", "--runs-dir", self.folder / "runs")
         self.assertEqual((result.returncode, result.stderr.split("nlaunch preflight: ")[1]),
-                         (64, "site 'isambard' is reached through Slurm, and this is no allocation: nlaunch run checks the nodes of "
-                              "its job before it starts anything there; nlaunch preflight --site isambard (without the experiment) checks this machine\n"))
+                         (64, "site 'isambard' is reached through Slurm, and this is no allocation: salloc -N 2 nlaunch preflight ... checks nodes; "
+                              "nlaunch run checks those of its job before it starts anything there; nlaunch preflight --site isambard (without the "
+                              "experiment) checks this machine\n"))
         self.assertFalse((self.folder / "runs").exists())
 
     def test_a_folder_that_cannot_be_written_is_said_with_what_else(self):
@@ -239,6 +273,82 @@ class Stop(CliTest):
         self.start("echo up; sleep 100")
         os.kill(self.pid, signal.SIGTSTP)
         self.stop()
+
+
+class StopInBetween(CliTest):
+    """A run that is told to stop while none of its processes is there: it says so, at once."""
+
+    def start(self, text, *options):
+        path = self.folder / "e.yaml"
+        path.write_text("version: 1\nname: test\n" + text)
+        process = subprocess.Popen([NLAUNCH, "run", path, "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs", *options],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.env)
+        self.addCleanup(process.kill)
+        return process
+
+    def stopped(self, process, by, code, outcome, sentence):
+        begin = time.monotonic()
+        if by is None:
+            self.nlaunch("stop", self.own_folder, timeout=20)
+        else:
+            process.send_signal(by)
+        _, err = process.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(process.returncode, code, err)
+        self.assertRegex(err, rf"(^|\n){sentence}\neverything about it: \S+\n$")
+        summary = json.loads((self.own_folder / "summary.json").read_text())
+        self.assertEqual((summary["outcome"], summary["exit_code"]), (outcome, code))
+        self.assertRegex(summary["sentence"], f"^{sentence}$")
+
+    @property
+    def own_folder(self):
+        return next((self.folder / "runs" / "test").glob("*-*-*"))
+
+    def while_it_is_bound(self, by, code, outcome, said, text=""):
+        init = self.folder / "modules.sh"
+        init.write_text(f"echo $$ > {self.folder}/shell.tmp; mv {self.folder}/shell.tmp {self.folder}/shell; sleep 100\n")
+        process = self.start(text + "roles: {learner: {kind: learner, command: ['true']}}\n",
+                             "--set", f"site.modules={{init: {init}, load: [none]}}")
+        deadline = time.monotonic() + 20
+        while not (self.folder / "shell").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        self.stopped(process, by, code, outcome, f"stopped{said} before anything was started")
+        self.assertFalse(os.path.exists(f"/proc/{(self.folder / 'shell').read_text().strip()}"))
+
+    def test_ctrl_c_while_it_is_bound(self):
+        self.while_it_is_bound(signal.SIGINT, 130, "interrupted", " by SIGINT")
+
+    def test_nlaunch_stop_while_it_is_bound(self):
+        self.while_it_is_bound(None, 130, "interrupted", " by `nlaunch stop`")
+
+    def test_a_terminate_while_it_is_bound(self):
+        self.while_it_is_bound(signal.SIGTERM, 143, "terminated", " by SIGTERM")
+
+    def between_attempts(self, by, code, outcome, name, text=""):
+        process = self.start(text + "restart: {policy: on-failure, max: 2, backoff: 60s}\nroles: {learner: {kind: learner, command: ['false']}}\n")
+        for line in process.stderr:
+            if line == "nlaunch: restart 1 of 2 in 1m\n":
+                break
+        self.stopped(process, by, code, outcome, rf"stopped by {name} after \S+")
+
+    def test_ctrl_c_between_attempts(self):
+        self.between_attempts(signal.SIGINT, 130, "interrupted", "SIGINT")
+
+    def test_nlaunch_stop_between_attempts(self):
+        self.between_attempts(None, 130, "interrupted", "`nlaunch stop`")
+
+    def test_a_signal_that_the_experiment_ignores_is_passed_over(self):
+        process = self.start("signals: {TERM: ignore}\nrestart: {policy: on-failure, max: 1, backoff: 1s}\n"
+                             "roles: {learner: {kind: learner, command: ['false']}}\n")
+        for line in process.stderr:
+            if line == "nlaunch: restart 1 of 1 in 1s\n":
+                break
+        for ignored in (signal.SIGTERM, signal.SIGUSR1):
+            process.send_signal(ignored)
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 1)
+        self.assertTrue((self.own_folder / "attempt-1").exists())
 
 
 class Quickstart(CliTest):

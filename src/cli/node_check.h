@@ -1,0 +1,35 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "base/units.h"
+#include "cli/context.h"
+#include "cli/load.h"
+
+/// `nlaunch preflight --node`: this machine alone, for a Prolog, a health check or a person.
+namespace nlaunch::cli {
+
+struct NodeCheck {
+  bool wanted = false;
+  bool prolog = false;  ///< says a line on standard error unless all is well, and fails for *fail* alone
+  bool drain = false;   ///< takes a node that fails out of service
+  std::string timeout = "50s";
+  std::string inner;  ///< how long the process may check that is killed where it hangs; empty: this is not it
+};
+
+/// Adds --node and what belongs to it.
+void add_node_options(CLI::App& app, NodeCheck& check);
+
+struct NodeCheckRequest {
+  const NodeCheck& check;
+  const PlanArgs& plan;
+  std::string level;  ///< empty: the plan's
+  bool json = false;
+  bool strict = false;
+};
+
+/// Ends by the timeout, whatever hangs on the machine, and needs no HOME, no PATH and no folder of the
+/// caller's. A second check of the machine by the same user waits for the first.
+int check_node(const NodeCheckRequest& request, const Context& context);
+
+}  // namespace nlaunch::cli
