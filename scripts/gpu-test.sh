@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tests that need GPUs: two or more of one machine, joined by NVLink, with PyTorch. Needs no network and no build:
 # dist/ (or build/), configs/, site-profiles/ and tests/ are enough, with scripts/. Ends with "N passed, N failed".
+# Arguments are the cases to run: scripts/gpu-test.sh preflight_prints_json
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 source scripts/lib/installed.sh
@@ -93,6 +94,18 @@ weight_sync_runs_over_gloo() {
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set weight_sync.backend=gloo
 }
 
+groups_cross_nodes_over_nccl() {
+  expect "${FUNCNAME[0]}" 0 'pass +all_reduce .*learner world +2 ranks over nccl, every element right' -- \
+    env PATH="$PWD/tests/gpu:$PATH" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='node[0-1]' SLURM_JOB_NUM_NODES=2 \
+    "$NLAUNCH" preflight --site "$PWD/tests/gpu/two-nodes.yaml" --site-dir "$PWD/tests/gpu" "${OPTIONS[@]:2}"
+}
+
+a_machine_that_lost_a_gpu_fails_its_prolog() {
+  expect "${FUNCNAME[0]}" 0 -- "$NLAUNCH" preflight --node --prolog "${OPTIONS[@]:0:4}"
+  expect "${FUNCNAME[0]}" 2 'fail gpus number: [0-9] GPUs \(expected 99, as the profile says\)' -- \
+    "$NLAUNCH" preflight --node --prolog "${OPTIONS[@]:0:4}" --set site.node.gpus=99
+}
+
 # 2.28.9 of a library, as a regular expression.
 version_pattern() {
   "$(dirname "$NLAUNCH")/nlaunch-probe" library "$1" | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n1 | sed 's/\./\\./g'
@@ -112,6 +125,6 @@ require
 "$NLAUNCH" --version
 # Every function above whose name has three words or more is a case, in the order of the file.
 mapfile -t cases < <(grep -oE '^[a-z0-9]+(_[a-z0-9]+){2,}\(\)' "$0" | tr -d '()')
-for name in "${cases[@]}"; do "$name"; done
+for name in "${@:-${cases[@]}}"; do "$name"; done
 echo "$passed passed, $failed failed"
 ((failed == 0))

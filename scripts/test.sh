@@ -5,14 +5,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/lib/packages.sh
 source scripts/lib/build.sh
 source scripts/lib/nccl.sh
+source scripts/lib/ray.sh
 
 ensure_packages "${TEST_PACKAGES[@]}"
 ensure_nccl_tools
+ensure_ray_tools
 leave_root "$PWD/scripts/test.sh" "$@"
 configure ON
 say "building nlaunch and its tests in build/"
 ninja -C build
 provide_nccl
+provide_ray
 status=0
 output=build/test-output.txt
 ctest --test-dir build --output-on-failure -j2 "$@" | tee "$output" || status=$?

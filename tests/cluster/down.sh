@@ -6,6 +6,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 kill_machines '.*'
-# With its other end the kernel takes it away too, but later.
-[[ $hosts == no ]] || ip link delete "$uplink" 2>/dev/null || true
+# With its other end the kernel takes it away too, but later, or just now.
+if [[ $hosts == yes ]]; then
+  ip link delete "$uplink" 2>/dev/null || [[ ! -e /sys/class/net/$uplink ]] || fail "The interface $uplink cannot be deleted."
+fi
 [[ ! -e $settings ]] || rm -rf "$folder"

@@ -19,7 +19,16 @@ fail() {
 }
 
 # The init.sh of the machines that fit a regular expression, and the unshare above it.
-inits() { grep -lzsP "^($1)@\Q$folder\E\$" /proc/[0-9]*/cmdline | cut -d / -f 3 || true; }
+inits() {
+  local cmdline argument arguments
+  for cmdline in /proc/[0-9]*/cmdline; do
+    # What has ended in between is none of them.
+    { mapfile -t -d '' arguments <"$cmdline"; } 2>/dev/null || continue
+    for argument in "${arguments[@]}"; do
+      [[ ! $argument =~ ^($1)@"$folder"$ ]] || echo "${cmdline//[!0-9]/}"
+    done
+  done
+}
 
 # The processes below a process.
 descendants() {
@@ -35,8 +44,9 @@ descendants() {
 
 # The processes of the machines that fit, without their init.sh.
 processes() {
-  local init
-  for init in $(inits "$1"); do descendants "$init"; done | sort -u | grep -vxFf <(inits "$1") || true
+  local init all
+  all=$(inits "$1")
+  for init in $all; do descendants "$init"; done | sort -u | comm -23 - <(sort <<<"$all")
 }
 
 # An init.sh ends last: as long as it is there, nobody can leave its tree. Stopped it starts nothing, continued it buries the dead.
@@ -51,7 +61,13 @@ kill_machines() {
   done
 }
 
-signal() { xargs kill "-$1" <<<"$2" 2>/dev/null || true; }
+# signal NAME PIDS: what has ended in between needs none.
+signal() {
+  local pid
+  for pid in $2; do
+    kill "-$1" "$pid" 2>/dev/null || [[ ! -e /proc/$pid ]] || fail "Process $pid cannot be sent SIG$1."
+  done
+}
 
 # start_machine NAME COMMAND...
 start_machine() {

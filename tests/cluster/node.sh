@@ -37,9 +37,14 @@ case $action in
     wait_for_node
     ;;
   processes)
-    processes "node${node:-\\d+}" | sed 's|.*|/proc/&/status|' | { xargs -r cat 2>/dev/null || true; } |
-      awk '/^Name:/ { name = $2 } /^State:/ { state = $2 }
-           /^Pid:/ && state != "Z" && name !~ /^(init\.sh|slurmd|slurmstepd)$/ { print $2, name }'
+    # What has ended in between has no name any more.
+    processes "node${node:-[0-9]+}" | awk '{
+      status = "/proc/" $1 "/status"
+      split("", of)
+      while ((getline line < status) > 0) { split(line, word); of[word[1]] = word[2] }
+      close(status)
+      if (of["Name:"] != "" && of["State:"] != "Z" && of["Name:"] !~ /^(init\.sh|slurmd|slurmstepd)$/) print $1, of["Name:"]
+    }'
     ;;
   *) fail "node.sh knows kill, revive and processes, not '$action'." ;;
 esac

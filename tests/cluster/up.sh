@@ -167,7 +167,8 @@ start_controller() {
   start_machine controller bash -euc '
     munged --force --key-file="$1/munge.key" --socket="$1/munge.socket" --num-threads=2 --pid-file="$1/controller/munged.pid" \
       --log-file="$1/controller/munged.log" --seed-file="$1/controller/munged.seed"
-    slurmctld -f "$1/slurm.conf"' bash "$folder"
+    # In the foreground, so that it is also seen when it gives up later than a daemon has become one.
+    exec slurmctld -D -f "$1/slurm.conf"' bash "$folder"
 }
 
 idle_nodes() { sinfo -hN -p main -o %T 2>/dev/null | grep -cx idle; }
