@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""How the plan, the events and the one who decides grow with the nodes: a real `nlaunch run` of 8 processes on each of 64, 256
+and 1024 nodes, whose agents are simulated. In place of srun one process plays all of them, over TCP, in the words of
+src/supervise/wire.cpp: every process starts, engines get ready, and learners end when all are there. In a second run of each size
+the learner in the middle is killed, and all others fail within a tenth of a second: it must be the one that is named.
+
+Prints a table for docs/measurements.md; ends with 1 where the wrong one was named."""
+import argparse
+import asyncio
+import json
+import os
+import pathlib
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LEARNERS = ENGINES = 4  # on each node
+EXPERIMENT = f"""version: 1
+name: fleet
+nodes: NODES
+weight_sync: {{backend: gloo}}
+roles:
+  learner: {{kind: learner, per_node: {LEARNERS}, rendezvous: torch, command: [train, "${{role.engine.addrs_file}}"]}}
+  engine: {{kind: engine, per_node: {ENGINES}, ports: [http], command: [serve, --port, "${{self.ports.http}}"],
+           ready: {{http: "http://${{self.host}}:${{self.ports.http}}/health"}}}}
+"""
+SITE = """version: 1
+name: simulated
+scheduler: {kind: slurm, submit: [sbatch]}
+node: {gpus: 8, cpus: 128}
+"""
+
+
+# --- in place of srun ---
+
+class Agents:
+    """All agents of a step, in one process."""
+
+    def __init__(self, step, fail):
+        self.step = step
+        plan = json.loads(pathlib.Path(step["plan"]).read_text())
+        self.nodes = [[] for _ in range(plan["node"]["count"])]
+        for number, process in enumerate(plan["processes"]):
+            self.nodes[process["node"]].append(number)
+        self.learners = {number for number, process in enumerate(plan["processes"]) if process["role"] == "learner"}
+        self.victim = sorted(self.learners)[len(self.learners) // 2] if fail else None
+        self.missing = set(range(len(plan["processes"])))  # not ready yet
+        self.all_are_there = asyncio.Event()
+        self.received = 0
+
+    async def play(self):
+        await asyncio.gather(*(Agent(self, node).play() for node in range(len(self.nodes))))
+
+    def ready(self, process):
+        self.missing.discard(process)
+        if not self.missing:
+            self.all_are_there.set()
+
+
+class Agent:
+    def __init__(self, all_of_them, node):
+        self.all, self.node, self.alive, self.begin = all_of_them, node, set(), time.monotonic()
+
+    def tell(self, **message):
+        self.to.write(json.dumps(message).encode() + b"\n")
+
+    def notice(self, kind, **fields):
+        self.tell(notice=kind, at_ms=int((time.monotonic() - self.begin) * 1000), **fields)
+
+    async def connect(self):
+        return await asyncio.open_connection("127.0.0.1", self.all.step["port"], limit=1 << 26)
+
+    async def play(self):
+        come, self.to = await self.connect()
+        ports = [20000 + process % 8 for process in self.all.nodes[self.node] if process not in self.all.learners]
+        hello = {"token": self.all.step["token"], "node": self.node}
+        self.tell(**hello, host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}", ports=ports)
+        _, output = await self.connect()
+        output.write(json.dumps({**hello, "output": True}).encode() + b"\n")
+        lives = asyncio.create_task(self.live())
+        while line := await come.readline():
+            self.all.received += len(line)
+            message = json.loads(line)
+            if "bye" in message:
+                break
+            self.hear(message)
+        lives.cancel()
+        output.close()
+        self.to.close()
+
+    def hear(self, message):
+        process = message.get("process")
+        match message:
+            case {"bind": _}:
+                self.tell(answer={"notes": [], "dropped": [], "libraries": {}, "lock": {"libraries": {}}})
+            case {"do": "start"}:
+                self.alive.add(process)
+                self.notice("started", process=process, pid=1000 + process)
+                if process in self.all.learners:
+                    self.all.ready(process)
+            case {"do": "await"}:
+                self.notice("ready", process=process)
+                self.all.ready(process)
+            case {"do": "signal-group"}:
+                self.ends(process, message["signal"])
+            case {"do": "clean"}:
+                self.notice("cleaned", process=process, killed=[])
+            case {"finish": _}:
+                self.tell(audit={"json": {}, "lines": [], "findings": 0})
+                self.tell(end={"left_behind": [], "survivors": [], "last_lines": [], "lost_bytes": 0})
+
+    def ends(self, process, status):
+        if process in self.alive:
+            self.alive.discard(process)
+            self.notice("ended", process=process, status=status)
+
+    async def live(self):
+        """Learners end by themselves; without their peer all fail."""
+        await self.all.all_are_there.wait()
+        victim = self.all.victim
+        if victim in self.alive:
+            self.ends(victim, 9)
+        elif victim is not None:
+            await asyncio.sleep(0.02 + 0.08 * self.node / len(self.all.nodes))
+        for process in sorted(self.alive & self.all.learners if victim is None else self.alive):
+            self.ends(process, 0 if victim is None else 1 << 8)
+
+
+def more_files():
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def play(step_file):
+    """What stands for srun: plays the agents, and notes what nlaunch had needed when it let the last one go."""
+    more_files()
+    agents = Agents(json.loads(pathlib.Path(step_file).read_text()), os.environ.get("SIMULATE") == "failure")
+    asyncio.run(agents.play())
+    status = pathlib.Path(f"/proc/{os.getppid()}/status").read_text()
+    stat = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()
+    note = {"peak_kib": int(status.split("VmHWM:")[1].split()[0]), "received": agents.received,
+            "cpu": (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")}
+    pathlib.Path(step_file).with_name("simulated.json").write_text(json.dumps(note))
+
+
+# --- the measurement ---
+
+def simulate(options, folder, nodes, how):
+    """One run; what it took."""
+    (folder / "bin").mkdir(exist_ok=True)
+    srun = folder / "bin/srun"
+    srun.write_text(f'#!/bin/sh\nfor word; do :; done\nexec {shlex.join([sys.executable, __file__])} --play "$word"\n')
+    srun.chmod(0o755)
+    (folder / "site.yaml").write_text(SITE)
+    experiment = folder / "fleet.yaml"
+    experiment.write_text(EXPERIMENT.replace("NODES", str(nodes)))
+    environment = {**os.environ, "PATH": f"{srun.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "1", "SIMULATE": how,
+                   "SLURM_JOB_NODELIST": f"n[0000-{nodes - 1:04}]", "SLURM_JOB_NUM_NODES": str(nodes)}
+    begin = time.monotonic()
+    done = subprocess.run([options.nlaunch, "run", experiment, "--site", folder / "site.yaml", "--no-preflight", "--here",
+                           "--runs-dir", folder / "runs"], env=environment, capture_output=True, text=True)
+    took = time.monotonic() - begin
+    run = next((folder / "runs/fleet").glob("2*"))
+    if not (run / "summary.json").exists() or not (run / "attempt-0/simulated.json").exists():
+        sys.exit(f"{nodes} nodes, {how}: {done.stderr}\n{(run / 'attempt-0/srun.log').read_text()}")
+    summary = json.loads((run / "summary.json").read_text())
+    note = json.loads((run / "attempt-0/simulated.json").read_text())
+    victim = nodes * LEARNERS // 2
+    right = (summary["outcome"] == "finished" if how == "success" else
+             summary["sentence"].startswith(f"learner.{victim} (rank {victim}) on n{nodes // 2:04} was killed by SIGKILL after"))
+    sizes = [(run / name).stat().st_size for name in ("plan.json", "events.jsonl", "summary.json")]
+    return {"nodes": nodes, "how": how, "took": took, "cpu": note["cpu"], "peak": note["peak_kib"] / 1024, "right": right,
+            "sizes": sizes, "sent": note["received"], "sentence": summary["sentence"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nlaunch", default=str(ROOT / "build/bin/nlaunch"))
+    parser.add_argument("--nodes", default="64,256,1024")
+    parser.add_argument("--play", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.play:
+        return play(options.play)
+    print("| nodes | run | seconds | nlaunch's CPU, s | its peak, MiB | plan.json | events.jsonl | summary.json | sent to agents "
+          "| right |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    wrong = 0
+    for nodes in map(int, options.nodes.split(",")):
+        for how in ("success", "failure"):
+            with tempfile.TemporaryDirectory() as folder:
+                row = simulate(options, pathlib.Path(folder), nodes, how)
+            sizes = " | ".join(f"{size / 1e6:.2f} MB" for size in (*row["sizes"], row["sent"]))
+            print(f"| {nodes} | {how} | {row['took']:.1f} | {row['cpu']:.2f} | {row['peak']:.0f} | {sizes} "
+                  f"| {'yes' if row['right'] else 'NO: ' + row['sentence']} |", flush=True)
+            wrong += not row["right"]
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
