@@ -4,11 +4,10 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 
 from cluster import SITE, Cluster
-from run_test import NLAUNCH
+from runs import NLAUNCH, LooksAtRuns
 
 NODES = 4
 EXPERIMENT = """
@@ -43,7 +42,7 @@ mount --move {folder} /dev
 """
 
 
-class Preflight(unittest.TestCase):
+class Preflight(LooksAtRuns):
     """On hosts, so that each node has its own network and its own mounts."""
 
     def setUp(self):
@@ -84,14 +83,14 @@ class Preflight(unittest.TestCase):
     def spoil(self, node):
         """Takes /dev/shm away from a node, until it is started anew."""
         slurmd = next(self.pids_of(node))
-        script = WITHOUT_SHM.format(folder=f"/tmp/nlaunch-dev-{node}")
+        script = WITHOUT_SHM.format(folder=f"{self.folder}.dev")
         subprocess.run(["nsenter", f"--mount=/proc/{slurmd}/ns/mnt", "bash", "-c", script], check=True)
         self.addCleanup(self.mend, node)
 
     def mend(self, node):
         self.cluster.kill_node(node)
         self.cluster.revive_node(node)
-        pathlib.Path(f"/tmp/nlaunch-dev-{node}").rmdir()
+        pathlib.Path(f"{self.folder}.dev").rmdir()
 
     def pids_of(self, node):
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
@@ -177,10 +176,10 @@ class Preflight(unittest.TestCase):
         there.touch()
         process = self.start("run", self.folder / "checked.yaml", "--no-preflight", *restart, "--set", f"vars.while_there={there}",
                              options=("-N4", "--no-kill"))
-        self.wait_for(lambda: self.events("process-started")[5:])
+        self.wait_until(lambda: self.events("process-started")[5:])
         self.cluster.kill_node(1)
         self.addCleanup(self.cluster.revive_node, 1)
-        self.wait_for(lambda: self.events("node-lost"), 60)
+        self.wait_until(lambda: self.events("node-lost"), 60)
         there.unlink()
         out, err = process.communicate(timeout=90)
         self.assertEqual(process.returncode, 0, err)
@@ -200,13 +199,6 @@ class Preflight(unittest.TestCase):
 
     # --- when the checks themselves are interrupted ---
 
-    def events(self, name):
-        try:
-            lines = (self.run_folder / "events.jsonl").read_text().splitlines()
-        except OSError:
-            return []
-        return [event for event in map(json.loads, lines) if event["event"] == name]
-
     def start(self, *command, options=("-N3",)):
         process = self.cluster.start("salloc", "-Q", *options, "--exclusive", NLAUNCH, *command, "--site", self.site,
                                      "--set", "site.scheduler.directives.gpus-per-node=0", "--runs-dir", self.folder / "runs")
@@ -216,21 +208,15 @@ class Preflight(unittest.TestCase):
     def probes(self, node):
         return [pid for pid, name in self.cluster.processes(node).items() if name.startswith("nlaunch-probe")]
 
-    def wait_for(self, true, seconds=20):
-        deadline = time.monotonic() + seconds
-        while not true():
-            self.assertLess(time.monotonic(), deadline, "it did not come to that")
-            time.sleep(0.005)
-
     def test_a_node_that_dies_while_it_is_checked_is_named(self):
         process = self.start("preflight")
-        self.wait_for(lambda: self.probes(2))
+        self.wait_until(lambda: self.probes(2))
         self.cluster.kill_node(2)
         self.addCleanup(self.cluster.revive_node, 2)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 2, err)
         self.assertRegex(out, r"fail .* rank \d \(node2 CPU slot \d\).*its probe is gone: its agent does not answer")
-        self.wait_for(lambda: not self.probes(0) and not self.probes(1))
+        self.wait_until(lambda: not self.probes(0) and not self.probes(1))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from cluster import HERE, SITE, Cluster
-from run_test import NLAUNCH, SOURCE, WHEN, Runs
+from runs import NLAUNCH, SOURCE, WHEN, Runs
 
 NODES = 2
 RAY = os.environ.get("NLAUNCH_TEST_RAY")  # a Python environment

@@ -204,7 +204,7 @@ class Readiness(SuperviseCase):
     def test_never_ready_is_72_and_says_what_was_seen(self):
         port = self.free_port()
         url = f"http://127.0.0.1:{port}/other"
-        run = self.staged({"http": url, "timeout_ms": 1500}, ["/usr/bin/python3", "-c", self.SERVER, str(port)])
+        run = self.staged({"http": url, "timeout_ms": 5000}, ["/usr/bin/python3", "-c", self.SERVER, str(port)])
         self.assertEqual((run.code, run.summary()["outcome"]), (72, "not-ready"))
         self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time ({url}: answered 503)")
         run = self.staged({"tcp": f"127.0.0.1:{self.free_port()}", "timeout_ms": 300}, "sleep")
@@ -266,7 +266,9 @@ class Output(SuperviseCase):
         script = "import sys,time\nfor i in range(200_000): sys.stdout.write('%06d %s\\n' % (i, 'z' * 93))\nsys.stdout.flush(); time.sleep(1); print('end')"
         run = self.run_of([{"name": "learner", "ends_run": True, "command": ["/usr/bin/python3", "-c", script]}])
         run.start()
-        time.sleep(1)
+        run.wait_for("process-started")
+        while len(run.log("learner.0")) < 20_000_000:
+            time.sleep(0.05)
         run.finish()
         self.assertRegex(run.out.decode(), r"nlaunch: \d+ lines \([\d.]+\w+\) skipped here, the terminal was too slow; "
                                            r"the log files have them\n")

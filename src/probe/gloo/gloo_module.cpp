@@ -40,8 +40,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, const char* address,
-                                        int rank, int size, long timeout_ms, char* error,
-                                        size_t error_size) {
+                                        int rank, int size, long timeout_ms, char* error, size_t error_size) {
   auto made = std::make_unique<nlaunch_gloo_context>();
   const int failed = guarded(error, error_size, [&] {
     gloo::transport::tcp::attr attributes;
