@@ -15,8 +15,15 @@ using nlohmann::json;
 /// (its peers fail, srun ends the step) may arrive before the news of it: such consequences are held for a
 /// moment.
 constexpr Duration kHold = std::chrono::milliseconds(150);
+/// Two nodes' clocks are compared by messages, whose ways take this long at most on a busy machine.
+constexpr Duration kClocksTell = std::chrono::milliseconds(10);
 /// More than an agent needs to kill what is left (LocalCrew's limit).
 constexpr Duration kForTheEnd = std::chrono::seconds(30);
+
+bool was_killed(const Notice& notice) {
+  const auto* ended = std::get_if<notice::Ended>(&notice.what);
+  return ended != nullptr && ended->status.by_signal();
+}
 
 }  // namespace
 
@@ -123,7 +130,16 @@ void RemoteCrew::pass_on(Notice notice) {
 
 void RemoteCrew::release() {
   release_.reset();
-  for (auto& [at, notice] : std::exchange(held_, {})) tell_(std::move(notice));
+  auto held = std::exchange(held_, {});
+  if (held.empty()) return;
+  // Of what is too close to tell apart, a process that was killed is the cause of one that gave up.
+  const auto close = held.upper_bound(held.begin()->first + kClocksTell);
+  for (const bool killed : {true, false}) {
+    for (auto one = held.begin(); one != close; ++one) {
+      if (was_killed(one->second) == killed) tell_(one->second);
+    }
+  }
+  for (auto one = close; one != held.end(); ++one) tell_(std::move(one->second));
 }
 
 void RemoteCrew::lose(std::uint32_t index, const std::string& why) {

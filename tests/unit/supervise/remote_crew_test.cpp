@@ -82,6 +82,17 @@ TEST_F(Remote, FailuresAreToldInTheOrderInWhichTheyHappened) {
   EXPECT_EQ(told_[3].at("process"), 1);
 }
 
+TEST_F(Remote, WhoWasKilledComesBeforeWhoGaveUpWhereClocksCannotTell) {
+  for (const Duration apart : {4ms, 40ms}) {
+    told_.clear();
+    say(0, 1000ms, {0, sys::WaitStatus(1 << 8)});
+    crew_->hear(1, to_message(Notice{1000ms, notice::Ready{1}}));  // sets its clock
+    say(1, 1000ms + apart, {1, sys::WaitStatus(SIGKILL)});
+    run_until(loop_, [&] { return told_.size() == 3; });
+    EXPECT_EQ(told_[1]["process"], apart < 10ms ? 1 : 0) << apart.count();
+  }
+}
+
 TEST_F(Remote, ALostNodeIsToldBeforeWhatItBroughtAbout) {
   say(0, 10ms, {0, sys::WaitStatus::exited(1)});
   crew_->lose(1, "no answer");
