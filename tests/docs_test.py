@@ -10,7 +10,7 @@ SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
-             "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--no-kill", "--overlap",
+             "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
              "--port", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude"}  # of CMake, Slurm, Python, torchrun, and of the examples' own programs
 
 
