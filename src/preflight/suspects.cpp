@@ -9,14 +9,12 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// By check and subject: what is wrong with one GPU of every node is wrong with the site.
-using Key = std::pair<std::string, std::string>;
-
-std::map<Key, std::set<std::string>> failing_hosts(const Report& report) {
-  std::map<Key, std::set<std::string>> hosts;
+/// By check, and not by subject: a rank's name has its node in it, and what is wrong with one GPU of every
+/// node is wrong with the site.
+std::map<std::string, std::set<std::string>> failing_hosts(const Report& report) {
+  std::map<std::string, std::set<std::string>> hosts;
   for (const auto& row : report.rows) {
-    if (row.status == Status::fail)
-      hosts[{row.check, row.subject}].insert(row.hosts.begin(), row.hosts.end());
+    if (row.status == Status::fail) hosts[row.check].insert(row.hosts.begin(), row.hosts.end());
   }
   return hosts;
 }
@@ -28,7 +26,7 @@ std::vector<Suspect> suspects(const Report& report, std::size_t nodes) {
   std::vector<Suspect> out;
   for (const auto& row : report.rows) {
     if (row.status != Status::fail) continue;
-    const bool everywhere = failing.at({row.check, row.subject}).size() == nodes;
+    const bool everywhere = failing.at(row.check).size() == nodes;
     if (everywhere && (nodes > 1 || row.who != Who::admin)) continue;
     for (const auto& host : row.hosts) {
       const auto known = std::ranges::find(out, host, &Suspect::host);

@@ -34,6 +34,15 @@ TEST(Suspects, AreNotAllNodes) {
   EXPECT_EQ(names({failing("limits", {"a"}, Who::admin), failing("space", {"b"}, Who::admin)}, 2).size(), 2);
 }
 
+TEST(Suspects, AGpuOfEveryNodeIsTheSitesFault) {
+  auto first = failing("identity", {"a"}, Who::admin);
+  auto second = failing("identity", {"b"}, Who::admin);
+  first.subject = "learner rank 0 (a GPU 0)";
+  second.subject = "learner rank 1 (b GPU 0)";
+  EXPECT_EQ(names({first, second}, 2), Lines{});
+  EXPECT_EQ(names({first, second}, 3).size(), 2);
+}
+
 TEST(Suspects, OfOneNodeOnlyWhatItsAdministratorMustMendCounts) {
   EXPECT_EQ(names({failing("limits", {"a"}, Who::user)}, 1), Lines{});
   EXPECT_EQ(names({failing("limits", {"a"}, Who::admin)}, 1).size(), 1);
