@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/preflight.h"
 #include "launch/bind.h"
 #include "launch/run_folder.h"
 #include "plan/environment.h"
@@ -133,7 +134,7 @@ Result<preflight::Report> check(const PlanArgs& args, const std::string& level, 
   if (!bound) return std::unexpected(bound.error());
   preflight::Request request{
       *plan, bound->node, paths.attempt.string(), source.install().probe, plan->preflight.level, {}, {}, {}};
-  if (!level.empty()) request.level = level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
+  if (!level.empty()) request.level = level_of(level);
   const auto step = std::min<Duration>(request.deadlines.op, time / 3);
   request.deadlines = {step, step};
   request.cancelled = [deadline] { return Clock::now() > deadline; };

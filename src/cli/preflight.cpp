@@ -38,7 +38,7 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, Venu
   }
   if (!saved) return complain(context, saved.error());
   auto level = plan.preflight.level;
-  if (!args.level.empty()) level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
+  if (!args.level.empty()) level = level_of(args.level);
   const auto guardian = supervise::enter_guarded([](const supervise::SupervisorLost& lost) {
     say(fmt::format("nlaunch preflight: its supervisor {}\n", lost.status.str()));
   });
@@ -111,6 +111,10 @@ int run(const Args& args, const Context& context) {
 }
 
 }  // namespace
+
+PreflightLevel level_of(std::string_view typed) {
+  return typed == name_of(PreflightLevel::quick) ? PreflightLevel::quick : PreflightLevel::standard;
+}
 
 int code_of(preflight::Status verdict, bool strict) {
   switch (verdict) {

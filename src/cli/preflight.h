@@ -4,6 +4,9 @@
 
 namespace nlaunch::cli {
 
+/// The value of --level, which the parser has checked.
+PreflightLevel level_of(std::string_view typed);
+
 /// The exit code that a report's verdict is.
 int code_of(preflight::Status verdict, bool strict);
 

@@ -6,6 +6,7 @@
 #include "cli/job.h"
 #include "cli/load.h"
 #include "cli/local_place.h"
+#include "cli/preflight.h"
 #include "cli/submit.h"
 #include "launch/allocation.h"
 #include "launch/job_script.h"
@@ -44,8 +45,7 @@ int start(const plan::Plan& plan, const Args& args, const Context& context, Venu
   if (args.run_dir.empty()) paths = launch::make_run_folder(args.job.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());
   auto options = args.job;
-  if (!args.level.empty())
-    options.level = args.level == "quick" ? PreflightLevel::quick : PreflightLevel::standard;
+  if (!args.level.empty()) options.level = level_of(args.level);
   const auto guardian = supervise::enter_guarded(report_lost_supervisor);
   Job job(plan, std::move(options), context, venue);
   if (continuation != nullptr) continuation->begin(*paths);
