@@ -42,6 +42,12 @@ std::string excerpt(const SourceSpan& span, Color color) {
                      paint(color, "1;32", marks));
 }
 
+std::pair<std::string_view, std::string_view> label(Severity severity) {
+  if (severity == Severity::error) return {"1;31", "error:"};
+  if (severity == Severity::warning) return {"1;33", "warning:"};
+  return {"1;34", "note:"};
+}
+
 }  // namespace
 
 Diagnostic& Diagnostics::add(Diagnostic item) {
@@ -66,12 +72,11 @@ bool Diagnostics::has_errors() const {
 }
 
 std::string render(const Diagnostic& diagnostic, Color color) {
-  const bool error = diagnostic.severity == Severity::error;
+  const auto [colour, severity] = label(diagnostic.severity);
   const auto where = diagnostic.span.where();
   std::string out =
       fmt::format("{}{} {} [{}]\n", where.empty() ? "" : paint(color, "1", text::printable(where)) + ": ",
-                  paint(color, error ? "1;31" : "1;33", error ? "error:" : "warning:"),
-                  text::printable(diagnostic.message), diagnostic.id);
+                  paint(color, colour, severity), text::printable(diagnostic.message), diagnostic.id);
   out += excerpt(diagnostic.span, color);
   for (const auto& note : diagnostic.notes) {
     const auto place = note.span.where();

@@ -11,7 +11,7 @@
 
 namespace nlaunch {
 
-enum class Severity { error, warning };
+enum class Severity { error, warning, note };
 
 /// A second place or a measured fact that belongs to a diagnostic.
 struct Note {

@@ -1,4 +1,5 @@
 #pragma once
+#include <string_view>
 
 /// The exit codes of nlaunch. A run that ends by itself gives the code of the process that failed first
 /// (128 + signal where a signal ended it); `summary.json` says which it was, since a program may use the
@@ -16,9 +17,33 @@ inline constexpr int stalled = 124;           ///< aborted after a stall
 inline constexpr int interrupted = 130;       ///< stopped by SIGINT
 inline constexpr int terminated = 143;        ///< stopped by SIGTERM
 
-/// Of `nlaunch preflight`.
+/// Of `nlaunch preflight`, which has codes of its own.
 inline constexpr int preflight_warned = 1;  ///< under --strict
 inline constexpr int preflight_failed = 2;
 inline constexpr int preflight_unknown = 3;
+
+/// The same for people.
+struct Meaning {
+  int code;
+  std::string_view when;
+};
+inline constexpr Meaning kMeanings[] = {
+    {ok, "fine"},
+    {usage, "wrong usage: the command line"},
+    {bad_input, "the experiment, the site, the plan or a linted file is wrong"},
+    {preflight_refused, "the preflight refused the run: nothing was started"},
+    {internal, "an error of nlaunch's own"},
+    {not_ready, "a role never became ready"},
+    {walltime, "stopped at the walltime, to be continued"},
+    {stalled, "aborted after a stall"},
+    {interrupted, "stopped by SIGINT"},
+    {terminated, "stopped by SIGTERM"},
+};
+inline constexpr Meaning kPreflightMeanings[] = {
+    {ok, "all checks pass"},
+    {preflight_warned, "warnings, under --strict"},
+    {preflight_failed, "a check failed"},
+    {preflight_unknown, "a check could not be carried out"},
+};
 
 }  // namespace nlaunch::exit_code

@@ -133,8 +133,11 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
   if (name.size() > kLongest) return std::nullopt;
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
+  const auto wanted = lower(name);
   for (const auto& candidate : candidates) {
-    const auto distance = edit_distance(lower(name), lower(candidate));
+    const auto [shorter, longer] = std::minmax(name.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;
+    const auto distance = edit_distance(wanted, lower(candidate));
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

@@ -42,6 +42,22 @@ std::string_view name_of(Walltime::Then then) {
   return "?";
 }
 
+std::string_view name_of(BeakerPriority priority) {
+  switch (priority) {
+    case BeakerPriority::low:
+      return "low";
+    case BeakerPriority::normal:
+      return "normal";
+    case BeakerPriority::high:
+      return "high";
+    case BeakerPriority::urgent:
+      return "urgent";
+    case BeakerPriority::immediate:
+      return "immediate";
+  }
+  return "?";
+}
+
 std::string_view name_of(Scheduler scheduler) {
   switch (scheduler) {
     case Scheduler::local:

@@ -66,6 +66,9 @@ struct SignalRule {
 
 enum class Scheduler { local, slurm, beaker };
 
+/// How urgent a job of Beaker is.
+enum class BeakerPriority { low, normal, high, urgent, immediate };
+
 std::string_view name_of(RoleKind kind);
 std::string_view name_of(Rendezvous rendezvous);
 std::string_view name_of(PreloadScope scope);
@@ -73,6 +76,7 @@ std::string_view name_of(Backend backend);
 std::string_view name_of(PreflightLevel level);
 std::string_view name_of(AuditMode mode);
 std::string_view name_of(Scheduler scheduler);
+std::string_view name_of(BeakerPriority priority);
 std::string_view name_of(Walltime::Then then);
 
 }  // namespace nlaunch
