@@ -162,14 +162,19 @@ struct Listener::State : std::enable_shared_from_this<State> {
   Accepted accepted;
 };
 
-Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Accepted accepted) {
+Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Accepted accepted, std::uint16_t port) {
   auto state = std::make_shared<State>(LoopAccess::context(loop), std::move(accepted));
   error_code error;
   state->acceptor.open(tcp::v4(), error);
   if (!error) ::fcntl(state->acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
-  if (!error) state->acceptor.bind(tcp::endpoint(tcp::v4(), 0), error);
+  // Connections of the one who listened there before may still be dying.
+  if (!error) state->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) state->acceptor.bind(tcp::endpoint(tcp::v4(), port), error);
   if (!error) state->acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return failure("sys.listen", "cannot listen on a TCP port: {}", error.message());
+  if (error) {
+    return failure("sys.listen", "cannot listen on {}: {}",
+                   port == 0 ? "a TCP port" : fmt::format("TCP port {}", port), error.message());
+  }
   state->accept();
   return std::unique_ptr<Listener>(new Listener(std::move(state)));
 }
@@ -183,6 +188,18 @@ Listener::~Listener() {
 std::uint16_t Listener::port() const {
   return state_->acceptor.local_endpoint().port();
 }
+
+namespace {
+
+/// A name may be known only later, when its machine has come up.
+asio::ip::address find_address(asio::io_context& context, const std::string& address, error_code& error) {
+  const auto parsed = asio::ip::make_address(address, error);
+  if (!error) return parsed;
+  const auto found = tcp::resolver(context).resolve(tcp::v4(), address, "", error);
+  return error ? asio::ip::address() : found.begin()->endpoint().address();
+}
+
+}  // namespace
 
 struct Connecting::State : std::enable_shared_from_this<State> {
   State(Loop& loop, std::vector<std::string> all, std::uint16_t to, Done then)
@@ -209,7 +226,7 @@ struct Connecting::State : std::enable_shared_from_this<State> {
     constexpr Duration kRound = std::chrono::milliseconds(200);
     const auto address = addresses.empty() ? "" : addresses[tries++ % addresses.size()];
     error_code error;
-    const auto parsed = asio::ip::make_address(address, error);
+    const auto parsed = find_address(context, address, error);
     if (error) return again(address + ": " + error.message(), kRound);
     auto socket = std::make_shared<tcp::socket>(context);
     timer.expires_after(kEach);

@@ -45,11 +45,11 @@ class Channel {
   std::shared_ptr<State> state_;
 };
 
-/// Accepts connections on a port that the system chooses, on all addresses.
+/// Accepts connections on all addresses, on `port` or, with 0, on one that the system chooses.
 class Listener {
  public:
   using Accepted = std::function<void(std::unique_ptr<Channel>)>;
-  static Result<std::unique_ptr<Listener>> open(Loop& loop, Accepted accepted);
+  static Result<std::unique_ptr<Listener>> open(Loop& loop, Accepted accepted, std::uint16_t port = 0);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -61,8 +61,8 @@ class Listener {
   std::shared_ptr<State> state_;
 };
 
-/// A connection in the making: tries addresses ("10.0.0.1", with the one port) in their order, again and
-/// again until `limit` is over. Destroyed, it calls nothing.
+/// A connection in the making: tries addresses ("10.0.0.1" or a name, with the one port) in their order,
+/// again and again until `limit` is over. Destroyed, it calls nothing.
 class Connecting {
  public:
   /// An empty pointer: none could be reached; `why` says what the last tries met.
