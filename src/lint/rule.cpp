@@ -1,0 +1,109 @@
+#include "lint/rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "base/secrets.h"
+#include "base/text.h"
+#include "lint/rule_checks.h"
+#include "lint/silence.h"
+
+namespace nlaunch::lint {
+namespace {
+
+bool stands_before(const Finding& one, const Finding& other) {
+  const auto key = [](const Finding& finding) {
+    return std::tuple(finding.span.file ? std::string_view(finding.span.file->name) : std::string_view(),
+                      finding.span.line, finding.span.column);
+  };
+  return key(one) < key(other);
+}
+
+/// Stars in the place of each secret, as many as it has characters: places behind it stay right.
+void hide(std::string& text, const std::vector<std::string>& secrets) {
+  for (const auto& secret : secrets) {
+    const std::string stars(text::characters(secret).size(), '*');
+    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + stars.size())) {
+      text.replace(at, secret.size(), stars);
+    }
+  }
+}
+
+/// No finding, and no line that is shown with one, holds a secret.
+void hide_secrets(const Scene& scene, std::vector<Finding>& findings) {
+  std::vector<std::string> secrets;
+  for (const auto& environment : scene.environments) {
+    for (const auto& setting : environment.settings) {
+      constexpr std::size_t kShortest = 4;  // shorter ones would hit innocent text
+      const bool named =
+          looks_like_secret(setting.name) && setting.value && setting.value->size() >= kShortest;
+      if (named || setting.holds_secret()) secrets.push_back(*setting.value);
+    }
+  }
+  if (secrets.empty()) return;
+  std::map<std::shared_ptr<const SourceFile>, std::shared_ptr<const SourceFile>> hidden;
+  for (auto& finding : findings) {
+    for (auto* text : {&finding.what, &finding.why, &finding.instead}) hide(*text, secrets);
+    if (!finding.span.file) continue;
+    auto& file = hidden[finding.span.file];
+    if (!file) {
+      auto copy = *finding.span.file;
+      hide(copy.text, secrets);
+      file = std::make_shared<const SourceFile>(std::move(copy));
+    }
+    finding.span.file = file;
+  }
+}
+
+}  // namespace
+
+void Report::add(Severity severity, const SourceSpan& span, Saying saying) {
+  // What several roles have from one line is said once, for all of them.
+  const auto same = std::ranges::find_if(findings_, [&](const Finding& one) {
+    return one.rule == rule_ && one.span.line == span.line && one.span.column == span.column &&
+           one.span.file == span.file && one.what == saying.what;
+  });
+  if (same != findings_.end()) {
+    if (!environment_.empty() &&
+        std::ranges::find(same->environments, environment_) == same->environments.end()) {
+      same->environments.push_back(environment_);
+    }
+    return;
+  }
+  if (full()) return;
+  if (of_rule_ == kMostOfRule) {
+    severity = Severity::note;
+    saying = {fmt::format("{} findings of one rule: what follows is not listed", kMostOfRule),
+              "it is one mistake, most likely, made again and again", "", ""};
+  }
+  ++of_rule_;
+  Finding finding{rule_,
+                  severity,
+                  span,
+                  {},
+                  std::move(saying.what),
+                  std::move(saying.why),
+                  std::move(saying.source),
+                  std::move(saying.instead)};
+  if (finding.source.empty()) finding.source = source_;
+  if (!environment_.empty()) finding.environments.push_back(environment_);
+  findings_.push_back(std::move(finding));
+}
+
+std::vector<Finding> lint(const Scene& scene) {
+  Report report;
+  for (const auto& rule : rules()) {
+    report.begin(rule.id, rule.source);
+    rule.check(scene, report);
+  }
+  auto findings = silence(report.take(), scene.files);
+  std::ranges::stable_sort(findings, stands_before);
+  hide_secrets(scene, findings);
+  return findings;
+}
+
+}  // namespace nlaunch::lint

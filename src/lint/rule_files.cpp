@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "lint/rule_checks.h"
+
+namespace nlaunch::lint {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, std::max<std::size_t>(1, slash));
+}
+
+/// Some command of the script makes folders, and names this one.
+bool is_made(const Scene& scene, const std::string& folder) {
+  if (!scene.script) return false;
+  return std::ranges::any_of(scene.script->commands, [&](const Command& command) {
+    return command.name() == "mkdir" && std::ranges::any_of(command.words, [&](const Word& word) {
+             // A variable in it: it may well be this one.
+             const auto text = word.constant();
+             return text ? *text == folder || text->starts_with(folder + "/") : true;
+           });
+  });
+}
+
+}  // namespace
+
+void check_debug_folder(const Scene& scene, Report& report) {
+  each_value(scene, report, "NCCL_DEBUG_FILE",
+             [&](const Environment&, const Setting& setting, const std::string& value) {
+               const auto folder = folder_of(value);
+               if (folder.empty() || value.find("${") != std::string::npos || value.find('%') < folder.size())
+                 return;
+               if (!scene.folder_exists || scene.folder_exists(folder) || is_made(scene, folder)) return;
+               report.warning(setting.span,
+                              {fmt::format("the folder {} of NCCL_DEBUG_FILE is not there", folder),
+                               "NCCL does not make it, and writes to standard output without a word",
+                               fmt::format("mkdir -p {}, before the programs start", folder), ""});
+             });
+}
+
+void check_shared_cache(const Scene& scene, Report& report) {
+  constexpr std::array<std::string_view, 5> kCaches{"TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
+                                                    "RAY_TMPDIR", "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR"};
+  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+    if (std::ranges::find(kCaches, setting.name) == kCaches.end() || !setting.value ||
+        !scene.shared_file_system)
+      return;
+    const auto system = scene.shared_file_system(*setting.value);
+    if (system.empty()) return;
+    report.warning(
+        setting.span,
+        {fmt::format("{} is on a file system that nodes share ({})", setting.name, system),
+         setting.name == "RAY_TMPDIR" ? "Ray's sockets do not work there"
+                                      : "processes of several nodes see each other's files half written",
+         "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.scratch})", ""});
+  });
+}
+
+void check_nccl_conf(const Scene& scene, Report& report) {
+  for (const auto& conf : scene.conf) {
+    for (const auto& environment : scene.environments) {
+      const auto* setting = environment.find(conf.name);
+      report.of(environment.name);
+      if (setting == nullptr) {
+        report.warning(
+            conf.span,
+            {fmt::format("{} sets {}, which nobody here asked for", conf.span.file->name, conf.name),
+             "NCCL puts every line of this file into the environment of each process that uses it",
+             "set it yourself where it is wanted: the environment wins over the file", ""});
+      } else if (setting->unset) {
+        report.warning(setting->span,
+                       {fmt::format("{} is unset here, and {} sets it again", conf.name, conf.span.where()),
+                        "NCCL reads its file in the process itself",
+                        fmt::format("set {} to the value that is wanted", conf.name), ""});
+      }
+    }
+  }
+}
+
+}  // namespace nlaunch::lint

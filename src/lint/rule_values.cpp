@@ -1,0 +1,238 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "lint/rule_checks.h"
+#include "lint/values.h"
+
+namespace nlaunch::lint {
+namespace {
+
+/// What comes of a value that its owner does not know, where the table's `choice` alone does not say.
+struct Consequence {
+  std::string_view name;
+  std::string_view what;
+};
+constexpr std::array<Consequence, 6> kConsequences{{
+    {"NCCL_DEBUG", "NCCL then prints nothing at all, not even warnings, and a failure has no text"},
+    {"NCCL_P2P_LEVEL", "NCCL ignores it in silence (the names are case-sensitive)"},
+    {"NCCL_NET_GDR_LEVEL", "NCCL ignores it in silence (the names are case-sensitive)"},
+    {"FI_CXI_RX_MATCH_MODE", "cxi warns in its own log and takes hardware"},
+    {"NCCL_LAUNCH_MODE", "anything but GROUP means PARALLEL"},
+    {"NCCL_DEBUG_SUBSYS", "an unknown name is dropped in silence"},
+}};
+
+std::string consequence(std::string_view name) {
+  for (const auto& one : kConsequences) {
+    if (one.name == name) return std::string(one.what);
+  }
+  return "it is not taken, and nobody says so";
+}
+
+std::string instead_of(const Setting& setting, const Variable& variable) {
+  if (setting.name == "NCCL_DEBUG") return "NCCL_DEBUG=WARN";
+  std::vector<std::string> words;
+  for (const auto& one : variable.values) words.push_back(one.value);
+  const auto lower = text::lower(*setting.value);
+  const auto begun = std::ranges::find_if(words, [&](const std::string& word) {  // "soft" for software
+    return lower.size() > 2 && text::lower(word).starts_with(lower);
+  });
+  const auto near = begun != words.end() ? std::optional(*begun) : text::nearest(*setting.value, words);
+  return near ? fmt::format("{}={}", setting.name, *near)
+              : fmt::format("what fits of these; nlaunch env --doc {} says more", setting.name);
+}
+
+/// How an owner reads integers, as far as it goes wrong in silence.
+bool reads_as_c(std::string_view owner) {
+  return owner == "NCCL" || owner == "libfabric";
+}
+
+std::string owner_source(const Variable& variable) {
+  return fmt::format("{}: {}", variable.owner, variable.source);
+}
+
+bool is_word(std::string_view value, std::initializer_list<std::string_view> words) {
+  const auto lower = text::lower(value);
+  return std::ranges::find(words, lower) != words.end();
+}
+
+/// A boolean of libfabric, aws-ofi-nccl and PyTorch has words of its own.
+bool is_boolean_word(std::string_view owner, std::string_view value) {
+  if (owner == "libfabric") return is_word(value, {"0", "1", "true", "false", "yes", "no", "on", "off"});
+  if (owner == "aws-ofi-nccl") return is_word(value, {"0", "1", "true", "false"});
+  if (owner == "PyTorch") return is_word(value, {"0", "1", "y", "n", "yes", "no", "t", "f", "true", "false"});
+  return true;
+}
+
+void check_boolean(const Setting& setting, const Variable& variable, Report& report) {
+  if (is_boolean_word(variable.owner, *setting.value)) return;
+  const bool throws = variable.owner != "libfabric";
+  report.error(
+      setting.span,
+      {fmt::format("{}={} is neither yes nor no for {}", setting.name, *setting.value, variable.owner),
+       throws ? "it ends the program at its start" : "libfabric warns in its own log and takes the default",
+       fmt::format("{}=1 or {}=0", setting.name, setting.name), owner_source(variable)});
+}
+
+void check_c_number(const Setting& setting, const Variable& variable, Report& report) {
+  const auto& value = *setting.value;
+  const auto read = read_number(value);
+  if (!read.whole) {
+    report.error(
+        setting.span,
+        {fmt::format("{}={} is no number: {} reads {}", setting.name, value, variable.owner, read.value),
+         fmt::format("{} takes the digits in front, or 0 where there are none, and says nothing",
+                     variable.owner),
+         is_word(value, {"true", "yes", "on"})    ? setting.name + "=1"
+         : is_word(value, {"false", "no", "off"}) ? setting.name + "=0"
+                                                  : "a plain number",
+         owner_source(variable)});
+  } else if (read.octal && read.value != 0) {
+    report.warning(setting.span, {fmt::format("{}={} is octal: {} reads {}", setting.name, value,
+                                              variable.owner, read.value),
+                                  "a leading 0 makes a number octal there",
+                                  "the number without the leading 0", owner_source(variable)});
+  }
+}
+
+const Variable* known(const Setting& setting) {
+  if (setting.unset || !setting.value || setting.value->empty()) return nullptr;
+  const auto all = find_variables(setting.name);
+  return all.empty() ? nullptr : all.front();
+}
+
+}  // namespace
+
+void check_number(const Scene& scene, Report& report) {
+  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+    const auto* variable = known(setting);
+    if (variable == nullptr) return;
+    const bool boolean = variable->type == ValueType::boolean;
+    if (boolean && variable->owner != "NCCL") {
+      check_boolean(setting, *variable, report);
+    } else if ((boolean || variable->type == ValueType::integer) && reads_as_c(variable->owner)) {
+      check_c_number(setting, *variable, report);
+    }
+  });
+}
+
+void check_choice(const Scene& scene, Report& report) {
+  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+    const auto* variable = known(setting);
+    if (variable == nullptr || variable->values.empty()) return;
+    const auto* release = environment.release(variable->owner);
+    std::vector<std::string> words;
+    if (variable->type == ValueType::choice) words = {*setting.value};
+    if (variable->type == ValueType::list && setting.name != "NCCL_ALGO" && setting.name != "NCCL_PROTO") {
+      words = read_list(*setting.value).words;
+    }
+    for (const auto& word : words) {
+      const auto* value = find_value(*variable, word);
+      if (value == nullptr) {
+        report.error(setting.span,
+                     {fmt::format("{} does not know '{}': it takes {}", setting.name, word,
+                                  shown_values(*variable, release)),
+                      consequence(setting.name), instead_of(setting, *variable), owner_source(*variable)});
+      } else if (release != nullptr && value->since && *release < *value->since) {
+        report.error(setting.span,
+                     {fmt::format("{} {} does not know {}={} yet", variable->owner, release->str(),
+                                  setting.name, word),
+                      fmt::format("it is there since {}; {}", value->since->str(), consequence(setting.name)),
+                      fmt::format("one of {}", shown_values(*variable, release)), owner_source(*variable)});
+      }
+    }
+  });
+}
+
+void check_range(const Scene& scene, Report& report) {
+  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+    const auto* variable = known(setting);
+    if (variable == nullptr || variable->type != ValueType::integer || variable->values.size() != 1) return;
+    const auto& range = variable->values.front().value;
+    const auto dots = range.find("..");
+    const auto read = read_number(*setting.value);
+    if (dots == std::string::npos || !read.whole) return;
+    const auto low = read_number(range.substr(0, dots));
+    const auto high = read_number(range.substr(dots + 2));
+    const bool below = low.whole && read.value < low.value;
+    const bool above = high.whole && read.value > high.value;
+    if (!below && !above) return;
+    report.error(setting.span,
+                 {fmt::format("{}={} is outside of {} to {}", setting.name, *setting.value, low.value,
+                              high.whole ? fmt::format("{}", high.value) : "any"),
+                  variable->owner == "libfabric"
+                      ? "it is not taken: the default is, with a warning in the library's own log"
+                      : "nobody checks it, and what it is handed to refuses it or cuts it off",
+                  "a number within", owner_source(*variable)});
+  });
+}
+
+void check_algorithms(const Scene& scene, Report& report) {
+  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+    if (setting.name != "NCCL_ALGO" && setting.name != "NCCL_PROTO") return;
+    const auto* variable = known(setting);
+    if (variable == nullptr) return;
+    const auto* release = environment.release("NCCL");
+    const Version per_function{{2, 24, 3}};
+    const bool old = release != nullptr && *release < per_function;
+    const bool single = setting.value->find_first_of(";:") != std::string::npos;
+    if (old && single) {
+      report.error(setting.span,
+                   {fmt::format("NCCL {} does not know lists for single functions", release->str()),
+                    "it takes the text for the name of an algorithm that it does not have, and so "
+                    "switches all of them off",
+                    "a plain list, or NCCL 2.24.3 or newer", owner_source(*variable)});
+      return;
+    }
+    for (const auto& entry : text::split(*setting.value, ';')) {
+      const auto list = read_list(std::string_view(entry).substr(entry.find(':') + 1));
+      for (const auto& word : list.words) {
+        if (find_value(*variable, word) != nullptr) continue;
+        report.error(
+            setting.span,
+            {fmt::format("{} does not know '{}': it takes {}", setting.name, word,
+                         shown_values(*variable, release)),
+             old ? std::string("before 2.24 an unknown name switches everything off that is not named right")
+                 : std::string("from 2.24 on NCCL refuses to make a communicator; before, it switched "
+                               "everything off that was not named right"),
+             fmt::format("one of {}", shown_values(*variable, release)), owner_source(*variable)});
+      }
+    }
+  });
+}
+
+void check_recorder_size(const Scene& scene, Report& report) {
+  constexpr long long kMany = 1'000'000;
+  for (const auto* name : {"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE"}) {
+    each_value(scene, report, name,
+               [&](const Environment&, const Setting& setting, const std::string& value) {
+                 const auto read = read_number(value);
+                 if (!read.whole || read.value < kMany) return;
+                 report.warning(
+                     setting.span,
+                     {fmt::format("{}={} counts entries, not bytes", setting.name, value),
+                      "each holds a stack trace: the process grows without bound, and a dump takes minutes",
+                      fmt::format("{}=2000", setting.name), ""});
+               });
+  }
+}
+
+void check_noset_devices(const Scene& scene, Report& report) {
+  const Version reads_it{{2, 54}};
+  each_value(
+      scene, report, "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+      [&](const Environment& environment, const Setting& setting, const std::string& value) {
+        const auto* release = environment.release("Ray");
+        if (!is_word(value, {"0", "false", "no", "off"}) || (release != nullptr && *release >= reads_it))
+          return;
+        report.error(setting.span, {fmt::format("{}={} means yes before Ray 2.54", setting.name, value),
+                                    "Ray takes any text that is not empty for yes, and leaves "
+                                    "CUDA_VISIBLE_DEVICES alone: actors share GPUs",
+                                    fmt::format("unset {}", setting.name), ""});
+      });
+}
+
+}  // namespace nlaunch::lint

@@ -1,0 +1,23 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lint/scene.h"
+
+/// What a script asks of Slurm.
+namespace nlaunch::lint {
+
+/// The options and the program of an srun. A variable without quotes may hold several words, as it does for
+/// bash.
+Step read_step(const Command& command,
+               const std::function<std::optional<std::string>(const Word&)>& value_of);
+
+/// A step that is there for a look, not for the job: its options matter to nobody.
+bool is_helper(const Step& step);
+
+/// The options of the script's #SBATCH lines, as "--name=value", with short ones written out.
+std::vector<StepOption> batch_options(const Script& script);
+
+}  // namespace nlaunch::lint

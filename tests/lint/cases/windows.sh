@@ -1,0 +1,3 @@
+#!/bin/bash
+export NCCL_DEBUG=INFO
+export NCCL_CROSS_NIC=1
