@@ -47,6 +47,12 @@ struct Choices<Scheduler> {
   static constexpr std::array values{Scheduler::slurm, Scheduler::beaker, Scheduler::local};
 };
 template <>
+struct Choices<BeakerPriority> {
+  static constexpr std::array<std::string_view, 5> words{"low", "normal", "high", "urgent", "immediate"};
+  static constexpr std::array values{BeakerPriority::low, BeakerPriority::normal, BeakerPriority::high,
+                                     BeakerPriority::urgent, BeakerPriority::immediate};
+};
+template <>
 struct Choices<Role::Per> {
   static constexpr std::array<std::string_view, 2> words{"job", "node"};
   static constexpr std::array values{Role::Per::job, Role::Per::node};

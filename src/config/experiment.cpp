@@ -210,6 +210,7 @@ void read_policies(Keys& keys, Experiment& out) {
   if (const auto restart = keys.get("restart")) out.restart = read_restart(*restart);
   if (const auto overlays = keys.get("overlays")) out.overlays = read_overlays(*overlays, nullptr);
   keys.pairs("slurm", out.slurm);
+  if (const auto beaker = keys.get("beaker")) out.beaker = read_beaker(*beaker);
 }
 
 /// A setting for a role or a var that the file does not have: it would make a new one, which nobody wants.

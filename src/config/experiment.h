@@ -8,12 +8,11 @@
 #include "base/diagnostic.h"
 #include "base/source.h"
 #include "base/words.h"
+#include "config/beaker.h"
 
 /// The experiment file as typed values that know their place. Nothing is resolved here: texts may hold
 /// references, and what one key means for another is the plan's business.
 namespace nlaunch::config {
-
-using Text = Located<std::string>;
 
 /// One line of an environment block.
 struct EnvEntry {
@@ -105,6 +104,7 @@ struct Experiment {
   std::map<int, SignalRule> signals;
   std::vector<Overlay> overlays;
   std::vector<std::pair<Text, Text>> slurm;  ///< sbatch options of this experiment, over the site's
+  Beaker beaker;                             ///< likewise
 };
 
 /// A setting from the command line: `--set KEY.PATH=VALUE`.

@@ -44,6 +44,7 @@ Diagnostics ambiguous(const std::vector<Candidate>& candidates) {
 
 Match read_match(const Value& value) {
   Match match;
+  match.span = value.span();
   Keys keys(value);
   keys.read("slurm_cluster", match.slurm_cluster);
   keys.read("hostname", match.hostname);

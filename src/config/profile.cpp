@@ -31,20 +31,31 @@ bool is_path(const std::string& name) {
   return name.contains('/') || name.ends_with(kSuffix);
 }
 
-/// The profile of this name that a file in `own_folder` means; `own_folder` may be empty.
-Result<SiteEntry> find_profile(const Text& name, const std::string& own_folder,
-                               std::vector<std::string> folders) {
+/// Those of one name that can be meant: a built-in profile means built-in ones, whatever folders there are.
+std::vector<SiteEntry> candidates(const SiteEntry* from, std::vector<std::string> folders) {
+  if (from != nullptr && from->path == kBuiltIn) {
+    auto sites = list_sites({});
+    for (auto& site : list_sites(folders)) sites.push_back(std::move(site));
+    return sites;
+  }
+  if (from != nullptr && !from->folder.empty()) {
+    std::erase(folders, from->folder);
+    folders.insert(folders.begin(), from->folder);
+  }
+  return list_sites(folders);
+}
+
+/// The profile of this name that `from` means, or that is asked for without one.
+Result<SiteEntry> find_profile(const Text& name, const SiteEntry* from,
+                               const std::vector<std::string>& folders) {
+  const auto own_folder = from == nullptr ? std::string() : from->folder;
   const fs::path path = name.value;
   if (is_path(name.value)) {
     const auto full = path.is_absolute() || own_folder.empty() ? path : fs::path(own_folder) / path;
     const auto folder = full.has_parent_path() ? full.parent_path() : fs::path(".");
     return SiteEntry{path.stem().string(), full.string(), folder.string(), false};
   }
-  if (!own_folder.empty()) {
-    std::erase(folders, own_folder);
-    folders.insert(folders.begin(), own_folder);
-  }
-  const auto sites = list_sites(folders);
+  const auto sites = candidates(from, folders);
   const auto found = std::ranges::find(sites, name.value, &SiteEntry::name);
   if (found != sites.end()) return *found;
   std::vector<std::string> names;
@@ -86,19 +97,26 @@ Diagnostics cycle(const ProfileChain& chain, std::size_t first, const Text& last
 }
 
 bool same_file(const SiteEntry& a, const SiteEntry& b) {
+  if (a.path == kBuiltIn || b.path == kBuiltIn) return a.path == b.path && a.name == b.name;
   std::error_code error;
-  return a.path == b.path ||
-         (a.path != kBuiltIn && b.path != kBuiltIn && fs::equivalent(a.path, b.path, error));
+  return a.path == b.path || fs::equivalent(a.path, b.path, error);
 }
 
-void merge_into(Node& base, const Node& over) {
-  if (base.kind != Node::Kind::map || over.kind != Node::Kind::map) {
+/// An overlay is one thing: half of the base's with half of another would be neither, the less so as the
+/// `env` of the one may be plain and that of the other a block.
+bool is_whole(std::string_view path) {
+  constexpr std::string_view kOverlays = "overlays.";
+  return path.starts_with(kOverlays) && !path.substr(kOverlays.size()).contains('.');
+}
+
+void merge_into(Node& base, const Node& over, const std::string& path) {
+  if (base.kind != Node::Kind::map || over.kind != Node::Kind::map || is_whole(path)) {
     base = over;
     return;
   }
   for (const auto& entry : over.entries) {
     if (auto* below = base.find(entry.key.value)) {
-      merge_into(*below, entry.value);
+      merge_into(*below, entry.value, path.empty() ? entry.key.value : path + "." + entry.key.value);
     } else {
       base.entries.push_back(entry);
     }
@@ -134,9 +152,8 @@ Result<ProfileChain> read_profiles(const std::string& name_or_path, const std::v
                                    const std::vector<Setting>& settings, Problems& problems) {
   ProfileChain chain;  // the most basic last, until the end
   std::optional<Text> wanted = Text{name_or_path, {}};
-  std::string own_folder;
   while (wanted) {
-    const auto entry = find_profile(*wanted, own_folder, folders);
+    const auto entry = find_profile(*wanted, chain.empty() ? nullptr : &chain.back().entry, folders);
     if (!entry) return std::unexpected(entry.error());
     const auto again =
         std::ranges::find_if(chain, [&](const Profile& p) { return same_file(p.entry, *entry); });
@@ -149,7 +166,6 @@ Result<ProfileChain> read_profiles(const std::string& name_or_path, const std::v
       if (chain.empty()) apply_setting(*root, setting, problems);
     }
     chain.push_back({*entry, std::move(*root)});
-    own_folder = entry->folder;
     wanted = base_of(chain.back().root, problems);
   }
   std::ranges::reverse(chain);
@@ -157,14 +173,15 @@ Result<ProfileChain> read_profiles(const std::string& name_or_path, const std::v
 }
 
 Node merge(const ProfileChain& chain) {
-  constexpr std::array<std::string_view, 5> kOwn{"version", "name", "description", "extends", "match"};
+  constexpr std::array<std::string_view, 6> kOwn{"version", "name",    "description",
+                                                 "untried", "extends", "match"};
   const auto is_own = [&](const Entry& entry) {
     return std::ranges::find(kOwn, entry.key.value) != kOwn.end();
   };
   Node merged = chain.front().root;
   for (std::size_t i = 1; i < chain.size(); ++i) {
     std::erase_if(merged.entries, is_own);
-    merge_into(merged, chain[i].root);
+    merge_into(merged, chain[i].root, "");
   }
   merged.span = chain.back().root.span;
   return merged;

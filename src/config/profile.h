@@ -18,15 +18,15 @@ struct Profile {
 /// The profile and those that it extends, the most basic first.
 using ProfileChain = std::vector<Profile>;
 
-/// What is compiled in: local.yaml.
+/// What is compiled in: common.yaml and local.yaml.
 std::vector<std::shared_ptr<const SourceFile>> built_in_profiles();
 
 /// Reads a profile and all below it. `settings` (of "site.") are put into the last.
 Result<ProfileChain> read_profiles(const std::string& name_or_path, const std::vector<std::string>& folders,
                                    const std::vector<Setting>& settings, Problems& problems);
 
-/// One tree of them all: maps merge, everything else is replaced. What belongs to a file alone (name, match,
-/// description, extends) is the last one's.
+/// One tree of them all: maps merge, everything else is replaced, an overlay whole. What belongs to a file
+/// alone (name, match, description, extends) is the last one's.
 Node merge(const ProfileChain& chain);
 
 /// The tree of one entry of `list_sites`.

@@ -19,6 +19,7 @@ void read_scheduler(const Value& value, Site& site) {
   keys.pairs("directives", site.directives);
   keys.list("srun", site.srun);
   keys.read("template", site.template_file);
+  if (const auto beaker = keys.get("beaker")) site.beaker = read_beaker(*beaker);
   if (const auto bad_nodes = keys.get("bad_nodes")) {
     Keys inner(*bad_nodes);
     inner.read("file", site.bad_nodes_file);
@@ -49,6 +50,8 @@ void read_node(const Value& value, Site& site) {
 void read_modules(const Value& value, Modules& modules) {
   modules.span = value.span();
   Keys keys(value);
+  keys.pairs("set", modules.set);
+  keys.list("source", modules.source);
   keys.read("init", modules.init);
   keys.read("reset", modules.reset);
   keys.list("load", modules.load);
@@ -116,6 +119,7 @@ void read_head(Keys& keys, const SiteEntry& entry, Site& site) {
   site.name = {entry.name, {}};
   keys.read("name", site.name);
   keys.read("description", site.comment);
+  keys.read("untried", site.untried);
   std::ignore = keys.get("extends");  // followed when the files were read
   if (const auto match = keys.get("match")) site.match = read_match(*match);
 }
@@ -162,6 +166,7 @@ Result<Site> load_site(const std::string& name_or_path, const std::vector<std::s
       site.sources.push_back(std::filesystem::absolute(profile.entry.path).lexically_normal());
     }
   }
+  for (auto base = chain->rbegin() + 1; base != chain->rend(); ++base) site.bases.push_back(base->entry.name);
   const auto merged = merge(*chain);
   site.path = chain->back().entry.path;
   Keys keys(Value(merged, "", problems));

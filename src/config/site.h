@@ -14,6 +14,8 @@
 namespace nlaunch::config {
 
 struct Modules {
+  std::vector<std::pair<Text, Text>> set;  ///< variables of that shell, before anything else
+  std::vector<Text> source;                ///< shell files
   std::optional<Text> init;
   bool reset = false;
   std::vector<Text> load;
@@ -41,6 +43,7 @@ struct Nics {
 
 /// What has to fit for a profile to be chosen by itself; globs, all that are given.
 struct Match {
+  SourceSpan span;
   std::optional<std::string> slurm_cluster, hostname, beaker_cluster, file, gpu;
   [[nodiscard]] bool any() const { return slurm_cluster || hostname || beaker_cluster || file || gpu; }
 };
@@ -49,11 +52,13 @@ struct Site {
   Text name;
   std::string path;                  ///< of the profile; "built in" for the embedded one
   std::vector<std::string> sources;  ///< all files that it was made from, absolute
+  std::vector<std::string> bases;    ///< the profiles that it extends, the nearest first
   Match match;
   Scheduler scheduler = Scheduler::local;
   std::vector<Text> submit;
   std::vector<std::pair<Text, Text>> directives;
   std::vector<Text> srun;
+  Beaker beaker;
   std::optional<Text> template_file;
   std::optional<Text> bad_nodes_file;
   std::optional<Duration> bad_nodes_ttl;
@@ -69,6 +74,7 @@ struct Site {
   std::vector<Expectation> all_reduce_busbw;
   std::string intra_node, inter_node;  ///< expected transports; empty: not judged
   std::string comment;                 ///< `description:`, one line about the site
+  bool untried = false;                ///< nobody could try it on its machine
 };
 
 /// Facts about this machine that `match` is held against.
@@ -89,8 +95,9 @@ struct SiteEntry {
 std::vector<SiteEntry> list_sites(const std::vector<std::string>& folders);
 
 /// Reads a profile by name or by path (a text with a slash or ending in .yaml), `extends` looked up in the
-/// profile's own folder, then in `folders`, then among the built-in ones. Libraries named in a `when` must be
-/// known. `settings` of --set whose path starts with "site." are applied over it (without that prefix).
+/// profile's own folder, then in `folders`, then among the built-in ones (for a built-in one: among those
+/// first). Libraries named in a `when` must be known. `settings` of --set whose path starts with "site." are
+/// applied over it (without that prefix).
 Result<Site> load_site(const std::string& name_or_path, const std::vector<std::string>& folders,
                        const std::vector<Setting>& settings);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "plan/beaker.h"
 #include "plan/demand.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
@@ -74,12 +75,24 @@ class Builder {
     const SignalRule to_learners{learners.empty() ? SignalRule::Action::ignore : SignalRule::Action::forward,
                                  learners};
     for (const int signal : {SIGUSR1, SIGUSR2}) plan_.signals.try_emplace(signal, to_learners);
-    workdir_ = absolute(experiment_.workdir ? resolve(*experiment_.workdir) : ".",
-                        fs::path(experiment_.path).parent_path().string(), home());
+    workdir_ =
+        absolute(experiment_.workdir ? resolve(*experiment_.workdir) : ".", folder_of_experiment(), home());
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
+      // Files of the one who submits are not there: Beaker hands a secret over as a variable.
+      if (site_.scheduler != Scheduler::beaker) continue;
+      plan_.secrets.back().source = Secret::Source::env;
+      plan_.secrets.back().from = secret.name.value;
     }
+  }
+
+  /// Where relative paths of the experiment begin: its own folder, which a container has at another place.
+  std::string folder_of_experiment() {
+    const auto own = fs::path(experiment_.path).parent_path().string();
+    if (site_.scheduler != Scheduler::beaker) return own;
+    const auto& workdir = experiment_.beaker.workdir ? experiment_.beaker.workdir : site_.beaker.workdir;
+    return workdir ? absolute(resolve(*workdir), "/", "") : own;
   }
 
   void set_site_values() {
@@ -91,7 +104,13 @@ class Builder {
           experiment_, site_, [this](const config::Text& text) { return resolve(text); }, diagnostics_);
       make_absolute(plan_.slurm);
       plan_.slurm.spares = options_.spares;
-    } else if (options_.spares > 0) {
+    }
+    if (plan_.scheduler == Scheduler::beaker) {
+      const auto port = static_cast<std::uint16_t>(kFirstPort + hash_of(plan_.name) / kPorts % kPorts);
+      plan_.beaker = make_beaker(
+          experiment_, site_, port, [this](const config::Text& text) { return resolve(text); }, diagnostics_);
+    }
+    if (plan_.scheduler != Scheduler::slurm && options_.spares > 0) {
       diagnostics_
           .error("plan.spares", {},
                  fmt::format("--spares {}: site '{}' has no scheduler that would give more nodes",
@@ -102,6 +121,8 @@ class Builder {
     const auto& modules = site_.modules;
     plan_.modules = {modules.init ? resolve(*modules.init) : "", modules.reset, {}, modules.span.where()};
     for (const auto& module : modules.load) plan_.modules.load.push_back(resolve(module));
+    for (const auto& [name, value] : modules.set) plan_.modules.set.emplace_back(name.value, resolve(value));
+    for (const auto& file : modules.source) plan_.modules.source.push_back(resolve(file));
     for (const auto& [name, library] : site_.libraries) {
       plan_.libraries[name] = {absolute(resolve(library.path), workdir_, home()), library.version,
                                library.path.span.where()};
@@ -272,6 +293,9 @@ class Builder {
       warnings.emplace_back("`watch` is read and checked; this version does not act on it");
     if (experiment_.walltime && plan_.scheduler == Scheduler::local) {
       warnings.emplace_back("`walltime` has no meaning on a single machine");
+    }
+    if (experiment_.walltime && plan_.scheduler == Scheduler::beaker) {
+      warnings.emplace_back("`walltime` has no meaning under Beaker, which announces no end");
     }
   }
 

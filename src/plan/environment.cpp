@@ -14,9 +14,10 @@ namespace {
 constexpr std::array<std::string_view, 15> kOwnedPrefixes{
     "NCCL_",  "FI_",    "OFI_NCCL_", "TORCH_NCCL_", "TORCHELASTIC_", "GLOO_",       "VLLM_",       "MASTER_",
     "LOCAL_", "GROUP_", "PMI",       "PMIX",        "SLURM_NTASKS",  "SLURM_STEP_", "NLAUNCH_ROLE"};
-constexpr std::array<std::string_view, 9> kOwnedNames{
-    "LD_PRELOAD",   "CUDA_VISIBLE_DEVICES", "RANK",         "WORLD_SIZE",       "RAY_ADDRESS",
-    "SLURM_PROCID", "SLURM_LOCALID",        "SLURM_NODEID", "CUDA_DEVICE_ORDER"};
+constexpr std::array<std::string_view, 11> kOwnedNames{
+    "LD_PRELOAD",        "CUDA_VISIBLE_DEVICES", "RANK",          "WORLD_SIZE",
+    "RAY_ADDRESS",       "SLURM_PROCID",         "SLURM_LOCALID", "SLURM_NODEID",
+    "CUDA_DEVICE_ORDER", "NLAUNCH_TOKEN",        "NLAUNCH_PLAN"};
 
 Verdict no(std::string why) {
   return {Verdict::Answer::no, std::move(why)};

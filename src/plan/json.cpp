@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/secrets.h"
 #include "config/names.h"
+#include "plan/beaker.h"
 #include "plan/slurm.h"
 
 // The words of the plan as JSON; an unknown word is an exception here, which from_json turns into a message.
@@ -290,6 +291,8 @@ ordered_json write_settings(const Plan& plan) {
            {{"init", plan.modules.init},
             {"reset", plan.modules.reset},
             {"load", plan.modules.load},
+            {"set", plan.modules.set},
+            {"source", plan.modules.source},
             {"origin", plan.modules.origin}}},
           {"expected", write(plan.expected)}};
 }
@@ -314,7 +317,8 @@ void read_settings(const json& from, Plan& plan) {
     plan.libraries[name] = {library.at("path"), range(library, "version"), library.at("origin")};
   }
   const auto& modules = from.at("modules");
-  plan.modules = {modules.at("init"), modules.at("reset"), modules.at("load"), modules.at("origin")};
+  plan.modules = {modules.at("init"),   modules.at("reset"), modules.at("load"),
+                  modules.at("origin"), modules.at("set"),   modules.at("source")};
   plan.expected = read_expected(from.at("expected"));
 }
 
@@ -374,6 +378,7 @@ Plan read_plan(const json& from) {
       word(from.at("scheduler"), std::array{Scheduler::local, Scheduler::slurm, Scheduler::beaker});
   plan.node = read_node(from.at("node"));
   if (plan.scheduler == Scheduler::slurm) plan.slurm = slurm_from_json(from.at("slurm"));
+  if (plan.scheduler == Scheduler::beaker) plan.beaker = beaker_from_json(from.at("beaker"));
   if (from.contains("walltime")) plan.walltime = walltime_from_json(from.at("walltime"));
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
   read_processes(from, plan);
@@ -397,6 +402,7 @@ ordered_json to_json(const Plan& plan) {
                    {"scheduler", name_of(plan.scheduler)},
                    {"node", write(plan.node)}};
   if (plan.scheduler == Scheduler::slurm) out["slurm"] = to_json(plan.slurm);
+  if (plan.scheduler == Scheduler::beaker) out["beaker"] = to_json(plan.beaker);
   if (plan.walltime) out["walltime"] = to_json(*plan.walltime);
   auto& roles = out["roles"] = ordered_json::array();
   for (const auto& role : plan.roles) roles.push_back(write(role));

@@ -116,13 +116,16 @@ struct Library {
   std::string origin;
 };
 
-/// Environment modules, loaded once a node in a shell of their own.
+/// Environment modules and shell files, loaded once a node in a shell of their own.
 struct Modules {
   std::string init;  ///< shell file that defines `module`; empty: the usual places
   bool reset = false;
   std::vector<std::string> load;
   std::string origin;
-  [[nodiscard]] bool any() const { return reset || !load.empty(); }
+  std::vector<std::pair<std::string, std::string>> set{};  ///< variables that the files below read
+  std::vector<std::string> source{};                       ///< shell files, before any module
+  [[nodiscard]] bool loads() const { return reset || !load.empty(); }
+  [[nodiscard]] bool any() const { return loads() || !source.empty() || !set.empty(); }
 };
 
 /// Where a secret comes from. Its value is in no plan.
@@ -191,6 +194,40 @@ struct Slurm {
   Duration bad_nodes_ttl{};
 };
 
+/// A folder of the container, and where Beaker takes it from.
+struct BeakerMount {
+  std::string path;
+  std::string kind;      ///< "beaker", "weka", "host", "secret" or "result"
+  std::string source;    ///< its name there
+  std::string sub_path;  ///< empty: all of it
+};
+
+/// A variable of the container that Beaker fills from a secret of the workspace.
+struct BeakerSecret {
+  std::string name;
+  std::string secret;
+};
+
+/// What Beaker is told; empty under another scheduler. An empty text is left to Beaker.
+struct Beaker {
+  std::vector<std::string> submit;  ///< programs; the first on PATH submits
+  std::string workspace, budget, description;
+  std::string image;  ///< "docker://TAG", else the name of a Beaker image
+  std::vector<std::string> cluster, hostname;
+  std::string priority;
+  std::optional<bool> preemptible, auto_resume;
+  std::optional<Duration> min_runtime, timeout;
+  Duration start_timeout{};           ///< for all replicas to be there, Beaker's and nlaunch's own
+  std::vector<BeakerMount> datasets;  ///< by path
+  std::vector<BeakerSecret> secrets;  ///< one for each secret of the plan
+  std::string token;                  ///< the secret by which replicas know each other
+  std::string program;                ///< nlaunch in the container
+  std::string result;                 ///< folder whose files Beaker keeps
+  std::string memory, shared_memory;
+  bool host_networking = true;
+  std::uint16_t port = 0;  ///< on which the leader listens
+};
+
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
@@ -198,6 +235,7 @@ struct Plan {
   std::string site_path;  ///< path of the profile, or "built in"
   Scheduler scheduler = Scheduler::local;
   Slurm slurm;
+  Beaker beaker;
   std::optional<Walltime> walltime;
   Node node;
   std::vector<Role> roles;

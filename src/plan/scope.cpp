@@ -13,8 +13,8 @@ using config::Text;
 
 const std::vector<std::string> kFamilies{"vars",    "self", "run", "node",        "role",
                                          "library", "site", "env", "weight_sync", "newest"};
-const std::vector<std::string> kSelf{"rank", "index", "host", "node", "gpus", "ports", "sync_rank"};
-const std::vector<std::string> kRun{"dir", "id", "name"};
+const std::vector<std::string> kSelf{"name", "rank", "index", "host", "node", "gpus", "ports", "sync_rank"};
+const std::vector<std::string> kRun{"dir", "attempt_dir", "id", "name"};
 const std::vector<std::string> kRole{"addrs", "addrs_file", "hosts", "count", "gpus", "env_file"};
 const std::vector<std::string> kWeightSync{"backend", "host", "port", "world_size"};
 const std::vector<std::string> kSite{"name", "gpus", "gpu", "arch", "cpus", "interface", "scratch"};

@@ -49,6 +49,11 @@ constexpr std::string_view kWithValue =
     " partition power prefer priority profile qos reservation sockets-per-node switches thread-spec"
     " threads-per-core time time-min tmp uid wait-all-nodes wckey ";
 
+/// Those that need none.
+constexpr std::string_view kWithoutValue =
+    "contiguous exclusive get-user-env hold ignore-pbs nice no-kill overcommit oversubscribe quiet reboot"
+    " spread-job use-min-nodes verbose";
+
 bool is_option_name(std::string_view name) {
   return !name.empty() && std::islower(static_cast<unsigned char>(name.front())) != 0 &&
          std::ranges::all_of(name, [](char c) {
@@ -111,7 +116,7 @@ class Builder {
   }
 
   bool check_flag(const std::string& name, const std::string& value, const SourceSpan& span) {
-    if (value != "true" || !kWithValue.contains(" " + name + " ")) return true;
+    if (value != "true" || !sbatch_needs_value(name)) return true;
     diagnostics_
         .error("plan.slurm-value", span,
                fmt::format("'{}' needs a value, and `true` would make it a flag", name))
@@ -138,6 +143,16 @@ Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
   for (const auto& option : site.srun) slurm.srun.push_back(resolve(option));
   slurm.bad_nodes_ttl = site.bad_nodes_ttl.value_or(std::chrono::days(7));
   return slurm;
+}
+
+bool sbatch_needs_value(std::string_view name) {
+  return kWithValue.contains(fmt::format(" {} ", name));
+}
+
+std::vector<std::string> sbatch_options() {
+  auto options = text::split(text::trim(kWithValue), ' ');
+  for (auto& flag : text::split(kWithoutValue, ' ')) options.push_back(std::move(flag));
+  return options;
 }
 
 ordered_json to_json(const Slurm& slurm) {

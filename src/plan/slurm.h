@@ -1,5 +1,8 @@
 #pragma once
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "config/experiment.h"
@@ -14,6 +17,11 @@ namespace nlaunch::plan {
 /// something else, and an option that nlaunch sets itself, are errors at their place.
 Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics);
+
+/// The options of sbatch that are known, by their long names. A newer Slurm and a site's plugins have more.
+std::vector<std::string> sbatch_options();
+/// True for one that sbatch does not take without a value.
+bool sbatch_needs_value(std::string_view name);
 
 nlohmann::ordered_json to_json(const Slurm& slurm);
 Slurm slurm_from_json(const nlohmann::json& from);

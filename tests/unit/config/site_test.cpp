@@ -127,7 +127,34 @@ TEST_F(SiteFile, ListsTheFirstOfAName) {
   for (const auto& entry : list_sites({folder() + "/one", folder() + "/none", folder() + "/two"})) {
     listed += entry.name + (entry.shadowed ? "(shadowed) " : " ");
   }
-  EXPECT_EQ(listed, "a b a(shadowed) local ");
+  EXPECT_EQ(listed, "a b a(shadowed) common local ");
+}
+
+TEST_F(SiteFile, AnOverlayTakesThePlaceOfTheBases) {
+  write("base.yaml",
+        "version: 1\noverlays: {a: {env: {set: {A: 1}}, set: {nodes: 2}}, b: {env: {set: {B: 1}}}}\n");
+  write("top.yaml", "version: 1\nextends: base\noverlays: {a: {env: {X: 1}}, c: {env: {C: 1}}}\n");
+  const auto read = value(load_site("top", {folder()}, {}));
+  std::string all;
+  for (const auto& overlay : read.overlays) all += overlay.name.value + ":" + words(overlay.env) + " ";
+  EXPECT_EQ(all, "a:X=1 b:B=1 c:C=1 ");
+  EXPECT_TRUE(read.overlays[0].set.empty());
+}
+
+TEST_F(SiteFile, ABuiltInProfileExtendsABuiltInOne) {
+  write("common.yaml", "version: 1\nenv: {set: {A: 1}}\n");
+  const auto own = value(load_site("common", {folder()}, {}));
+  EXPECT_EQ(words(own.env), "A=1");
+  const auto read = value(load_site("local", {folder()}, {}));
+  EXPECT_EQ(words(read.env), "NCCL_DEBUG=WARN GLOO_SOCKET_IFNAME=lo NCCL_SOCKET_IFNAME=lo");
+  EXPECT_TRUE(read.sources.empty());
+}
+
+TEST_F(SiteFile, SaysItselfWhetherAnybodyTriedIt) {
+  write("base.yaml", "version: 1\nuntried: true\n");
+  write("top.yaml", "version: 1\nextends: base\n");
+  EXPECT_TRUE(value(load_site("base", {folder()}, {})).untried);
+  EXPECT_FALSE(value(load_site("top", {folder()}, {})).untried);
 }
 
 TEST_F(SiteFile, IsChosenWhenAllThatItAsksForFits) {
