@@ -25,7 +25,7 @@ class Configs(unittest.TestCase):
 
     def test_every_experiment_plans_on_every_cluster(self):
         for experiment in sorted(path.name for path in (SOURCE / "configs").glob("*.yaml")):
-            for site in ("isambard", "slingshot11"):
+            for site in ("isambard", "slingshot11", "alps", "efa", "beaker-jupiter", "beaker-augusta"):
                 with self.subTest(experiment=experiment, site=site):
                     self.plan(experiment, "--site", site)
 
@@ -33,7 +33,7 @@ class Configs(unittest.TestCase):
         for experiment in sorted(path.name for path in (SOURCE / "configs").glob("*.yaml")):
             if experiment in PRELOADED:
                 continue
-            for site in ("local", "nvlink-box", "pcie-box"):
+            for site in ("local", "nvlink-box", "h100-nvlink", "h200-nvlink", "pcie-box"):
                 with self.subTest(experiment=experiment, site=site):
                     self.plan(experiment, "--site", site, *GLOO)
 
