@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 namespace {
 
 constexpr unsigned kSecondsPerInput = 20;
-constexpr std::array<std::string_view, 36> kWords{"[",
+constexpr std::array<std::string_view, 50> kWords{"[",
                                                   "]",
                                                   "{",
                                                   "}",
@@ -56,13 +56,27 @@ constexpr std::array<std::string_view, 36> kWords{"[",
                                                   "1h",
                                                   "set: ",
                                                   "when: ",
+                                                  "$(",
+                                                  "`",
+                                                  "<<EOF\n",
+                                                  "<<-'E'\n",
+                                                  "EOF\n",
+                                                  ";;\n",
+                                                  "case x in\n",
+                                                  "esac\n",
+                                                  "f() {\n",
+                                                  "if [[ ",
+                                                  "export A=",
+                                                  "$((",
+                                                  "$'",
+                                                  "eval ",
                                                   std::string_view("\0", 1)};
 
 std::vector<std::string> read_corpus(int argc, char** argv) {
   std::vector<std::filesystem::path> paths;
   for (int i = 2; i < argc; ++i) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i])) {
-      if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+      if (entry.is_regular_file()) paths.push_back(entry.path());
     }
   }
   std::ranges::sort(paths);
@@ -128,7 +142,7 @@ int main(int argc, char** argv) {
   }
   const auto corpus = read_corpus(argc, argv);
   if (corpus.empty()) {
-    std::fputs("no .yaml file in the folders\n", stderr);
+    std::fputs("no file in the folders\n", stderr);
     return 2;
   }
   for (const auto& text : corpus) feed(text);

@@ -1,0 +1,53 @@
+#include "emit/import/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace nlaunch::emit {
+namespace {
+
+/// One word for bash.
+std::string shell_word(const Value& value, const std::string& head) {
+  std::string out;
+  for (const auto& piece : value.pieces) {
+    if (piece.kind == Piece::Kind::text) {
+      if (!piece.text.empty()) out += text::shell_quote(piece.text);
+    } else if (piece.kind == Piece::Kind::head) {
+      out.append(head.empty() ? std::string("\"$MASTER_ADDR\"") : text::shell_quote(head));
+    } else {
+      out += fmt::format("\"{}\"", literal(piece.text));
+    }
+  }
+  return out.empty() ? "''" : out;
+}
+
+}  // namespace
+
+std::vector<std::string> command_line(const std::vector<Value>& words, const std::string& head) {
+  std::vector<std::string> out;
+  for (const auto& word : words) {
+    const auto text = plain_text(word, head);
+    if (!text) {
+      std::string line = "exec";
+      for (const auto& one : words) line += fmt::format(" {}", shell_word(one, head));
+      return {"bash", "-c", line};
+    }
+    out.push_back(*text);
+  }
+  return out;
+}
+
+std::optional<std::string> plain_text(const Value& value, const std::string& head) {
+  std::string out;
+  for (const auto& piece : value.pieces) {
+    const bool known = piece.kind == Piece::Kind::text || (piece.kind == Piece::Kind::head && !head.empty());
+    if (!known) return std::nullopt;
+    out += piece.kind == Piece::Kind::text ? piece.text : head;
+  }
+  return out;
+}
+
+}  // namespace nlaunch::emit

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emit/import/commands.h"
+
+namespace nlaunch::emit {
+
+/// The command of a role, from a launch's words. What only a shell knows makes it a `bash -c`. `head`: the
+/// reference that stands for the first node's address; empty: MASTER_ADDR.
+std::vector<std::string> command_line(const std::vector<Value>& words, const std::string& head);
+
+/// A value for an environment; nothing where only a shell knows it.
+std::optional<std::string> plain_text(const Value& value, const std::string& head);
+
+}  // namespace nlaunch::emit

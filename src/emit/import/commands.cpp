@@ -1,0 +1,285 @@
+#include "emit/import/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "base/text.h"
+#include "emit/import/loops.h"
+#include "emit/import/programs.h"
+#include "emit/import/secrets.h"
+#include "emit/import/single_commands.h"
+#include "emit/import/wrappers.h"
+
+namespace nlaunch::emit {
+namespace {
+
+constexpr unsigned kDeepest = 6;  // scripts within scripts
+
+/// Where a command stands: within how much, and under what.
+struct Context {
+  std::uint32_t offset = 0;  ///< lines before its script
+  unsigned depth = 0;
+  Launch around;  ///< srun and variables that stand in front of it
+};
+
+class Walker {
+ public:
+  Walker(const lint::Scene& scene, const std::vector<std::pair<std::string, std::uint32_t>>& numbers)
+      : scene_(scene) {
+    for (const auto& [name, number] : numbers) out_.values.set_number(name, number);
+    out_.lines = text::split(scene_.script->file->text, '\n');
+    find_functions();
+  }
+
+  Doings walk() {
+    script(*scene_.script, {});
+    for (auto& [name, one] : variables_) {
+      one.exported = one.exported || exported_.contains(name);
+      out_.variables.push_back(std::move(one));
+    }
+    std::ranges::stable_sort(out_.variables, {}, &Exported::line);
+    return std::move(out_);
+  }
+
+ private:
+  void script(const lint::Script& script, const Context& context) {
+    for (const auto& command : script.commands) {
+      // What a substitution runs is part of a value; a job that it submits is one all the same.
+      if (!command.nested || command.name() == "sbatch") read(command, context);
+    }
+  }
+
+  void inner(const std::string& text, std::uint32_t offset, const Context& context, const Launch& around) {
+    if (context.depth >= kDeepest) return;
+    const auto file = std::make_shared<const SourceFile>(SourceFile{"", text});
+    script(lint::read_shell(file), {offset, context.depth + 1, around});
+  }
+
+  void remark(Place place, std::uint32_t line, std::string text) {
+    out_.remarks.push_back({place, {line, std::move(text)}});
+  }
+
+  void find_functions() {
+    for (const auto& line : out_.lines) {
+      const auto parentheses = line.find("()");
+      auto head = text::trim(std::string_view(line).substr(0, parentheses));
+      constexpr std::string_view kWord = "function ";
+      const bool word = head.starts_with(kWord);
+      if (word) head = text::trim(head.substr(kWord.size()));
+      if (word || parentheses != std::string::npos)
+        functions_.emplace(head.substr(0, head.find_first_of(" {")));
+    }
+  }
+
+  // ------------------------------------------------------------------- what a command is
+  void read(const lint::Command& command, const Context& context) {
+    const auto line = command.span.line + context.offset;
+    const auto name = command.name();
+    const bool declares =
+        name == "export" || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
+    if (declares || command.words.empty()) return assignments(command, name, context);
+    if (name == "sbatch") return resubmission(command, line);
+    Launch launch = context.around;
+    launch.line = line;
+    launch.background = launch.background || command.background;
+    for (const auto& one : command.assignments)
+      launch.variables.push_back({one.name, out_.values.of(one.value), one.span.line + context.offset});
+    for (const auto& word : command.words) {
+      launch.passes_arguments = launch.passes_arguments || Values::is_arguments(word);
+      for (auto& value : out_.values.split(word)) launch.words.push_back(std::move(value));
+    }
+    unwrap(std::move(launch), command, context);
+  }
+
+  void assignments(const lint::Command& command, const std::string& name, const Context& context) {
+    bool exports = name == "export" || all_exported_;
+    for (const auto& word : command.words) {
+      const auto text = word.constant().value_or("");
+      if (&word == &command.words.front()) continue;
+      if (text.starts_with('-'))
+        exports = exports || (name != "export" && text.find('x') != std::string::npos);
+      if (!text.starts_with('-') && exports) exported_.insert(text);
+    }
+    for (const auto& one : command.assignments) {
+      const auto line = one.span.line + context.offset;
+      const bool local = name == "local";
+      auto value = out_.values.of(one.value);  // before it is set: X=/a:$X
+      out_.values.assign(one, command.sure && context.depth == 0, line);
+      keep_secret(one.name, value, out_.secrets);
+      for (const auto& element : one.elements) keep_secret(one.name, out_.values.of(element), out_.secrets);
+      if (local || one.array || context.depth > 0) continue;
+      Exported made{one.name, std::move(value), line, exports, command.sure};
+      if (one.append)
+        made.value.pieces.insert(made.value.pieces.begin(),
+                                 {Piece::Kind::shell, fmt::format("${}", one.name)});
+      set(std::move(made));
+    }
+  }
+
+  void set(Exported made) {
+    const auto before = variables_.find(made.name);
+    if (before == variables_.end() || made.sure || !before->second.sure) {
+      made.exported = made.exported || (before != variables_.end() && before->second.exported);
+      variables_[made.name] = std::move(made);
+    } else if (made.exported) {
+      remark(Place::environment, made.line, fmt::format("only under a condition: {}", kThatLine));
+    }
+  }
+
+  /// Takes off what stands in front of the program, then looks at that.
+  void unwrap(Launch launch, const lint::Command& command, const Context& context) {
+    take_off_wrappers(launch, out_);
+    keep_secrets(launch, out_.secrets);
+    if (launch.words.empty()) return;
+    launch.program = base_name(launch.words.front().text().value_or(""));
+    if (launch.program == "bash" || launch.program == "sh" || launch.program == "eval") {
+      if (shell(launch, command, context)) return;
+    }
+    find_started_program(launch);
+    dispatch(std::move(launch), command);
+  }
+
+  /// A shell with a script in a word or behind <<: true where that was read in its place.
+  bool shell(const Launch& launch, const lint::Command& command, const Context& context) {
+    Launch around = launch;
+    around.words.clear();
+    if (launch.program == "eval") {
+      std::string text;
+      for (std::size_t i = 1; i < launch.words.size(); ++i) {
+        const auto* word = launch.words[i].word;
+        text +=
+            fmt::format("{} ", word == nullptr ? launch.words[i].known() : out_.values.inner_script(*word));
+      }
+      if (text.find("$(") == std::string::npos)
+        inner(text, launch.line - 1, context, around);
+      else if (text.find("conda") == std::string::npos)
+        remark(Place::roles, launch.line, std::string(kThatLine));
+      return true;
+    }
+    for (std::size_t i = 1; i < launch.words.size(); ++i) {
+      const auto text = launch.words[i].known();
+      if (!text.starts_with('-') && !text.starts_with('+')) break;
+      if (text.starts_with("--") || text.find('c') == std::string::npos) continue;
+      if (i + 1 >= launch.words.size()) return false;
+      const auto& script = launch.words[i + 1];
+      const auto line = script.word == nullptr || !script.word->span
+                            ? launch.line
+                            : script.word->span.line + context.offset;
+      inner(script.word == nullptr ? script.known() : out_.values.inner_script(*script.word), line - 1,
+            context, around);
+      return true;
+    }
+    if (command.heredocs.empty()) return false;
+    const auto& heredoc = command.heredocs.front();
+    inner(heredoc.text, heredoc.span.line - 1 + context.offset, context, around);
+    return true;
+  }
+
+  void dispatch(Launch launch, const lint::Command& command) {
+    const auto& name = launch.program;
+    const auto line = launch.line;
+    const auto second = launch.words.size() > 1 ? launch.words[1].known() : "";
+    if (name == "set") return set_option(command);
+    if (name == "module" || name == "ml") return read_module(launch, out_);
+    if (name == "source" || name == ".") return read_source(launch, out_);
+    if (name == "cd" || name == "pushd") return read_cd(launch, command, out_);
+    if (name == "unset") {
+      if (launch.step || !command.sure) return;  // of a shell elsewhere
+      for (std::size_t i = 1; i < launch.words.size(); ++i) {
+        const auto variable = launch.words[i].known();
+        out_.values.forget(variable);
+        variables_.erase(variable);
+        if (is_variable_name(variable)) out_.unset.emplace_back(variable, line);
+      }
+      return;
+    }
+    if (name == "curl" || name == "wget" || name == "nc") return read_poll(launch, command, number(), out_);
+    if (name == "scontrol" || name == "popd") {
+      out_.requeues = out_.requeues || (name == "scontrol" && second == "requeue");
+      return;
+    }
+    if (name == "ray" && second != "start" && second != "job") {
+      out_.left_out.insert(fmt::format("ray {}", second));
+      return;
+    }
+    if (name == "conda" || name == "mamba" || name == "micromamba") {
+      if (second == "activate")
+        remark(Place::environment, line,
+               fmt::format("{}: `venv: FOLDER` takes the environment's folder (conda env list shows it)",
+                           kThatLine));
+      return;
+    }
+    if (read_login(launch, out_)) return;
+    if (is_syntax(name)) return;
+    if (is_left_out(name)) {
+      out_.left_out.insert(name);
+      return;
+    }
+    if ((name == "cat" || name == "tee") && command.heredocs.empty()) return;
+    if (name.empty() && launch.words.front().has(Piece::Kind::text))
+      launch.program = base_name(launch.words.front().known());
+    if (is_inline_python(launch) || functions_.contains(launch.program)) return;
+    if (is_program(launch, command)) {
+      for (auto& word : launch.words)
+        word.word = nullptr;  // its script may be gone before the launch is used
+      out_.launches.push_back(std::move(launch));
+    } else {
+      remark(Place::roles, line, std::string(kThatLine));
+    }
+  }
+
+  // ------------------------------------------------------------------- the single commands
+  void set_option(const lint::Command& command) {
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      const auto text = command.words[i].constant().value_or("");
+      if (text == "-a" || text == "+a") all_exported_ = text[0] == '-';
+      if (text == "allexport") all_exported_ = command.words[i - 1].constant().value_or("").starts_with('-');
+    }
+    out_.left_out.insert("set");
+  }
+
+  void resubmission(const lint::Command& command, std::uint32_t line) {
+    bool itself = false;
+    for (const auto& word : command.words) {
+      const auto written = out_.values.inner_script(word);
+      itself = itself || written.find("${0}") != std::string::npos ||
+               written.find("BASH_SOURCE") != std::string::npos ||
+               base_name(written) == base_name(scene_.script->file->name);
+    }
+    if (!itself) return remark(Place::walltime, line, std::string(kThatLine));
+    out_.resubmits = line;
+    out_.most_resubmits = bound_before(out_.lines, line, number());
+  }
+
+  /// What a number or a variable in the text of a loop stands for; 0: no number.
+  [[nodiscard]] NumberIn number() const {
+    return [this](std::string text) {
+      std::erase_if(text, [](char c) { return c == '"' || c == '$' || c == '{' || c == '}'; });
+      if (const auto one = variables_.find(text); one != variables_.end()) {
+        text = one->second.value.known();
+        const auto fallback = text.rfind(":-");  // of ${env.NAME:-30}
+        if (fallback != std::string::npos) text = text.substr(fallback + 2, text.size() - fallback - 3);
+      }
+      return number_at_start(text);
+    };
+  }
+
+  const lint::Scene& scene_;
+  Doings out_;
+  std::map<std::string, Exported> variables_;
+  std::set<std::string, std::less<>> functions_;
+  std::set<std::string> exported_;
+  bool all_exported_ = false;
+};
+
+}  // namespace
+
+Doings read_doings(const lint::Scene& scene,
+                   const std::vector<std::pair<std::string, std::uint32_t>>& numbers) {
+  return Walker(scene, numbers).walk();
+}
+
+}  // namespace nlaunch::emit

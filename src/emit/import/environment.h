@@ -1,0 +1,14 @@
+#pragma once
+#include "emit/import/commands.h"
+#include "emit/import/import.h"
+
+namespace nlaunch::emit {
+
+/// What the script exports, to the profile, the experiment, a role or the secrets, by whose variable it is.
+/// The roles and libraries are there.
+void import_environment(const Doings& doings, Imported& out);
+
+/// The last step: lines of the script into the remarks, the variables that are used, and no secret anywhere.
+void finish(const Doings& doings, Imported& out);
+
+}  // namespace nlaunch::emit

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+#include "emit/import/arithmetic.h"
+#include "emit/import/values.h"
+
+/// The half of Values that looks into `$(…)`, `${…}` and `$((…))`.
+namespace nlaunch::emit {
+namespace {
+
+bool has(std::string_view text, std::string_view what) {
+  return text.find(what) != std::string_view::npos;
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool calls_for_node(std::string_view name) {
+  const auto lower = text::lower(name);
+  return has(lower, "node") || has(lower, "host");
+}
+
+}  // namespace
+
+Value Values::expansion(const std::string& written, unsigned depth) const {
+  if (written.size() < 4 || !may_go_on(depth)) return Value::shell(written);
+  if (written.starts_with("${")) return braces(written, depth);
+  if (written.starts_with("$((")) {
+    const auto number = arithmetic(std::string_view(written).substr(3, written.size() - 5),
+                                   [this](const std::string& name) { return this->number(name); });
+    return number ? Value::just(std::to_string(*number)) : Value::shell(written);
+  }
+  return output(written, depth);
+}
+
+std::optional<long> Values::number(const std::string& name) const {
+  if (const auto number = numbers_.find(name); number != numbers_.end()) return number->second;
+  const auto known = known_.find(name);
+  const auto value = known == known_.end() ? "" : known->second.value.text().value_or("");
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool whole = !value.empty() && error == std::errc() && end == value.data() + value.size();
+  return whole ? std::optional<long>(number) : std::nullopt;
+}
+
+/// `${NAME:-default}` and its kin, `${ARRAY[0]}`.
+Value Values::braces(const std::string& written, unsigned depth) const {
+  const auto inner = std::string_view(written).substr(2, written.size() - 3);
+  std::size_t length = 0;
+  while (length < inner.size() && is_name_character(inner[length])) ++length;
+  const auto name = std::string(inner.substr(0, length));
+  auto rest = inner.substr(length);
+  if (name.empty()) return Value::shell(written);
+  if (rest == "[0]") {
+    const auto known = known_.find(name);
+    const bool first = known != known_.end() &&
+                       (known->second.value.has(Piece::Kind::head) || known->second.elements.empty());
+    if (known == known_.end() || first)
+      return calls_for_node(name) || first ? Value::head() : Value::shell(written);
+    return of(known->second.elements.front(), depth + 1);
+  }
+  if (rest.starts_with(':')) rest.remove_prefix(1);
+  if (rest.empty() || (rest[0] != '-' && rest[0] != '=' && rest[0] != '?')) return Value::shell(written);
+  const bool message = rest[0] == '?';
+  const auto value = variable(name);
+  const auto plain = value.text().value_or("");
+  const auto asks = fmt::format("${{env.{}:-}}", name);
+  if (plain != asks) return value;
+  if (message) return Value::just(fmt::format("${{env.{}}}", name));
+  const auto fallback = read(rest.substr(1), depth + 1);
+  const auto text = fallback.text();
+  if (!text) return fallback;
+  // What would close the reference too early cannot be a default.
+  const bool odd = has(*text, "$${") || std::ranges::count(*text, '}') != std::ranges::count(*text, '{');
+  return odd ? fallback : Value::just(fmt::format("${{env.{}:-{}}}", name, *text));
+}
+
+/// `$(command)`.
+Value Values::output(const std::string& written, unsigned depth) const {
+  const auto text = std::string_view(written);
+  if (has(text, "scontrol show hostname")) return Value::head();
+  if (text.starts_with("$(pwd") || has(text, "git rev-parse --show-toplevel") || has(text, "BASH_SOURCE") ||
+      has(text, "dirname \"$0\""))
+    return Value::just(".");
+  if (text == "$(whoami)") return Value::just("${env.USER}");
+  const auto script = script_of(written.substr(2, written.size() - 3));
+  if (script.commands.empty()) return Value::shell(written);
+  for (const auto& command : script.commands) {
+    for (const auto& word : command.words) {
+      if (of(word, depth + 1).has(Piece::Kind::head)) return Value::head();
+    }
+  }
+  const auto& command = script.commands.front();
+  const auto name = command.name();
+  if (name == "hostname" || has(text, "$(hostname")) return Value::just("${self.host}");
+  if (script.commands.size() == 1 && command.words.size() > 1 && (name == "realpath" || name == "readlink"))
+    return of(command.words.back(), depth + 1);
+  const bool first = script.commands.size() == 2 && script.commands.back().name() == "head";
+  if (name == "ls" && first && command.words.size() == 3 && has(command.words[1].shown(), "t")) {
+    const auto glob = of(command.words.back(), depth + 1).text().value_or("");
+    if (!glob.empty() && !has(glob, "$")) return Value::just(fmt::format("${{newest:{}}}", glob));
+  }
+  return Value::shell(written);
+}
+
+Value Values::read(std::string_view text, unsigned depth) const {
+  if (text.size() > 1 && (text[0] == '"' || text[0] == '\'') && text.back() == text[0])
+    text = text.substr(1, text.size() - 2);
+  std::string quoted = "x=\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
+  const auto script = script_of(quoted + "\"");
+  for (const auto& command : script.commands) {
+    if (command.nested || command.assignments.empty()) continue;
+    auto value = of(command.assignments.front().value, depth);
+    value.word = nullptr;
+    return value;
+  }
+  return Value::shell(std::string(text));
+}
+
+}  // namespace nlaunch::emit

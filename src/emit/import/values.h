@@ -1,0 +1,104 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lint/shell.h"
+
+/// What the words of a script come to in an experiment, as far as that can be said without running it.
+namespace nlaunch::emit {
+
+struct Piece {
+  enum class Kind {
+    text,   ///< of the experiment: may hold references
+    head,   ///< the address of the job's first node
+    shell,  ///< only a shell on the node knows: `text` is what is written there
+  };
+  Kind kind = Kind::text;
+  std::string text;
+};
+
+struct Value {
+  std::vector<Piece> pieces;
+  const lint::Word* word = nullptr;  ///< that it was read from, as long as its script is there
+
+  static Value just(std::string text);
+  static Value shell(std::string written);
+  static Value head();
+
+  [[nodiscard]] bool has(Piece::Kind kind) const;
+  /// The whole text; nothing where a piece of it is of another kind.
+  [[nodiscard]] std::optional<std::string> text() const;
+  /// The text with what is not known left out: to look for something in it.
+  [[nodiscard]] std::string known() const;
+  void add(Piece piece);
+};
+
+template <std::size_t N>
+bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// A text as a value that holds no reference.
+std::string literal(std::string_view text);
+
+/// A text as a script.
+lint::Script script_of(std::string text);
+
+class Values {
+ public:
+  /// Numbers of the job, by Slurm's names: SLURM_NNODES and its kin.
+  void set_number(const std::string& name, std::uint32_t number) { numbers_[name] = number; }
+  /// What the script gives a variable. `sure`: not under a condition; else the first value stays.
+  void assign(const lint::Assignment& assignment, bool sure, std::uint32_t line);
+  void forget(const std::string& name);
+  void set_venv(const std::string& path) { venv_ = path; }
+
+  /// "$@": the script's own arguments.
+  static bool is_arguments(const lint::Word& word);
+  [[nodiscard]] Value of(const lint::Word& word) const { return of(word, 0); }
+  /// The words that a shell makes of one: an array's elements, a variable's words. Arguments that are passed
+  /// through ("$@") are none.
+  [[nodiscard]] std::vector<Value> split(const lint::Word& word) const { return split(word, 0); }
+  /// The script that `bash -c` or `eval` would get in this word.
+  [[nodiscard]] std::string inner_script(const lint::Word& word) const { return inner(word, 0); }
+  /// Line of the variable that stands for an argument of the script, "${vars.NAME}", and its default.
+  struct Argument {
+    std::string name, fallback;
+    std::uint32_t line = 0;
+  };
+  [[nodiscard]] const std::map<std::string, Argument>& arguments() const { return arguments_; }
+
+ private:
+  struct Known {
+    lint::Word word;
+    std::vector<lint::Word> elements;
+    bool array = false;
+    Value value;
+  };
+  [[nodiscard]] Value of(const lint::Word& word, unsigned depth) const;
+  [[nodiscard]] std::vector<Value> split(const lint::Word& word, unsigned depth) const;
+  [[nodiscard]] std::string inner(const lint::Word& word, unsigned depth) const;
+  [[nodiscard]] Value variable(const std::string& name) const;
+  [[nodiscard]] Value expansion(const std::string& written, unsigned depth) const;
+  [[nodiscard]] Value braces(const std::string& written, unsigned depth) const;
+  [[nodiscard]] Value output(const std::string& written, unsigned depth) const;
+  [[nodiscard]] Value read(std::string_view text, unsigned depth) const;
+  [[nodiscard]] std::optional<long> number(const std::string& name) const;
+  /// False once variables within variables have been looked up too often.
+  [[nodiscard]] bool may_go_on(unsigned depth) const;
+  [[nodiscard]] const Known* array(const lint::Word& word) const;
+
+  std::map<std::string, std::uint32_t> numbers_;
+  std::map<std::string, Known> known_;
+  std::map<std::string, Argument> arguments_;
+  std::string venv_;
+  mutable std::size_t lookups_ = 0;
+};
+
+}  // namespace nlaunch::emit

@@ -1,0 +1,38 @@
+// Whatever a text is, lint ends with it, as a script, as a .env file and as a Beaker spec, and what it finds
+// has a place within it. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/text.h"
+#include "lint/file_scene.h"
+#include "lint/rule.h"
+
+namespace {
+
+using namespace nlaunch;
+
+void check(const lint::Finding& finding) {
+  if (finding.span.line == 0) return;
+  const auto columns = text::characters(finding.span.source_line()).size();
+  if (finding.span.column >= 1 && finding.span.column <= columns + 1) return;
+  std::fprintf(stderr, "a place outside of its line: %s %s\n", finding.span.where().c_str(),
+               finding.what.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                                                             std::size_t size) {
+  const std::string text(data, data + size);
+  for (const auto* name : {"job.sbatch", "job.env", "spec.yaml"}) {
+    const auto scene = lint::file_scene(std::make_shared<const SourceFile>(SourceFile{name, text}));
+    if (!scene) continue;
+    for (const auto& finding : lint::lint(*scene)) check(finding);
+  }
+  return 0;
+}

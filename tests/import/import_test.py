@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""`nlaunch import`: what it makes of the scripts in cases/, against golden files (NLAUNCH_UPDATE_GOLDEN=1 rewrites them). Every pair is
+planned, linted, and held against the schemas. The cases are written after scripts that people have; isambard_grpo.sbatch does all that
+docs/isambard.md lists."""
+import json
+import os
+import pathlib
+import re
+import sys
+import unittest
+
+import jsonschema
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+from harness import SOURCE, CliTest  # noqa: E402
+
+CASES = HERE / "cases"
+GOLDEN = SOURCE / "tests" / "golden" / "import"
+REFUSED = 65
+USAGE = 64
+# Roles, in their order: (name, kind, processes, GPUs of each).
+ROLES = {
+    "isambard_grpo.sbatch": [("ray-head", "service", 1, 0), ("ray-worker", "service", 1, 0), ("code-server", "service", 2, 0), ("trainer", "service", 1, 0),
+                             ("learner", "learner", 2, 1), ("engine", "engine", 6, 1)],
+    "torchrun_nodes.sbatch": [("learner", "learner", 32, 1)],
+    "vllm_trainer.sbatch": [("engine", "engine", 1, 4), ("learner", "learner", 4, 1)],
+    "verl_ray.sbatch": [("ray-head", "service", 1, 0), ("ray-worker", "service", 1, 0), ("trainer", "service", 1, 0), ("learner", "learner", 16, 1)],
+    "accelerate_nodes.sbatch": [("learner", "learner", 3, 8)],
+}
+# Rules of scripts alone: a plan cannot have what they find.
+OF_SCRIPTS = {"exit-code-lost", "preload-everywhere", "export-commas", "line-ends"}
+
+
+class Import(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.env["USER"] = "ada"
+
+    def run_import(self, script, *arguments, **options):
+        return self.nlaunch("import", script, *arguments, **options)
+
+    def import_text(self, text, name="job.sbatch"):
+        """(result, experiment, profile) of a script given as text; the two as texts."""
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        result = self.run_import(path, "--stdout")
+        experiment, _, profile = result.stdout.partition("---\n")
+        return result, experiment, profile
+
+    def plan(self, name, *arguments):
+        return self.nlaunch("plan", self.folder / f"{name}.yaml", "--site", self.folder / f"{name}.site.yaml", *arguments)
+
+    def planned(self, text):
+        """The plan of a script given as text, and its experiment and profile as values."""
+        result, experiment, profile = self.import_text(text)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        (self.folder / "made.yaml").write_text(experiment)
+        (self.folder / "made.site.yaml").write_text(profile)
+        done = self.plan("made", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr + result.stdout)
+        return json.loads(done.stdout), yaml.safe_load(experiment), yaml.safe_load(profile)
+
+
+class Cases(Import):
+    def test_every_case_is_named_here(self):
+        self.assertEqual(sorted(path.name for path in CASES.iterdir()), sorted(ROLES))
+
+    def test_cases(self):
+        for script, roles in ROLES.items():
+            with self.subTest(script):
+                name = script.partition(".")[0]
+                result = self.run_import(CASES / script, "--name", name, "--output", self.folder)
+                self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+                for suffix, kind in ((".yaml", "experiment"), (".site.yaml", "site")):
+                    text = (self.folder / f"{name}{suffix}").read_text()
+                    golden = GOLDEN / f"{name}{suffix}"
+                    if os.environ.get("NLAUNCH_UPDATE_GOLDEN"):
+                        golden.parent.mkdir(exist_ok=True)
+                        golden.write_text(text)
+                    self.assertEqual(text, golden.read_text(), f"{golden} differs; NLAUNCH_UPDATE_GOLDEN=1 rewrites it")
+                    schema = json.loads((SOURCE / "schema" / f"{kind}.json").read_text())
+                    errors = jsonschema.Draft202012Validator(schema).iter_errors(yaml.safe_load(text))
+                    self.assertEqual([error.message for error in errors], [])
+                done = self.plan(name, "--json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                plan = json.loads(done.stdout)
+                found = [(role["name"], role["kind"], sum(one["role"] == role["name"] for one in plan["processes"]),
+                          max((len(one["gpus"]) for one in plan["processes"] if one["role"] == role["name"]), default=0)) for role in plan["roles"]]
+                self.assertEqual(sorted(found), sorted(roles))
+
+    def test_lint_finds_in_the_plan_what_it_finds_in_the_script(self):
+        for script in ROLES:
+            with self.subTest(script):
+                name = script.partition(".")[0]
+                self.run_import(CASES / script, "--name", name, "--output", self.folder)
+                before = json.loads(self.nlaunch("lint", CASES / script, "--json").stdout)
+                result = self.nlaunch("lint", self.folder / f"{name}.yaml", "--site", self.folder / f"{name}.site.yaml", "--json")
+                self.assertEqual(result.stderr, "")
+                errors = lambda found: {one["rule"] for one in found if one["severity"] == "error"}  # noqa: E731
+                self.assertEqual(errors(before) - OF_SCRIPTS, errors(json.loads(result.stdout)))
+
+    def test_the_job_of_isambard_is_short(self):
+        for suffix, most in ((".yaml", 80), (".site.yaml", 60)):
+            self.assertLess(len((GOLDEN / f"isambard_grpo{suffix}").read_text().splitlines()), most)
+        self.assertGreater(len((CASES / "isambard_grpo.sbatch").read_text().splitlines()), 320)
+
+    def test_lines_that_are_named_are_those_of_the_script(self):
+        for script in ROLES:
+            lines = (CASES / script).read_text().splitlines()
+            name = script.partition(".")[0]
+            for suffix in (".yaml", ".site.yaml"):
+                for variable, number in re.findall(r"^ +([A-Z][A-Za-z0-9_]+): .*# line (\d+)", (GOLDEN / f"{name}{suffix}").read_text(), re.M):
+                    self.assertIn(variable, lines[int(number) - 1], f"{script}: line {number}")
+
+
+class Secrets(Import):
+    def test_no_secret_is_in_what_is_written(self):
+        keys = ["0123456789abcdef0123456789abcdef01234567", "hf_abcdefghijklmnop", "s3cr3t-word", "sk-1234567890abcdef"]
+        script = ("#!/bin/bash\n#SBATCH -N 1\n"
+                  f"export WANDB_API_KEY={keys[0]}\nexport HF_TOKEN='{keys[1]}'\nexport https_proxy=http://me:{keys[2]}@proxy:80\n"
+                  f"MY_KEY={keys[3]}\nwandb login {keys[0]}\ncurl -H 'Authorization: Bearer {keys[3]}' https://example.org/\n"
+                  f"OPENAI_API_KEY={keys[3]} python serve.py --token {keys[1]} --api-key=$MY_KEY &\n"
+                  f"cp -r x y --password {keys[2]}\npython train.py --hub-token {keys[1]}\n")
+        result, experiment, profile = self.import_text(script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for key in keys:
+            self.assertNotIn(key, experiment + profile + result.stderr)
+        self.assertEqual(yaml.safe_load(experiment)["secrets"]["WANDB_API_KEY"], "env")
+
+    def test_where_a_secret_is_read_from(self):
+        _, experiment, _ = self.planned("export WANDB_API_KEY=$(awk '/api\\.wandb\\.ai/{getline;print $2}' ~/.netrc)\nexport HF_TOKEN=$(cat \"$HOME/.hf\")\n"
+                                        "export A_TOKEN=$(< ~/.a)\nexport B_TOKEN=${B_TOKEN}\npython train.py\n")
+        self.assertEqual(experiment["secrets"], {"WANDB_API_KEY": {"netrc": "api.wandb.ai"}, "HF_TOKEN": {"file": "~/.hf"}, "A_TOKEN": {"file": "~/.a"},
+                                                 "B_TOKEN": "env"})
+
+
+class Parts(Import):
+    def test_exports_by_owner(self):
+        _, experiment, profile = self.planned("#SBATCH --gpus-per-node=2\nexport NCCL_DEBUG=WARN FI_PROVIDER=cxi HF_HOME=/x VLLM_USE_V1=1 CC=gcc-12\nexport PATH=/opt/x/bin:$PATH\n"
+                                              "export PYTHONPATH=$PWD/src:$PYTHONPATH\nvllm serve m &\npython train.py\n")
+        self.assertEqual(profile["env"], {"set": {"NCCL_DEBUG": "WARN", "FI_PROVIDER": "cxi", "CC": "gcc-12"}, "prepend": {"PATH": "/opt/x/bin"}})
+        self.assertEqual(experiment["env"], {"set": {"HF_HOME": "/x"}, "prepend": {"PYTHONPATH": "./src"}})
+        self.assertEqual(experiment["roles"]["engine"]["env"], {"VLLM_USE_V1": "1"})
+
+    def test_variables_with_defaults_are_those_of_the_caller(self):
+        _, experiment, _ = self.planned("MODEL=${MODEL:-a/b}\npython train.py --model \"$MODEL\" --out \"$OUT/x\" --seed ${SEED:-${OTHER:-1}} $1\n")
+        self.assertEqual(experiment["roles"]["learner"]["command"], ["python", "train.py", "--model", "${env.MODEL:-a/b}", "--out", "${env.OUT:-}/x",
+                                                                     "--seed", "${env.SEED:-${env.OTHER:-1}}", "${vars.argument1}"])
+        self.assertEqual(experiment["vars"], {"argument1": ""})
+
+    def test_what_only_a_shell_knows_is_left_to_one(self):
+        _, experiment, _ = self.planned("#SBATCH -N 2\n#SBATCH --gpus-per-node=4\nexport MASTER_ADDR=$(hostname)\n"
+                                        "srun accelerate launch --main_process_ip $MASTER_ADDR --machine_rank $SLURM_NODEID 'a b.py'\n")
+        learner = experiment["roles"]["learner"]
+        self.assertEqual(learner["command"], ["bash", "-c", "exec accelerate launch --main_process_ip \"$MASTER_ADDR\" --machine_rank '${self.node}' 'a b.py'"])
+        self.assertEqual((learner["per_node"], learner["gpus"], learner["rendezvous"]), (1, 4, "torch"))
+
+    def test_a_global_preload_is_not_taken_over(self):
+        _, experiment, profile = self.import_text("export LD_PRELOAD=/x/libnccl.so.2\npython train.py\n")
+        self.assertIn("# line 1: LD_PRELOAD for everything is not taken over", profile)
+        self.assertNotIn("preload", yaml.safe_load(experiment)["roles"]["learner"])
+
+    def test_the_preload_of_one_command(self):
+        _, experiment, profile = self.planned("#SBATCH --gpus-per-node=1\nL=/x/libnccl.so.2\nLD_PRELOAD=$L:/y/libfoo.so python train.py\n")
+        self.assertEqual(experiment["roles"]["learner"]["preload"], ["nccl", "foo"])
+        self.assertEqual(profile["libraries"], {"nccl": {"path": "/x/libnccl.so.2"}, "foo": {"path": "/y/libfoo.so"}})
+
+    def test_the_walltime(self):
+        for text, walltime in (("#SBATCH --signal=B:USR1@300\npython train.py\n", {"before": "300s", "then": "stop"}),
+                               ("#SBATCH --signal=USR2@90\n#SBATCH --requeue\npython train.py\n", {"signal": "USR2", "before": "90s", "then": "requeue"}),
+                               ("if [ $N -lt 7 ]; then sbatch --dependency=afterany:$SLURM_JOB_ID \"$0\"; fi\npython train.py\n", {"then": "chain", "max": 7})):
+            self.assertEqual(self.planned(text)[1]["walltime"], walltime)
+
+    def test_a_wait_for_an_address_is_readiness(self):
+        _, experiment, _ = self.planned("PORT=7000\npython server.py --port $PORT &\nuntil curl -s localhost:$PORT/ok; do sleep 2; [ $((i++)) -ge 30 ] && exit 1; done\n"
+                                        "python train.py\n")
+        self.assertEqual(experiment["roles"]["server"]["ready"], {"http": "http://localhost:7000/ok", "timeout": "60s"})
+        self.assertEqual(experiment["start"], [["server"], ["learner"]])
+
+    def test_what_cannot_be_placed_stands_with_its_line(self):
+        _, experiment, profile = self.import_text("#SBATCH --array=1-4\n#SBATCH --nonsense=1\nulimit -n 65536\ncp -r a b\nmodule use /x\npython prepare.py\n"
+                                                  "if x; then export NCCL_ALGO=Ring; fi\npython train.py\n")
+        for text, line in ((experiment, "line 3: ulimit -n 65536"), (experiment, "line 4: cp -r a b"), (experiment, "line 6: python prepare.py; it ends before"),
+                           (experiment, "line 1: --array=1-4 cannot stand here"), (experiment, "line 2: --nonsense=1 is no option of sbatch"),
+                           (profile, "line 5: module use /x"), (profile, "line 7: only under a condition: if x; then export NCCL_ALGO=Ring; fi")):
+            self.assertIn(f"# {line}", text)
+
+
+class Around(Import):
+    def test_nothing_is_overwritten(self):
+        script = self.folder / "a.sbatch"
+        script.write_text("python train.py\n")
+        self.assertEqual(self.run_import(script, cwd=self.folder).returncode, 0)
+        before = (self.folder / "a.yaml").read_text()
+        (self.folder / "a.site.yaml").unlink()
+        result = self.run_import(script, cwd=self.folder)
+        self.assertEqual((result.returncode, self.normal(result.stderr)),
+                         (USAGE, "nlaunch import: './a.yaml' is there already: remove it, or give another --name or --output\n"))
+        self.assertEqual((self.folder / "a.yaml").read_text(), before)
+        self.assertFalse((self.folder / "a.site.yaml").exists())
+
+    def test_what_is_said(self):
+        script = self.folder / "a.sbatch"
+        script.write_text("python train.py\n")
+        result = self.run_import(script, "--output", self.folder / "new")
+        self.assertEqual(self.normal(result.stderr), "$FOLDER/new/a.yaml and $FOLDER/new/a.site.yaml: read them, decide what their comments ask, then: "
+                                                     "nlaunch plan $FOLDER/new/a.yaml --site $FOLDER/new/a.site.yaml\n")
+        self.assertEqual(self.run_import(script, "--stdout", "--output", "x").returncode, USAGE)
+        self.assertEqual(self.run_import(script, "--name", "a b").returncode, USAGE)
+
+    def test_what_cannot_be_imported(self):
+        result, _, _ = self.import_text("echo hello\n")
+        self.assertEqual((result.returncode, result.stdout, self.normal(result.stderr)),
+                         (REFUSED, "", "nlaunch import: $FOLDER/job.sbatch starts no program that could be a role: python, torchrun, accelerate, vllm serve, "
+                                       "ray, srun PROGRAM\n"))
+        self.assertIn("is no text: import reads sbatch and shell scripts", self.import_text(b"\x7fELF\0\0")[0].stderr)
+        self.assertEqual(self.run_import("no-such-file").returncode, REFUSED)
+        self.assertEqual(self.import_text(b"python x.py\n" * 1_000_000)[0].returncode, REFUSED)
+
+    def test_odd_scripts_end_in_files_that_plan(self):
+        for text in ("python train.py \"a\n", "f() {\npython train.py\n", "python train.py\r\nexport A=b\r\n", "eval \"$X\"\npython train.py '${x'\n",
+                     "A=\"$A$A\"\n" * 200 + "python train.py $A\n", "export K='a: b # c'\npython train.py '- x' '{y}' 'no' '1' '' '\t'\n",
+                     "python train.py \xe9 \u2028\n", "export A=" + "x" * 5000 + "\npython train.py\n"):
+            with self.subTest(text[:40]):
+                self.planned(text)
+        self.assertEqual(self.import_text(b"python train.py \xff\xfe\n")[0].returncode, 0)
+        self.assertEqual(self.import_text("A=(1 2\npython train.py\n")[0].returncode, REFUSED)  # all of it is in the array
+
+    def test_a_long_script_takes_no_time(self):
+        for line in ("export A{0}=${{B{0}:-x}}\n", "cp a b{0}\n", "python a{0}.py &\n", "curl localhost:{0} || x\n", "A{0}=\"$A{1} $A{1}\"\n"):
+            text = "".join(line.format(i, i - 1) for i in range(20_000)) + "python train.py $A19999\n"
+            result, experiment, _ = self.import_text(text)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertLess(len(experiment), 4_000_000)
+
+
+if __name__ == "__main__":
+    unittest.main()
