@@ -39,8 +39,9 @@ std::optional<std::string> not_utf8(const Json& json, const std::string& path) {
   return std::nullopt;
 }
 
-/// A job knows its plan from a file alone, which keeps no secret.
-Result<std::string> frozen(const plan::Plan& plan) {
+}  // namespace
+
+Result<std::string> frozen_plan_text(const plan::Plan& plan) {
   Diagnostics diagnostics;
   for (const auto& role : plan.roles) {
     for (const auto& op : role.env) {
@@ -55,6 +56,8 @@ Result<std::string> frozen(const plan::Plan& plan) {
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
   return plan_text(plan);
 }
+
+namespace {
 
 Result<emit::Template> template_of(const plan::Slurm& slurm) {
   if (slurm.template_file.empty()) return emit::read_slurm_template(emit::built_in_slurm_template());
@@ -129,7 +132,7 @@ Result<std::string> plan_text(const plan::Plan& plan) {
 
 Result<JobScript> make_job_script(const plan::Plan& plan, const fs::path& runs, const std::string& program,
                                   const std::vector<std::string>& arguments) {
-  const auto content = frozen(plan);
+  const auto content = frozen_plan_text(plan);
   if (!content) return std::unexpected(content.error());
   const auto from = template_of(plan.slurm);
   if (!from) return std::unexpected(from.error());

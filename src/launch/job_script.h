@@ -18,6 +18,10 @@ struct JobScript {
 /// be another one there: a failure that says where it stands.
 Result<std::string> plan_text(const plan::Plan& plan);
 
+/// The same for a job, which knows its plan from this text alone: it keeps no secret, and a variable that
+/// looks like one is a failure.
+Result<std::string> frozen_plan_text(const plan::Plan& plan);
+
 /// Writes the batch script of a plan, from its site's template or nlaunch's own, and makes what it refers to:
 /// the plan as RUNS/NAME/plans/HASH.json, so that the same plan gives the same script, and the folders of
 /// Slurm's logs, without which a job ends in silence. Nothing is made where there can be no script.

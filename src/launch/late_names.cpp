@@ -61,6 +61,7 @@ Lookup LateNames::look_up(std::string_view name, const plan::Process* process) c
   if (family == "self" && process != nullptr) return look_up_self(rest, *process);
   if (family == "role") return look_up_role(rest);
   if (name == "run.dir") return paths_.folder.string();
+  if (name == "run.attempt_dir") return paths_.attempt.string();
   if (name == "run.id") return paths_.id;
   if (name == "run.name") return plan_.name;
   if (name == "node.scratch") return node_.scratch;
@@ -76,6 +77,7 @@ Lookup LateNames::look_up(std::string_view name, const plan::Process* process) c
 
 Lookup LateNames::look_up_self(std::string_view word, const plan::Process& process) const {
   const auto& role = plan_.role_of(process);
+  if (word == "name") return plan_.name_of(process);
   if (word == "rank") return std::to_string(process.rank);
   if (word == "index") return std::to_string(process.index);
   if (word == "node") return std::to_string(process.node);

@@ -24,10 +24,17 @@ constexpr const char* kUsualPlaces[] = {"/usr/share/lmod/lmod/init/bash", "/opt/
 /// Each step in the same shell, the environment dumped after it. The words come as arguments: no quoting
 /// here.
 constexpr const char* kScript = R"(
-folder=$1 init=$2 reset=$3; shift 3
+folder=$1 init=$2 reset=$3 files=$4; shift 4
 env_program=$(type -P env)
 dump() { "$env_program" -0 > "$folder/$1"; }
 dump before
+step=0
+while [ "$step" -lt "$files" ]; do
+  . "$1" || { echo "sourcing $1 failed" >&2; exit 1; }
+  dump "file-$step"
+  step=$((step + 1)); shift
+done
+[ -n "$init" ] || exit 0
 . "$init" || { echo "sourcing $init failed" >&2; exit 1; }
 type module > /dev/null 2>&1 || { echo "$init defines no 'module'" >&2; exit 1; }
 dump init
@@ -41,18 +48,6 @@ for name in "$@"; do
 done
 )";
 
-std::string find_init(const plan::Modules& modules, const plan::Environment& base) {
-  if (!modules.init.empty()) return modules.init;
-  if (const auto home = base.find("MODULESHOME"); home != base.end()) {
-    const auto init = home->second + "/init/bash";
-    if (fs::exists(init)) return init;
-  }
-  for (const char* place : kUsualPlaces) {
-    if (fs::exists(place)) return place;
-  }
-  return {};
-}
-
 Result<plan::Environment> read_dump(const fs::path& file) {
   const auto content = sys::read_regular_file(file, kLargestDump);
   if (!content) return std::unexpected(content.error());
@@ -61,15 +56,28 @@ Result<plan::Environment> read_dump(const fs::path& file) {
   return environment;
 }
 
+std::vector<plan::EnvOp> own_variables(const plan::Modules& modules) {
+  std::vector<plan::EnvOp> operations;
+  for (const auto& [name, value] : modules.set) {
+    operations.push_back(
+        {plan::EnvOp::Kind::set, name, value, plan::Layer::modules, "modules.set, " + modules.origin, {}});
+  }
+  return operations;
+}
+
 Result<std::vector<plan::EnvOp>> read_steps(const fs::path& folder, const std::string& init,
                                             const plan::Modules& modules) {
-  std::vector<std::pair<std::string, std::string>> steps{{"init", init}, {"reset", "module reset"}};
+  std::vector<std::pair<std::string, std::string>> steps;
+  for (std::size_t i = 0; i < modules.source.size(); ++i) {
+    steps.emplace_back(fmt::format("file-{}", i), modules.source[i]);
+  }
+  if (!init.empty()) steps.insert(steps.end(), {{"init", init}, {"reset", "module reset"}});
   for (std::size_t i = 0; i < modules.load.size(); ++i) {
     steps.emplace_back(std::to_string(i), "module " + modules.load[i]);
   }
   auto before = read_dump(folder / "before");
   if (!before) return std::unexpected(before.error());
-  std::vector<plan::EnvOp> operations;
+  auto operations = own_variables(modules);
   for (const auto& [file, origin] : steps) {
     auto after = read_dump(folder / file);
     if (!after) return std::unexpected(after.error());
@@ -82,10 +90,22 @@ Result<std::vector<plan::EnvOp>> read_steps(const fs::path& folder, const std::s
 
 }  // namespace
 
+std::string find_modules_init(const plan::Environment& base) {
+  if (const auto home = base.find("MODULESHOME"); home != base.end()) {
+    const auto init = home->second + "/init/bash";
+    if (fs::exists(init)) return init;
+  }
+  for (const char* place : kUsualPlaces) {
+    if (fs::exists(place)) return place;
+  }
+  return {};
+}
+
 Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, const plan::Environment& base) {
   if (!modules.any()) return std::vector<plan::EnvOp>();
-  const auto init = find_init(modules, base);
-  if (init.empty()) {
+  auto init = modules.init;
+  if (init.empty() && modules.loads()) init = find_modules_init(base);
+  if (init.empty() && modules.loads()) {
     return failure("launch.modules", "no environment modules on this machine: looked for {}",
                    fmt::join(kUsualPlaces, ", "));
   }
@@ -94,10 +114,19 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
     return failure("launch.modules", "cannot make the folder {}", folder);
 
   sys::SpawnRequest request;
-  request.argv = {
-      "bash", "--noprofile", "--norc", "-c", kScript, "modules", folder, init, modules.reset ? "1" : "0"};
-  request.argv.insert(request.argv.end(), modules.load.begin(), modules.load.end());
-  request.env = plan::to_entries(base);
+  request.argv = {"bash",
+                  "--noprofile",
+                  "--norc",
+                  "-c",
+                  kScript,
+                  "modules",
+                  folder,
+                  init,
+                  modules.reset ? "1" : "0",
+                  std::to_string(modules.source.size())};
+  for (const auto* words : {&modules.source, &modules.load})
+    request.argv.insert(request.argv.end(), words->begin(), words->end());
+  request.env = plan::to_entries(plan::apply(base, own_variables(modules), {}));
   const auto result = sys::run_command(std::move(request), kDeadline);
   Result<std::vector<plan::EnvOp>> operations;
   if (!result) {

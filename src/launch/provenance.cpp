@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "launch/wheels.h"
 #include "sys/command.h"
 
 namespace nlaunch::launch {
@@ -47,22 +48,6 @@ ordered_json git_state(const std::string& folder) {
   return git;
 }
 
-/// "name version" of each installed distribution, from the names of its metadata folders.
-std::vector<std::string> wheels_of(const fs::path& venv) {
-  std::vector<std::string> wheels;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(venv / "lib", error)) {
-    for (const auto& entry : fs::directory_iterator(python.path() / "site-packages", error)) {
-      const auto name = entry.path().stem().string();
-      const auto dash = name.find('-');
-      if (entry.path().extension() != ".dist-info" || dash == std::string::npos) continue;
-      wheels.push_back(name.substr(0, dash) + " " + name.substr(dash + 1));
-    }
-  }
-  std::ranges::sort(wheels);
-  return wheels;
-}
-
 /// Also for what looks like a secret: the experiment file with its value may be among the uncommitted
 /// changes.
 Masker masker_for(const plan::Plan& plan, const plan::BoundNode& node) {
@@ -99,7 +84,9 @@ ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
   std::set<std::string> venvs;
   for (const auto& role : plan.roles) venvs.insert(role.venv);
   for (const auto& venv : venvs) {
-    if (!venv.empty()) wheels[venv] = wheels_of(venv);
+    if (venv.empty()) continue;
+    auto& names = wheels[venv] = ordered_json::array();
+    for (const auto& [name, version] : wheels_of(venv)) names.push_back(name + " " + version);
   }
   return out;
 }

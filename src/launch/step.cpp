@@ -1,10 +1,10 @@
 #include "launch/step.h"
 
-#include <sys/random.h>
-
+#include <algorithm>
 #include <array>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "launch/machine.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -14,17 +14,8 @@ namespace nlaunch::launch {
 using nlohmann::json;
 
 Result<void> write_step(const Step& step, const std::filesystem::path& path) {
-  const json out{{"plan", step.plan},
-                 {"id", step.paths.id},
-                 {"folder", step.paths.folder.string()},
-                 {"attempt", step.paths.attempt.string()},
-                 {"addresses", step.addresses},
-                 {"port", step.port},
-                 {"token", step.token},
-                 {"share", step.share},
-                 {"output", step.output},
-                 {"color", step.color},
-                 {"name_width", step.name_width}};
+  const json out{
+      {"plan", step.plan}, {"addresses", step.addresses}, {"port", step.port}, {"token", step.token}};
   return sys::write_file_atomically(path, json_text(out, 1) + "\n");
 }
 
@@ -36,26 +27,45 @@ Result<Step> read_step(const std::filesystem::path& path) {
     const auto from = json::parse(*text);
     Step step;
     from.at("plan").get_to(step.plan);
-    step.paths = {from.at("id"), from.at("folder").get<std::string>(), from.at("attempt").get<std::string>()};
     from.at("addresses").get_to(step.addresses);
     from.at("port").get_to(step.port);
     from.at("token").get_to(step.token);
-    from.at("share").get_to(step.share);
-    from.at("output").get_to(step.output);
-    from.at("color").get_to(step.color);
-    from.at("name_width").get_to(step.name_width);
     return step;
   } catch (const json::exception& error) {
     return failure("launch.step", "'{}' cannot be read: {}", path.string(), error.what());
   }
 }
 
-std::string new_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return "";
-  std::string token;
-  for (const auto byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
+json to_message(const Assignment& assignment) {
+  return {{"id", assignment.paths.id},
+          {"folder", assignment.paths.folder.string()},
+          {"attempt", assignment.paths.attempt.string()},
+          {"share", assignment.share},
+          {"output", assignment.output},
+          {"color", assignment.color},
+          {"name_width", assignment.name_width}};
+}
+
+Assignment assignment_from(const json& message) {
+  Assignment assignment;
+  assignment.paths = {message.at("id"), message.at("folder").get<std::string>(),
+                      message.at("attempt").get<std::string>()};
+  message.at("share").get_to(assignment.share);
+  message.at("output").get_to(assignment.output);
+  message.at("color").get_to(assignment.color);
+  message.at("name_width").get_to(assignment.name_width);
+  return assignment;
+}
+
+std::optional<std::filesystem::path> common_file(const RunPaths& paths, const std::string& name) {
+  constexpr std::array<std::string_view, 4> kOfAttempt{"nodes.json", "preflight.json", "audit.json",
+                                                       "preflight/spec.json"};
+  if (name == "summary.json") return paths.folder / name;
+  if (std::ranges::find(kOfAttempt, name) != kOfAttempt.end()) return paths.attempt / name;
+  const auto parts = text::split(name, '/');
+  const bool of_role = parts.size() == 2 && (parts[0] == "env" || parts[0] == "addrs");
+  if (of_role && !parts[1].empty() && parts[1] != "." && parts[1] != "..") return paths.attempt / name;
+  return std::nullopt;
 }
 
 std::string node_name(const std::vector<std::string>& environment) {

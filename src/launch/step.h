@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,24 +11,34 @@
 /// A step of an allocation: one agent on each node, which finds here what it needs to know.
 namespace nlaunch::launch {
 
-/// step.json of an attempt, mode 0600: the token keeps strangers from the run's port.
+/// Where the one who decides is, and by what he knows his own. step.json of an attempt, mode 0600, where
+/// nodes share a folder.
 struct Step {
-  std::string plan;  ///< path of plan.json
-  RunPaths paths;
+  std::string plan;                    ///< path of plan.json
   std::vector<std::string> addresses;  ///< of the one who decides, likely ones first
   std::uint16_t port = 0;
   std::string token;
+};
+
+Result<void> write_step(const Step& step, const std::filesystem::path& path);
+Result<Step> read_step(const std::filesystem::path& path);
+
+/// What an agent is told once it has been let in.
+struct Assignment {
+  RunPaths paths;
   bool share = false;  ///< use GPUs that another run holds
   bool output = true;  ///< send the processes' output, too
   bool color = false;
   std::size_t name_width = 0;
 };
 
-Result<void> write_step(const Step& step, const std::filesystem::path& path);
-Result<Step> read_step(const std::filesystem::path& path);
+nlohmann::json to_message(const Assignment& assignment);
+/// What cannot be read is an exception.
+Assignment assignment_from(const nlohmann::json& message);
 
-/// 32 hexadecimal digits that nobody can guess.
-std::string new_token();
+/// Where a file is that the nodes of a run have in common, by its name in messages between those that share
+/// no folder. Nothing for any other name: nobody writes elsewhere because somebody says so.
+std::optional<std::filesystem::path> common_file(const RunPaths& paths, const std::string& name);
 
 /// By what name an agent's node is known: SLURMD_NODENAME, else the host name.
 std::string node_name(const std::vector<std::string>& environment);

@@ -110,8 +110,12 @@ Row judge_incomplete(const Evidence& evidence, const GroupTrial& group) {
   if (auto row = judge_arrival(evidence, group)) return *row;
   const auto all = names_of(evidence, group.members, group.members.front());
   const Remedy remedy{
-      "NCCL's own log says more: set NCCL_DEBUG=INFO (overlay nccl-debug), and see the .err files in "
-      "the preflight folder"};
+      "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json"};
+  // One that has gone without a word is the cause of what the others say of it.
+  for (const auto rank : group.members) {
+    if (!evidence.reports[rank].end.empty())
+      return judge_death(evidence, group, rank, "every group of the plan works", remedy);
+  }
   for (const char* kind : {"failed", "deadline"}) {
     const auto told = find_error(evidence, group, kind);
     if (told.error == nullptr) continue;
@@ -121,10 +125,6 @@ Row judge_incomplete(const Evidence& evidence, const GroupTrial& group) {
                   fmt::format("{} arrived, but {}: {}: {}", all, verb, evidence.ranks[told.rank].subject,
                               told.error->text),
                   "every group of the plan works", remedy);
-  }
-  for (const auto rank : group.members) {
-    if (!evidence.reports[rank].end.empty())
-      return judge_death(evidence, group, rank, "every group of the plan works", remedy);
   }
   return failed(group.op(), group.name, fmt::format("{} arrived, but the group was not done in time", all),
                 "every group of the plan works", remedy);

@@ -11,6 +11,7 @@ namespace nlaunch::preflight {
 /// check that has nothing to say returns no rows.
 struct NodeCheck {
   std::string_view name;
+  std::string_view what;  ///< in a line, for the reference
   std::vector<Row> (*judge)(const NodeEvidence&);
 };
 
@@ -24,6 +25,7 @@ enum class Stage {
 /// A check of ranks and groups, wherever they are.
 struct Check {
   std::string_view name;
+  std::string_view what;  ///< in a line, for the reference
   Stage stage;
   std::vector<Row> (*judge)(const Evidence&);
 };

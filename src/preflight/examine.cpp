@@ -90,13 +90,12 @@ ProbeWork Examiner::work() {
           request_.cancelled};
 }
 
-/// Takes away what only the ranks needed to find each other; logs stay.
+/// Takes away the logs in which nothing stands.
 void tidy(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> gone;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with("gloo.")) gone.push_back(entry.path());
     if (name.ends_with(".err") && entry.file_size(error) == 0) gone.push_back(entry.path());
   }
   for (const auto& path : gone) fs::remove_all(path, error);

@@ -18,6 +18,8 @@ namespace nlaunch::preflight {
 namespace {
 
 constexpr Duration kForTheKill = std::chrono::seconds(5);
+/// Bytes: what the ranks tell each other is written without waiting for one that does not read.
+constexpr int kMail = 1 << 20;
 
 /// The last line that a probe wrote to standard error.
 std::string last_line(const std::string& path) {
@@ -60,7 +62,7 @@ void LocalProbes::start(Tell tell_all) {
 }
 
 Result<void> LocalProbes::start(std::size_t index) {
-  auto in = sys::make_pipe();
+  auto in = sys::make_pipe(kMail);
   if (!in) return std::unexpected(in.error());
   auto out = sys::make_pipe();
   if (!out) return std::unexpected(out.error());

@@ -23,11 +23,11 @@ struct Verdict {
 };
 
 struct JoinRequest {
-  std::string folder;   ///< where ranks over Gloo leave what they need to find each other
-  std::string key;      ///< the communicator's name, the same for all its ranks
   std::string address;  ///< of this node, for ranks on others; empty: there are none
-  std::function<void(const std::string&)> give_id;      ///< rank 0 tells the others NCCL's id
-  std::function<std::optional<std::string>()> take_id;  ///< the others wait for it; nothing: it cannot come
+  /// Tells the other ranks something, by its name: rank 0 NCCL's id, each rank over Gloo where it listens.
+  std::function<void(const std::string& name, const std::string& bytes)> give;
+  /// Waits for what another rank gives; nothing: it cannot come.
+  std::function<std::optional<std::string>(const std::string& name)> take;
   int rank = 0;
   int size = 1;
   std::uint64_t largest = 0;  ///< bytes of the largest message to come

@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 
 #include "probe/dynamic_library.h"
 #include "probe/gloo/gloo_module.h"
@@ -32,6 +31,24 @@ Result<Module> open_module() {
                 library->find<decltype(&nlaunch_gloo_all_reduce)>("nlaunch_gloo_all_reduce"),
                 library->find<decltype(&nlaunch_gloo_broadcast)>("nlaunch_gloo_broadcast")};
 }
+
+/// The mail of a rank, as the module calls for it.
+struct Post {
+  const JoinRequest& request;
+  std::string taken;
+
+  static void give(void* self, const char* key, const void* data, std::size_t size) {
+    static_cast<Post*>(self)->request.give(key, {static_cast<const char*>(data), size});
+  }
+  static const void* take(void* self, const char* key, std::size_t* size) {
+    auto& post = *static_cast<Post*>(self);
+    auto bytes = post.request.take(key);
+    if (!bytes) return nullptr;
+    post.taken = std::move(*bytes);
+    *size = post.taken.size();
+    return post.taken.data();
+  }
+};
 
 class GlooCommunicator : public Communicator {
  public:
@@ -123,16 +140,15 @@ class GlooCommunicator : public Communicator {
 Result<std::unique_ptr<Communicator>> join_gloo(const JoinRequest& request) {
   const auto module = open_module();
   if (!module) return std::unexpected(module.error());
-  const auto folder = std::filesystem::path(request.folder) / ("gloo." + request.key);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  Post post{request, {}};
+  const nlaunch_gloo_mail mail{&post, Post::give, Post::take};
   // The role's own choice, else the way to the other nodes, else none is needed but this machine's own.
   const char* wished = std::getenv("GLOO_SOCKET_IFNAME");
   const bool chosen = wished != nullptr && *wished != 0;
   const std::string interface = chosen ? wished : "lo";
   const std::string address = chosen ? "" : request.address;
   std::array<char, 512> why{};
-  auto* context = module->join(folder.c_str(), interface.c_str(), address.c_str(), request.rank, request.size,
+  auto* context = module->join(&mail, interface.c_str(), address.c_str(), request.rank, request.size,
                                request.join.count(), why.data(), why.size());
   if (context == nullptr) {
     return failure("probe.gloo", "Gloo on {}: {}", address.empty() ? "interface " + interface : address,

@@ -28,10 +28,10 @@ Result<ncclUniqueId> exchange_id(const NcclLibrary& nccl, const JoinRequest& req
     if (const auto error = nccl.get_unique_id(&id); error != ncclSuccess) {
       return failure("probe.nccl", "{}", nccl.describe("ncclGetUniqueId", error));
     }
-    request.give_id(std::string(id.internal, sizeof(id.internal)));
+    request.give("id", std::string(id.internal, sizeof(id.internal)));
     return id;
   }
-  const auto bytes = request.take_id();
+  const auto bytes = request.take("id");
   if (!bytes) return failure("probe.input", "standard input ended before the communicator's id came");
   std::memcpy(id.internal, bytes->data(), std::min(bytes->size(), sizeof(id.internal)));
   return id;

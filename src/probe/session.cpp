@@ -133,20 +133,20 @@ bool Session::takes_part(const GroupSpec& group) const {
 Result<Communicator*> Session::join(std::size_t group, const std::string& key) {
   if (const auto known = communicators_.find(key); known != communicators_.end()) return known->second.get();
   const auto& members = spec_.groups[group].members;
-  JoinRequest request{
-      .folder = spec_.folder,
-      .key = key,
-      .address = spec_.ranks[index_].address,
-      .give_id =
-          [&](const std::string& id) {
-            emit({{"event", "id"}, {"group", spec_.groups[group].name}, {"key", key}, {"id", to_hex(id)}});
-          },
-      .take_id = [&] { return mail_.wait_for_id(key); },
-      .rank = static_cast<int>(std::ranges::find(members, index_) - members.begin()),
-      .size = static_cast<int>(members.size()),
-      .largest = kTransportBytes,
-      .join = spec_.join,
-      .op = spec_.op};
+  JoinRequest request{.address = spec_.ranks[index_].address,
+                      .give =
+                          [&](const std::string& name, const std::string& bytes) {
+                            emit({{"event", "id"},
+                                  {"group", spec_.groups[group].name},
+                                  {"key", key + "." + name},
+                                  {"id", to_hex(bytes)}});
+                          },
+                      .take = [&](const std::string& name) { return mail_.wait_for_id(key + "." + name); },
+                      .rank = static_cast<int>(std::ranges::find(members, index_) - members.begin()),
+                      .size = static_cast<int>(members.size()),
+                      .largest = kTransportBytes,
+                      .join = spec_.join,
+                      .op = spec_.op};
   for (const auto& other : spec_.groups) {
     for (const auto size : other.sizes) request.largest = std::max(request.largest, size);
   }

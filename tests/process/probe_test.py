@@ -1,8 +1,10 @@
 """nlaunch-probe as a program: what it prints, and how it behaves when something is missing."""
+import contextlib
 import json
 import os
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -135,13 +137,37 @@ class Rank(unittest.TestCase):
         child.kill()
         child.wait()
         child.stdout.close()
-        child.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()
 
     def go(self):
+        """What each rank says to its end. What one tells the others is handed on, as nlaunch does it."""
+        said = [[] for _ in self.started]
+        lock = threading.Lock()
+
+        def tell(child, line):
+            with lock, contextlib.suppress(BrokenPipeError):  # it has given up
+                child.stdin.write(line + "\n")
+                child.stdin.flush()
+
+        def listen(rank):
+            for line in self.started[rank].stdout:
+                event = json.loads(line)
+                if event["event"] != "id":
+                    said[rank].append(event)
+                    continue
+                for child in self.started:
+                    if child is not self.started[rank]:
+                        tell(child, f"id {event['key']} {event['id']}")
+
         for child in self.started:
-            child.stdin.write("go\n")
-            child.stdin.close()
-        return [[json.loads(line) for line in child.stdout] for child in self.started]
+            tell(child, "go")
+        listeners = [threading.Thread(target=listen, args=(rank,)) for rank in range(len(self.started))]
+        for listener in listeners:
+            listener.start()
+        for listener in listeners:
+            listener.join()
+        return said
 
     def test_all_ranks_find_every_element_right(self):
         spec = self.spec(3)

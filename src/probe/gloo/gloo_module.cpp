@@ -4,13 +4,17 @@
 #include <gloo/broadcast.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/file_store.h>
+#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 struct nlaunch_gloo_context {
   std::shared_ptr<gloo::rendezvous::Context> context;
@@ -18,6 +22,35 @@ struct nlaunch_gloo_context {
 };
 
 namespace {
+
+/// Gloo's store, on the mail. Nodes need no folder in common for it.
+class MailStore : public gloo::rendezvous::Store {
+ public:
+  explicit MailStore(const nlaunch_gloo_mail& mail) : mail_(mail) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    known_[key] = data;
+    mail_.give(mail_.self, key.c_str(), data.data(), data.size());
+  }
+  std::vector<char> get(const std::string& key) override {
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    size_t size = 0;
+    const auto* data = static_cast<const char*>(mail_.take(mail_.self, key.c_str(), &size));
+    if (data == nullptr)
+      throw std::runtime_error("the other ranks cannot be found: nobody hands on the mail");
+    return known_[key] = {data, data + size};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const auto& key : keys) get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& /*timeout*/) override {
+    wait(keys);
+  }
+
+ private:
+  const nlaunch_gloo_mail& mail_;
+  std::map<std::string, std::vector<char>> known_;
+};
 
 /// Runs `work`; an exception becomes a text and -1.
 template <class Work>
@@ -39,8 +72,9 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, const char* address,
-                                        int rank, int size, long timeout_ms, char* error, size_t error_size) {
+nlaunch_gloo_context* nlaunch_gloo_join(const nlaunch_gloo_mail* mail, const char* interface,
+                                        const char* address, int rank, int size, long timeout_ms, char* error,
+                                        size_t error_size) {
   auto made = std::make_unique<nlaunch_gloo_context>();
   const int failed = guarded(error, error_size, [&] {
     gloo::transport::tcp::attr attributes;
@@ -50,7 +84,7 @@ nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interfac
       attributes.iface = interface;
     }
     auto device = gloo::transport::tcp::CreateDevice(attributes);
-    gloo::rendezvous::FileStore store(folder);
+    MailStore store(*mail);
     made->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
     made->context->setTimeout(std::chrono::milliseconds(timeout_ms));
     made->context->connectFullMesh(store, device);

@@ -10,11 +10,20 @@ extern "C" {
 
 struct nlaunch_gloo_context;
 
-/* Meets the other ranks through files in `folder` (which exists and is this communicator's own), over TCP on
-   the network `interface`, or with this machine's `address` where that is not empty. Null on failure. */
-struct nlaunch_gloo_context* nlaunch_gloo_join(const char* folder, const char* interface, const char* address,
-                                               int rank, int size, long timeout_ms, char* error,
-                                               size_t error_size);
+/* How the ranks of a communicator find each other. */
+struct nlaunch_gloo_mail {
+  void* self;
+  /* Lets all other ranks have some bytes. */
+  void (*give)(void* self, const char* key, const void* data, size_t size);
+  /* Waits for those that another rank gives. They are there until the next call; null: they cannot come. */
+  const void* (*take)(void* self, const char* key, size_t* size);
+};
+
+/* Meets the other ranks by mail, and talks over TCP on the network `interface`, or with this machine's
+   `address` where that is not empty. Null on failure. */
+struct nlaunch_gloo_context* nlaunch_gloo_join(const struct nlaunch_gloo_mail* mail, const char* interface,
+                                               const char* address, int rank, int size, long timeout_ms,
+                                               char* error, size_t error_size);
 /* In place; 0 when done. */
 int nlaunch_gloo_all_reduce(struct nlaunch_gloo_context* context, uint32_t* data, size_t count,
                             long timeout_ms, char* error, size_t error_size);

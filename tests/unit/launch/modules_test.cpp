@@ -68,6 +68,39 @@ TEST_F(LoadModules, ANameIsNeverShell) {
   EXPECT_FALSE(fs::exists(mark));
 }
 
+TEST(SourceFiles, EachChangeKnowsItsFileAndNoModulesAreNeeded) {
+  std::string pattern = (fs::temp_directory_path() / "nlaunch-source-XXXXXX").string();
+  const fs::path folder = ::mkdtemp(pattern.data());
+  const auto first = (folder / "first file.sh").string();
+  const auto second = (folder / "second.sh").string();
+  std::ofstream(first) << "export CONFIG=$LIB_DIR/a.conf\nexport LD_LIBRARY_PATH=$LIB_DIR\n";
+  std::ofstream(second) << "export CONFIG=$CONFIG.2\nunset GONE\n";
+  plan::Modules modules;
+  modules.origin = "site.yaml:3:1";
+  modules.set = {{"LIB_DIR", "/var/lib/x"}};
+  modules.source = {first, second};
+  auto base = plan::to_environment(sys::own_environment());
+  base["GONE"] = "here";
+  const auto operations = load_modules(modules, base);
+  ASSERT_TRUE(operations) << render(operations.error());
+  const auto environment = plan::apply(base, *operations, {});
+  EXPECT_EQ(environment.at("LIB_DIR"), "/var/lib/x");
+  EXPECT_EQ(environment.at("CONFIG"), "/var/lib/x/a.conf.2");
+  EXPECT_FALSE(environment.contains("GONE"));
+  const auto steps = plan::explain("CONFIG", {}, *operations, {});
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].op.origin, first);
+  EXPECT_EQ(steps[1].op.origin, second);
+
+  modules.source = {(folder / "nowhere.sh").string()};
+  const auto failed = load_modules(modules, base);
+  ASSERT_FALSE(failed);
+  const auto message = failed.error().items().front().message;
+  EXPECT_TRUE(message.starts_with("loading modules failed (site.yaml:3:1): ")) << message;
+  EXPECT_TRUE(message.ends_with("sourcing " + modules.source[0] + " failed")) << message;
+  fs::remove_all(folder);
+}
+
 TEST(LoadNoModules, ChangesNothing) {
   const auto operations = load_modules({}, {});
   ASSERT_TRUE(operations);

@@ -49,9 +49,8 @@ TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
                    "was not made: "
                    "engine.0 (GPU 1): ncclCommInitRank: unhandled system error: no route | every group of "
                    "the plan works "
-                   "| NCCL's own log says more: set NCCL_DEBUG=INFO (overlay nccl-debug), and see the .err "
-                   "files in the "
-                   "preflight folder | user",
+                   "| NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside "
+                   "preflight.json | user",
                    "skip | weight sync | not done: an earlier group failed |  |  | "}));
 }
 
@@ -85,9 +84,13 @@ TEST(CheckCollectives, TellsHowAProbeDied) {
   EXPECT_EQ(faults(check_collectives(evidence))[0],
             "fail | node 0 | learner rank 1 (GPU 1): its probe was killed by SIGSEGV | every group of the "
             "plan works | "
-            "NCCL's own log says more: set NCCL_DEBUG=INFO (overlay nccl-debug), and see the .err files in "
-            "the preflight "
-            "folder | user");
+            "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json "
+            "| user");
+  // What the others say of it is the consequence.
+  evidence.reports[0].errors = {{"collective", "node 0", "failed", "Connection closed by peer"}};
+  evidence.reports[1].end = "is gone: its agent does not answer";
+  const auto row = check_collectives(evidence)[0];
+  EXPECT_EQ(row.value, "learner rank 1 (GPU 1): its probe is gone: its agent does not answer");
 }
 
 TEST(CheckCollectives, IsUnknownWithoutGloo) {

@@ -1,0 +1,46 @@
+#include "launch/replica.h"
+
+#include <charconv>
+
+#include "base/text.h"
+#include "launch/machine.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::launch {
+namespace {
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = failed == std::errc() && end == text.data() + text.size();
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+Result<std::optional<Replica>> find_replica(const std::vector<std::string>& environment) {
+  const auto variable = [&](const char* name) { return std::string(sys::env_value(environment, name)); };
+  const auto rank = variable("BEAKER_REPLICA_RANK");
+  const auto count = variable("BEAKER_REPLICA_COUNT");
+  if (rank.empty() && count.empty()) return std::nullopt;
+  const auto index = number(rank);
+  const auto all = number(count);
+  if (!index || !all || *index >= *all) {
+    return failure("launch.replica", "BEAKER_REPLICA_RANK='{}' and BEAKER_REPLICA_COUNT='{}' are no replica",
+                   text::printable(rank), text::printable(count));
+  }
+  Replica replica{*index, *all, variable("BEAKER_LEADER_REPLICA_HOSTNAME"), variable("BEAKER_NODE_HOSTNAME")};
+  if (replica.host.empty()) replica.host = this_host().host;
+  if (replica.leader.empty() && replica.count > 1) {
+    return failure(
+        "launch.replica",
+        "BEAKER_LEADER_REPLICA_HOSTNAME is not set: the task needs leaderSelection and hostNetworking");
+  }
+  return replica;
+}
+
+bool in_beaker_job(const std::vector<std::string>& environment) {
+  return !sys::env_value(environment, "BEAKER_JOB_ID").empty();
+}
+
+}  // namespace nlaunch::launch

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+/// The replica of a Beaker task that nlaunch was started in, as BEAKER_ variables say.
+namespace nlaunch::launch {
+
+struct Replica {
+  std::uint32_t rank = 0;
+  std::uint32_t count = 1;
+  std::string leader;  ///< name or address of the host of rank 0
+  std::string host;    ///< of this one
+};
+
+/// Nothing outside of replicas. Variables that contradict each other are a failure.
+Result<std::optional<Replica>> find_replica(const std::vector<std::string>& environment);
+
+/// True in any job of Beaker, with replicas or without.
+bool in_beaker_job(const std::vector<std::string>& environment);
+
+}  // namespace nlaunch::launch
