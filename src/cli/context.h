@@ -42,12 +42,17 @@ void add_run(CLI::App& app, Context& context);
 void add_preflight(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_render(CLI::App& app, Context& context);
+void add_reference(CLI::App& app, Context& context);
+void add_lint(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
+void add_import(CLI::App& app, Context& context);
 void add_sites(CLI::App& app, Context& context);
 void add_ps(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
 void add_exec(CLI::App& app, Context& context);
+void add_schema(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
 void add_help(CLI::App& app, Context& context);
 void add_agent(CLI::App& app, Context& context);
 

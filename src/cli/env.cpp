@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
+#include "cli/env_doc.h"
 #include "cli/load.h"
 #include "launch/bind.h"
 #include "launch/late_names.h"
@@ -16,6 +17,7 @@ namespace {
 
 struct Args {
   PlanArgs plan;
+  EnvDocArgs doc;
   std::string role;
   std::string explain;
   bool json = false;
@@ -193,11 +195,26 @@ int run(const Args& args, const Context& context) {
 void add_env(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("env", "The environment of a role, with the origin of every value");
-  add_plan_options(*command, args->plan, Experiment::required);
-  command->add_option("--role", args->role, "The role")->required();
-  command->add_option("--explain", args->explain, "One variable: what each layer did to it");
+  add_plan_options(*command, args->plan, Experiment::optional);
+  auto* role = command->add_option("--role", args->role, "The role");
+  auto* explained =
+      command->add_option("--explain", args->explain, "One variable: what each layer did to it");
+  add_env_doc_options(*command, args->doc);
   command->add_flag("--json", args->json, "As JSON");
-  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command->callback([=, &context] {
+    if (args->doc.asked()) {
+      if (role->count() + explained->count() > 0)
+        throw CLI::ExcludesError(args->doc.name.empty() ? "--list" : "--doc",
+                                 role->count() > 0 ? "--role" : "--explain");
+      context.run = [args, &context] { return env_doc(args->doc, args->json, context); };
+      return;
+    }
+    // Said here, since --doc and --list want neither.
+    if (args->plan.experiment.empty() && args->plan.plan_file.empty())
+      throw CLI::RequiredError("EXPERIMENT (or --doc NAME, --list for what is known of variables)");
+    if (role->count() == 0) throw CLI::RequiredError("--role");
+    context.run = [args, &context] { return run(*args, context); };
+  });
 }
 
 }  // namespace nlaunch::cli

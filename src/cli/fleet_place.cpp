@@ -11,11 +11,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/interrupt.h"
+#include "launch/handshake.h"
 #include "launch/provenance.h"
-#include "launch/slurm_job.h"
 #include "launch/step.h"
 #include "supervise/supervisor.h"
-#include "sys/addresses.h"
 #include "sys/command.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -26,8 +25,6 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-/// A large step may take this long to start, and a shared file system to show a file.
-constexpr Duration kToMeet = 2min;
 /// Modules, secrets and libraries on a slow file system.
 constexpr Duration kToBind = 5min;
 /// Each program that a node asks is given half a minute.
@@ -36,22 +33,9 @@ constexpr Duration kToLeave = 10s;
 /// srun waits for the tasks of a node that is lost, whether they are there or not.
 constexpr Duration kToLeaveTheOthers = 1s;
 constexpr Duration kGlance = 50ms;
-constexpr Duration kForLastWords = 2s;
-constexpr std::size_t kLastLines = 10;
 /// An agent has two connections.
 constexpr std::uint64_t kFilesForEach = 2;
 constexpr std::uint64_t kFilesForAll = 64;
-
-/// Likely ones first: those on the site's interface, loopback last.
-std::vector<std::string> own_addresses(const std::string& interface) {
-  auto all = sys::ipv4_addresses();
-  std::ranges::stable_partition(all, [&](const sys::InterfaceAddress& one) {
-    return !interface.empty() && one.interface.starts_with(interface);
-  });
-  std::vector<std::string> addresses;
-  for (const auto& one : all) addresses.push_back(one.address);
-  return addresses;
-}
 
 std::size_t longest_name(const plan::Plan& plan) {
   std::size_t width = 0;
@@ -59,38 +43,35 @@ std::size_t longest_name(const plan::Plan& plan) {
   return width;
 }
 
-/// What an agent says that ends by itself, because it cannot begin.
-bool gives_up(std::string_view line) {
-  return line.starts_with("nlaunch agent on ") && line.contains(": error: ");
-}
-
 }  // namespace
 
-FleetPlace::FleetPlace(const plan::Plan& plan, Options options, const Context& context,
-                       const launch::Allocation& allocation, const supervise::GuardianLink& guardian)
+FleetPlace::FleetPlace(const plan::Plan& plan, bool share, std::unique_ptr<Gathering> gathering,
+                       const Context& context, const supervise::GuardianLink& guardian)
     : plan_(plan),
-      options_(std::move(options)),
+      share_(share),
+      gathering_(std::move(gathering)),
       context_(context),
-      allocation_(allocation),
       guardian_(guardian),
-      token_(launch::new_token()) {
-  for (const auto& host : options_.nodes)
-    agents_.push_back({.host = host, .channel = {}, .output = {}, .hello = {}, .answer = {}, .lost = {}});
+      token_(gathering_->token()) {
+  if (token_.empty()) token_ = launch::new_token();
+  for (const auto& host : gathering_->nodes()) agents_.push_back({.host = host});
 }
 
 FleetPlace::~FleetPlace() {
+  reception_.reset();  // who comes now is for the next attempt
   for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty()) agent.channel->send(json_text(json{{"bye", true}}));
+    if (agent.channel && agent.lost.empty()) agent.channel->send(json_text(json{{"bye", nullptr}}));
   }
-  if (srun_ < 0 || srun_end_) return;
+  if (starter_ < 0 || starter_end_) return;
   const bool all = std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
   const auto deadline = std::chrono::steady_clock::now() + (all ? kToLeave : kToLeaveTheOthers);
   int status = 0;
   // Who has not come yet cannot be told.
-  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; })) ::kill(srun_, SIGTERM);
+  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; }))
+    ::kill(starter_, SIGTERM);
   bool told = false;
-  while (::waitpid(srun_, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline && !std::exchange(told, true)) ::kill(srun_, SIGKILL);
+  while (::waitpid(starter_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline && !std::exchange(told, true)) ::kill(starter_, SIGKILL);
     std::this_thread::sleep_for(5ms);
   }
 }
@@ -101,63 +82,56 @@ std::optional<Place::Refused> FleetPlace::bind(const launch::RunPaths& paths) {
   paths_ = paths;
   const sys::CutShort cut([this] { return Interrupts::received() != 0 || !guardian_.alive(); });
   if (!context_.quiet) terminal_ = std::make_unique<supervise::Terminal>(STDOUT_FILENO);
-  if (auto refused = start_step()) return refused;
+  if (auto refused = open_reception()) return refused;
+  if (auto refused = start_agents()) return refused;
   return introduce();
 }
 
-std::optional<Place::Refused> FleetPlace::start_step() {
+std::optional<Place::Refused> FleetPlace::open_reception() {
   if (const auto wanted = kFilesForAll + kFilesForEach * agents_.size(), most = sys::permit_many_files();
       most < wanted) {
     return refuse(fmt::format("{} need {} open files here, and this process may have {} (ulimit -Hn)",
                               text::count(agents_.size(), "node"), wanted, most));
   }
-  auto listener = sys::Listener::open(loop_, [this](auto channel) { accept(std::move(channel)); });
-  if (!listener) return refuse(listener.error().items().front().message);
-  listener_ = std::move(*listener);
-  const auto step_file = paths_.attempt / "step.json";
-  const launch::Step step{(paths_.folder / "plan.json").string(),
-                          paths_,
-                          own_addresses(plan_.node.interface),
-                          listener_->port(),
-                          token_,
-                          options_.share,
-                          !context_.quiet,
-                          context_.out().on(),
-                          longest_name(plan_)};
-  if (const auto written = launch::write_step(step, step_file); !written) {
-    return refuse(written.error().items().front().message);
-  }
-  const auto log = paths_.attempt / "srun.log";
+  const auto fingerprint = launch::fingerprint(plan_);
+  if (!fingerprint) return refuse(fingerprint.error().items().front().message);
+  const launch::Assignment assignment{paths_, share_, !context_.quiet, context_.out().on(),
+                                      longest_name(plan_)};
+  auto reception = Reception::open(
+      loop_, gathering_->port(),
+      {token_, *fingerprint, static_cast<std::uint32_t>(agents_.size()), launch::to_message(assignment)},
+      {[this](Reception::Guest guest) { let_in(std::move(guest)); },
+       [this](const std::string& why) {
+         if (!reception_) return;
+         if (std::ranges::find(turned_away_, why) != turned_away_.end()) return;
+         turned_away_.push_back(why);
+         say(fmt::format("nlaunch: {}\n", why));
+       },
+       [this](const std::string& why) {
+         misfit_ = why;
+         if (waiting_) loop_.stop();
+       }});
+  if (!reception) return refuse(reception.error().items().front().message);
+  reception_ = std::move(*reception);
+  return std::nullopt;
+}
+
+std::optional<Place::Refused> FleetPlace::start_agents() {
+  const auto start = gathering_->start(paths_, reception_->port(), token_);
+  if (!start) return refuse(start.error().items().front().message);
+  const auto log = paths_.attempt / gathering_->log();
   const sys::UniqueFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   sys::SpawnRequest request;
-  request.argv = launch::srun_command(
-      plan_, allocation_, options_.nodes,
-      {(sys::executable_folder() / "nlaunch").string(), "agent", "--step", step_file.string()});
-  request.env = launch::srun_environment(context_.environment);
+  request.argv = start->argv;
+  request.env = start->env;
   request.out = request.err = out.get();
   const auto pid = sys::spawn(request);
   if (!pid) return refuse(pid.error().items().front().message);
-  srun_ = *pid;
-  loop_.on_child(srun_, [this](sys::WaitStatus status) { step_ended(status); });
-  kill_wait_ = launch::kill_wait(context_.environment);  // while the step starts
-  if (wait_for([this] { return all_met(); }, kToMeet)) return std::nullopt;
+  starter_ = *pid;
+  loop_.on_child(starter_, [this](sys::WaitStatus status) { starter_ended(status); });
+  kill_wait_ = gathering_->kill_wait();  // while they start
+  if (wait_for([this] { return all_met(); }, gathering_->patience())) return std::nullopt;
   return refuse_unmet();
-}
-
-/// An agent that cannot begin makes srun end the others. Why it could not comes through srun, a moment later.
-Place::Refused FleetPlace::refuse_unmet() {
-  bool over = false;
-  const auto patience = loop_.after(kForLastWords, [&] {
-    over = true;
-    loop_.stop();
-  });
-  waiting_ = [] { return false; };  // an agent that goes, and the end of srun, stop the loop
-  while (!srun_end_ && !over && Interrupts::received() == 0 && guardian_.alive()) loop_.run();
-  waiting_ = nullptr;
-  loop_.cancel(patience);
-  const auto log = step_log();
-  if (step_told_to_end_ && std::ranges::none_of(text::split(log, '\n'), gives_up)) ::raise(SIGTERM);
-  return refuse(trouble());
 }
 
 bool FleetPlace::all_met() const {
@@ -166,18 +140,19 @@ bool FleetPlace::all_met() const {
 
 /// Everybody hears where everybody is, and binds its node.
 std::optional<Place::Refused> FleetPlace::introduce() {
+  name_nodes();
   json nodes = json::array();
-  for (const auto& agent : agents_) {
-    nodes.push_back(
-        {{"host", agent.host}, {"address", agent.hello.at("address")}, {"ports", agent.hello.at("ports")}});
-  }
-  const auto file = paths_.attempt / "nodes.json";  // to each by itself it would be nodes times nodes
-  if (const auto written = sys::write_file_atomically(file, json_text(nodes) + "\n"); !written) {
+  write_nodes(nodes);
+  const std::string file = "nodes.json";  // to each by itself it would be nodes times nodes
+  if (const auto written = sys::write_file_atomically(paths_.attempt / file, json_text(nodes) + "\n");
+      !written) {
     return refuse(written.error().items().front().message);
   }
-  ask_all({{"bind", file.string()}});
+  if (const auto why = hand_out(file)) return refuse(*why);
+  ask_all({{"bind", file}});
   if (!wait_for([this] { return all_answered(); }, kToBind)) return refuse(trouble());
   if (auto refused = refused_by_nodes()) return refused;
+  take_files();
   const auto& first = agents_.front().answer;
   bound_.dropped = first.at("dropped").get<std::vector<std::string>>();
   bound_.lock = first.at("lock");
@@ -213,13 +188,15 @@ preflight::Report FleetPlace::check(PreflightLevel level) {
   const auto begin = std::chrono::steady_clock::now();
   ask_all({{"look", true}});
   const bool all = wait_for([this] { return all_answered(); }, kToLook);
+  json nodes = json::array();
+  write_nodes(nodes);
   std::vector<std::string> addresses;
-  for (const auto& agent : agents_) addresses.push_back(agent.hello.at("address"));
+  for (const auto& node : nodes) addresses.push_back(node.at("address"));
   preflight::Examination examination{
       .plan = plan_,
       .level = level,
       .folder = paths_.attempt,
-      .hosts = options_.nodes,
+      .hosts = hosts(),
       .addresses = std::move(addresses),
       .cancelled = [this] { return Interrupts::received() != 0 || !guardian_.alive(); },
       .probes = [this](const auto& ranks, const auto& folder) { return make_probes(ranks, folder); }};
@@ -236,26 +213,9 @@ std::vector<preflight::Findings> FleetPlace::findings() const {
   return all;
 }
 
-/// Not every node could look at itself.
-preflight::Report FleetPlace::report_of_absent() const {
-  preflight::Report report;
-  report.cancelled = Interrupts::received() != 0 || !guardian_.alive();
-  for (const auto& agent : agents_) {
-    if (!agent.answer.is_null()) continue;
-    report.rows.push_back(preflight::failed(
-        "node", agent.host, agent.lost.empty() ? "did not answer in time" : agent.lost,
-        "an agent that answers",
-        {"look at the node: `scontrol show node " + agent.host + "`, and at srun.log of the attempt",
-         preflight::Who::admin}));
-    // Who only waited for others that are gone is not to blame.
-    if (!agent.lost.empty()) report.rows.back().hosts = {agent.host};
-  }
-  report.verdict = preflight::worst(report.rows);
-  return report;
-}
-
 std::unique_ptr<preflight::Probes> FleetPlace::make_probes(const std::vector<preflight::Rank>& ranks,
                                                            const std::string& folder) {
+  if (const auto why = hand_out("preflight/spec.json")) say(fmt::format("nlaunch: {}\n", *why));
   std::vector<preflight::RemoteProbes::Node> nodes;
   for (const auto& agent : agents_) {
     nodes.push_back({agent.lost.empty() ? agent.channel.get() : nullptr, agent.lost});
@@ -267,8 +227,7 @@ std::unique_ptr<preflight::Probes> FleetPlace::make_probes(const std::vector<pre
 
 supervise::Outcome FleetPlace::supervise(unsigned attempt, supervise::EventLog& events) {
   const auto logs = supervise::attempt_folder(paths_.folder, attempt) / "logs";
-  supervise::Conductor conductor(loop_,
-                                 {plan_, attempt, logs, options_.nodes, events, guardian_, terminal_.get()});
+  supervise::Conductor conductor(loop_, {plan_, attempt, logs, hosts(), events, guardian_, terminal_.get()});
   tell_ = [&](const supervise::Notice& notice) { conductor.hear(notice); };
   std::vector<supervise::RemoteCrew::Node> nodes;
   for (const auto& agent : agents_) nodes.push_back({agent.host, agent.channel.get()});
@@ -286,39 +245,28 @@ supervise::Outcome FleetPlace::supervise(unsigned attempt, supervise::EventLog& 
 
 // --- messages ---
 
-void FleetPlace::accept(std::unique_ptr<sys::Channel> channel) {
-  auto* key = channel.get();
-  channel->set({.line = [this, key](std::string_view line) { hear_stranger(key, line); },
-                .closed = [this, key] { loop_.post([this, key] { strangers_.erase(key); }); }});
-  strangers_[key] = std::move(channel);
-}
-
-/// The first line says who it is. Who does not know the token is not answered.
-void FleetPlace::hear_stranger(sys::Channel* key, std::string_view line) {
-  const auto message = json::parse(line, nullptr, false);
-  auto found = strangers_.find(key);
-  if (found == strangers_.end()) return;
-  const bool ours = message.is_object() && message.value("token", "") == token_ && message.contains("node") &&
-                    message["node"].is_number_unsigned() && message["node"] < agents_.size();
-  auto channel = std::move(found->second);
-  strangers_.erase(found);
-  if (!ours) return loop_.post([gone = std::shared_ptr<sys::Channel>(std::move(channel))] {});
-  const auto node = message["node"].get<std::uint32_t>();
+void FleetPlace::let_in(Reception::Guest guest) {
+  const auto node = guest.node;
   auto& agent = agents_[node];
-  if (message.contains("output")) {
-    channel->set({.line =
-                      [this](std::string_view text) {
-                        if (terminal_) terminal_->write(std::string(text) + "\n", 1);
-                      },
-                  .closed = {}});
-    agent.output = std::move(channel);
+  if (guest.is_output()) {
+    guest.channel->set({.line =
+                            [this](std::string_view text) {
+                              if (terminal_) terminal_->write(std::string(text) + "\n", 1);
+                            },
+                        .closed = {}});
+    agent.output = std::move(guest.channel);
     return;
   }
-  agent.hello = message;
-  channel->set({.line = [this, node](std::string_view text) { hear(node, text); },
-                .closed = [this, node] { lose(node, "the connection to its agent has ended"); }});
-  agent.channel = std::move(channel);
-  if (waiting_ && waiting_()) loop_.stop();
+  if (agent.channel) {
+    misfit_ = fmt::format("{} is node {}, and so is {}", guest.hello.value("host", ""), node,
+                          agent.hello.value("host", ""));
+  } else {
+    agent.hello = std::move(guest.hello);
+    guest.channel->set({.line = [this, node](std::string_view text) { hear(node, text); },
+                        .closed = [this, node] { lose(node, "the connection to its agent has ended"); }});
+    agent.channel = std::move(guest.channel);
+  }
+  if (waiting_) loop_.stop();
 }
 
 void FleetPlace::hear(std::uint32_t node, std::string_view line) {
@@ -359,17 +307,18 @@ void FleetPlace::lose(std::uint32_t node, const std::string& why) {
 }
 
 /// The agents may still be there for a while: they are told to end what they have.
-void FleetPlace::step_ended(sys::WaitStatus status) {
-  srun_end_ = status;
-  if (crew_ != nullptr) tell_({{}, supervise::notice::Abort{"srun " + status.str(), status.shell_code()}});
+void FleetPlace::starter_ended(sys::WaitStatus status) {
+  starter_end_ = status;
+  if (crew_ != nullptr)
+    tell_({{}, supervise::notice::Abort{gathering_->starter() + " " + status.str(), status.shell_code()}});
   if (waiting_) loop_.stop();
 }
 
 bool FleetPlace::wait_for(const std::function<bool()>& done, Duration limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   const auto hopeless = [&] {
-    return srun_end_ || step_told_to_end_ || Interrupts::received() != 0 || !guardian_.alive() ||
-           std::chrono::steady_clock::now() > deadline ||
+    return starter_end_ || step_told_to_end_ || !misfit_.empty() || Interrupts::received() != 0 ||
+           !guardian_.alive() || std::chrono::steady_clock::now() > deadline ||
            std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
   };
   waiting_ = done;
@@ -382,52 +331,8 @@ bool FleetPlace::wait_for(const std::function<bool()>& done, Duration limit) {
   return done();
 }
 
-void FleetPlace::ask_all(const json& message) {
-  const auto text = json_text(message);
-  for (auto& agent : agents_) {
-    agent.answer = nullptr;
-    if (agent.lost.empty()) agent.channel->send(text);
-  }
-}
-
 bool FleetPlace::all_answered() const {
   return std::ranges::none_of(agents_, [](const Agent& agent) { return agent.answer.is_null(); });
-}
-
-// --- what went wrong ---
-
-/// What srun and agents without a connection have said.
-std::string FleetPlace::step_log() const {
-  constexpr std::uint64_t kLimit = 16U << 20U;
-  return sys::read_regular_file(paths_.attempt / "srun.log", kLimit).value_or("");
-}
-
-std::string FleetPlace::trouble() const {
-  if (!guardian_.alive()) return "nlaunch was killed before anything was started";
-  const auto log = step_log();
-  auto lines = text::split(text::trim(log), '\n');
-  // Who gave up by itself comes before those whom srun ended for it.
-  const auto gave_up = std::ranges::find_if(lines, gives_up);
-  if (gave_up != lines.end()) return text::printable(*gave_up);
-  std::vector<std::string> missing;
-  for (const auto& agent : agents_) {
-    if (!agent.lost.empty()) return fmt::format("node {}: {}", agent.host, agent.lost);
-    if (!agent.channel) missing.push_back(agent.host);
-  }
-  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
-  const auto said = text::printable(text::join(lines, "; "));
-  if (srun_end_) return fmt::format("srun {}{}{}", srun_end_->str(), said.empty() ? "" : ": ", said);
-  if (!missing.empty()) {
-    return fmt::format("no agent came from {} within {}{}{}", text::join(missing, ", "),
-                       format_duration(kToMeet), said.empty() ? "" : ": ", said);
-  }
-  return "the agents did not answer in time";
-}
-
-Place::Refused FleetPlace::refuse(const std::string& sentence) const {
-  // Who was told to stop hears of that alone.
-  if (Interrupts::received() == 0) say(fmt::format("nlaunch: {}\n", sentence));
-  return {gives_up(sentence) ? exit_code::bad_input : exit_code::internal, "not-started", sentence};
 }
 
 }  // namespace nlaunch::cli

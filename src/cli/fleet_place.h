@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "cli/context.h"
+#include "cli/gathering.h"
 #include "cli/place.h"
-#include "launch/allocation.h"
+#include "cli/reception.h"
 #include "preflight/examine.h"
 #include "preflight/remote_probes.h"
 #include "supervise/remote_crew.h"
@@ -13,45 +14,48 @@
 
 namespace nlaunch::cli {
 
-/// The nodes of an allocation: a step with an agent on each, which binds its node, checks it, and starts its
-/// processes as this one decides.
+/// Several nodes with an agent on each, which binds its node, checks it, and starts its processes as this one
+/// decides.
 class FleetPlace : public Place {
  public:
-  struct Options {
-    bool share = false;
-    std::vector<std::string> nodes;  ///< names; as many as the plan has
-  };
-  FleetPlace(const plan::Plan& plan, Options options, const Context& context,
-             const launch::Allocation& allocation, const supervise::GuardianLink& guardian);
-  /// Lets the agents go, and waits for the end of the step.
+  /// `share`: use GPUs that another run holds. All other arguments but `gathering` outlive this.
+  FleetPlace(const plan::Plan& plan, bool share, std::unique_ptr<Gathering> gathering, const Context& context,
+             const supervise::GuardianLink& guardian);
+  /// Lets the agents go, and waits for the end of the program that started them.
   ~FleetPlace() override;
 
   std::optional<Refused> bind(const launch::RunPaths& paths) override;
   preflight::Report check(PreflightLevel level) override;
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override { return audit_; }
+  void conclude(int exit_code) override;
   [[nodiscard]] std::string mask(const std::string& text) const override { return text; }
 
  private:
   struct Agent {
-    std::string host;
-    std::unique_ptr<sys::Channel> channel;  ///< null: has not said who it is yet
-    std::unique_ptr<sys::Channel> output;
-    nlohmann::json hello;
-    nlohmann::json answer;  ///< to what was asked last; null: not yet
-    std::string lost;       ///< why it is gone; empty: it is there
+    std::string host{};
+    std::unique_ptr<sys::Channel> channel{};  ///< null: has not said who it is yet
+    std::unique_ptr<sys::Channel> output{};
+    nlohmann::json hello{};
+    nlohmann::json answer{};  ///< to what was asked last; null: not yet
+    std::string lost{};       ///< why it is gone; empty: it is there
   };
 
-  std::optional<Refused> start_step();
+  std::optional<Refused> open_reception();
+  std::optional<Refused> start_agents();
   [[nodiscard]] bool all_met() const;
   Refused refuse_unmet();
   std::optional<Refused> introduce();
   [[nodiscard]] std::optional<Refused> refused_by_nodes() const;
-  void accept(std::unique_ptr<sys::Channel> channel);
-  void hear_stranger(sys::Channel* channel, std::string_view line);
+  void name_nodes();
+  void write_nodes(nlohmann::json& nodes) const;
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  void take_files();
+  std::optional<std::string> hand_out(const std::string& file);
+  void let_in(Reception::Guest guest);
   void hear(std::uint32_t node, std::string_view line);
   void lose(std::uint32_t node, const std::string& why);
-  void step_ended(sys::WaitStatus status);
+  void starter_ended(sys::WaitStatus status);
   /// Runs the loop until `done`, or until that cannot be any more; false then.
   bool wait_for(const std::function<bool()>& done, Duration limit);
   void ask_all(const nlohmann::json& message);
@@ -60,25 +64,26 @@ class FleetPlace : public Place {
   std::unique_ptr<preflight::Probes> make_probes(const std::vector<preflight::Rank>& ranks,
                                                  const std::string& folder);
   [[nodiscard]] bool all_answered() const;
-  [[nodiscard]] std::string step_log() const;
-  /// What is wrong with the step, in words for a person.
+  [[nodiscard]] std::string starter_log() const;
+  /// What went wrong before all nodes were bound, in words for a person.
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] Refused refuse(const std::string& sentence) const;
 
   const plan::Plan& plan_;
-  Options options_;
+  bool share_;
+  std::unique_ptr<Gathering> gathering_;
   const Context& context_;
-  const launch::Allocation& allocation_;
   const supervise::GuardianLink& guardian_;
   launch::RunPaths paths_;
   std::string token_;
   sys::Loop loop_;
   std::unique_ptr<supervise::Terminal> terminal_;
-  std::unique_ptr<sys::Listener> listener_;
-  std::map<sys::Channel*, std::unique_ptr<sys::Channel>> strangers_;
+  std::unique_ptr<Reception> reception_;
+  std::vector<std::string> turned_away_;
+  std::string misfit_;  ///< why one of ours can never take part
   std::vector<Agent> agents_;
-  pid_t srun_ = -1;
-  std::optional<sys::WaitStatus> srun_end_;
+  pid_t starter_ = -1;
+  std::optional<sys::WaitStatus> starter_end_;
   bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
   Duration kill_wait_{};
   std::function<bool()> waiting_;

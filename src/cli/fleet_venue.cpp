@@ -5,9 +5,63 @@
 #include "base/text.h"
 #include "cli/fleet_place.h"
 #include "launch/ledger.h"
+#include "launch/slurm_job.h"
+#include "launch/step.h"
+#include "sys/addresses.h"
+#include "sys/files.h"
 #include "sys/proc.h"
 
 namespace nlaunch::cli {
+namespace {
+
+/// Likely ones first: those on the site's interface, loopback last.
+std::vector<std::string> own_addresses(const std::string& interface) {
+  auto all = sys::ipv4_addresses();
+  std::ranges::stable_partition(all, [&](const sys::InterfaceAddress& one) {
+    return !interface.empty() && one.interface.starts_with(interface);
+  });
+  std::vector<std::string> addresses;
+  for (const auto& one : all) addresses.push_back(one.address);
+  return addresses;
+}
+
+/// A step of the allocation: srun starts an agent on each node.
+class SlurmStep : public Gathering {
+ public:
+  SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, std::vector<std::string> nodes,
+            const Context& context)
+      : plan_(plan), allocation_(allocation), nodes_(std::move(nodes)), context_(context) {}
+
+  [[nodiscard]] std::vector<std::string> nodes() const override { return nodes_; }
+  [[nodiscard]] std::string starter() const override { return "srun"; }
+  [[nodiscard]] std::string log() const override { return "srun.log"; }
+  Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override {
+    const auto file = paths.attempt / "step.json";
+    const launch::Step step{(paths.folder / "plan.json").string(), own_addresses(plan_.node.interface), port,
+                            token};
+    if (const auto written = launch::write_step(step, file); !written)
+      return std::unexpected(written.error());
+    const auto nlaunch = (sys::executable_folder() / "nlaunch").string();
+    return Start{
+        launch::srun_command(plan_, allocation_, nodes_, {nlaunch, "agent", "--step", file.string()}),
+        launch::srun_environment(context_.environment)};
+  }
+  /// A large step may take this long to start, and a shared file system to show a file.
+  [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
+  [[nodiscard]] Duration kill_wait() const override { return launch::kill_wait(context_.environment); }
+  [[nodiscard]] bool shares_a_folder() const override { return true; }
+  [[nodiscard]] std::string look_at(const std::string& host) const override {
+    return "look at the node: `scontrol show node " + host + "`, and at srun.log of the attempt";
+  }
+
+ private:
+  const plan::Plan& plan_;
+  const launch::Allocation& allocation_;
+  std::vector<std::string> nodes_;
+  const Context& context_;
+};
+
+}  // namespace
 
 FleetVenue::FleetVenue(const plan::Plan& plan, const launch::Allocation& allocation, bool share,
                        const Context& context)
@@ -23,8 +77,9 @@ std::vector<std::string> FleetVenue::left() const {
 std::unique_ptr<Place> FleetVenue::next(const supervise::GuardianLink& guardian) {
   auto nodes = left();
   nodes.resize(plan_.node.count);
-  return std::make_unique<FleetPlace>(plan_, FleetPlace::Options{share_, std::move(nodes)}, context_,
-                                      allocation_, guardian);
+  return std::make_unique<FleetPlace>(
+      plan_, share_, std::make_unique<SlurmStep>(plan_, allocation_, std::move(nodes), context_), context_,
+      guardian);
 }
 
 bool FleetVenue::leave_out(const std::vector<preflight::Suspect>& suspects) {

@@ -6,7 +6,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/machine.h"
+#include "launch/nccl_logs.h"
 #include "launch/provenance.h"
+#include "lint/plan_scene.h"
 #include "plan/json.h"
 #include "preflight/report_json.h"
 #include "report/plan_text.h"
@@ -125,6 +127,7 @@ supervise::Outcome Job::supervise(unsigned attempt) {
   interrupts_.take();
   audit_ = place_->audit();
   save("audit.json", audit_.json, paths_.attempt);
+  nccl_ = launch::compare_nccl_logs(paths_.attempt, lint::plan_scene(plan_, {}));
   return outcome;
 }
 
@@ -186,6 +189,10 @@ void Job::say_end(const supervise::Outcome& outcome) const {
   std::string out = "\n";
   if (!context_.quiet) {
     for (const auto& line : audit_.lines) out += text::printable(line) + "\n";
+    for (const auto& [role, differences] : nccl_) {
+      for (const auto& line : differences)
+        out += fmt::format("NCCL in {}: {}\n", role, text::printable(line));
+    }
   }
   if (!outcome.last_lines.empty() && outcome.first) {
     const auto& first = outcome.processes[*outcome.first];
@@ -212,6 +219,7 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   summary.update(details);
   summary["warnings"] = plan_.warnings;
   summary["audit"] = {{"findings", audit_.findings}};
+  if (!nccl_.empty()) summary["nccl_environment"] = nccl_;
   save("summary.json", summary, paths_.folder);
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   auto lock = place_ ? place_->bound().lock : Json();
@@ -219,6 +227,7 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
     launch::add_library_hashes(lock);
     save("lock.json", lock, paths_.folder);
   }
+  if (place_) place_->conclude(exit_code);
   place_.reset();
   if (!context_.quiet || exit_code != 0)
     say(fmt::format("everything about it: {}\n", paths_.folder.string()));

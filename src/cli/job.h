@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,7 @@ class Job {
   std::unique_ptr<Place> place_;  ///< of the attempt that goes on, or of the last one
   supervise::Json preflight_;     ///< for the summary
   Place::Audit audit_;
+  std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
   unsigned restarts_ = 0;
   bool trouble_said_ = false;
 };

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/site.h"
+#include "launch/beaker_job.h"
 #include "plan/build.h"
 #include "plan/environment.h"
 #include "plan/json.h"
@@ -102,8 +103,13 @@ void check_frozen(const PlanArgs& args) {
 void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
   auto* source = app.add_option_group("plan", "What to plan");
   source->add_option("EXPERIMENT", args.experiment, "The experiment file");
-  source->add_option("--plan", args.plan_file, "A frozen plan (plan.json) in place of an experiment");
+  source->add_option("--plan", args.plan_file,
+                     "A frozen plan (plan.json, or env:VARIABLE) in place of an experiment");
   source->require_option(experiment == Experiment::required ? 1 : 0, 1);
+  add_site_options(app, args);
+}
+
+void add_site_options(CLI::App& app, PlanArgs& args) {
   app.add_option("--site", args.site, "Site profile, by name or file");
   app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")
       ->check(CLI::ExistingDirectory)
@@ -144,6 +150,9 @@ Result<plan::Plan> read_plan(const std::string& file) {
 }
 
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
+  constexpr std::string_view kVariable = "env:";
+  if (args.plan_file.starts_with(kVariable))
+    return launch::plan_from_variable(args.plan_file.substr(kVariable.size()), context.environment);
   if (!args.plan_file.empty()) return read_plan(args.plan_file);
   const auto settings = parse_settings(args.set);
   if (!settings) return std::unexpected(settings.error());

@@ -28,6 +28,8 @@ struct PlanArgs {
 enum class Experiment { required, optional };
 /// An experiment, or a frozen plan in its place. `args` outlives the app's parsing.
 void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment);
+/// All but what says which experiment.
+void add_site_options(CLI::App& app, PlanArgs& args);
 
 /// The machine, asked for once and only when somebody needs to know.
 class MachineSource {

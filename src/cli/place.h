@@ -42,6 +42,10 @@ class Place {
   virtual preflight::Report check(PreflightLevel level) = 0;
   virtual supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) = 0;
 
+  /// The last that is heard of the run, whose summary is written. Nodes that were not given one of their own
+  /// get it here.
+  virtual void conclude(int /*exit_code*/) {}
+
   [[nodiscard]] const Bound& bound() const { return bound_; }
   [[nodiscard]] virtual Audit audit() = 0;
   /// `text` without the secrets that are known here.

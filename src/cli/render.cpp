@@ -1,6 +1,8 @@
 #include "base/exit_code.h"
 #include "base/text.h"
+#include "cli/lint_gate.h"
 #include "cli/load.h"
+#include "launch/beaker_job.h"
 #include "launch/job_script.h"
 #include "launch/ledger.h"
 #include "sys/files.h"
@@ -12,16 +14,12 @@ struct Args {
   PlanArgs plan;
   std::string runs_dir = "runs";
   std::string output;
+  bool no_lint = false;
 };
 
 /// Why a plan has no script.
 std::optional<int> refuse(const plan::Plan& plan) {
-  if (plan.scheduler == Scheduler::slurm) return std::nullopt;
-  if (plan.scheduler == Scheduler::beaker) {
-    say(fmt::format("nlaunch render: site '{}' runs Beaker, and this version writes no Beaker spec\n",
-                    plan.site));
-    return exit_code::usage;
-  }
+  if (plan.scheduler != Scheduler::local) return std::nullopt;
   say(fmt::format(
       "nlaunch render: site '{}' has no scheduler that would take a script: `nlaunch run` runs it "
       "here, --site names another site (`nlaunch sites` lists them)\n",
@@ -29,30 +27,51 @@ std::optional<int> refuse(const plan::Plan& plan) {
   return exit_code::bad_input;
 }
 
+/// What a scheduler takes, and how it is handed over.
+struct Rendered {
+  std::string text;
+  std::vector<std::string> submit;  ///< the words that submit args.output
+};
+
+Result<Rendered> render_slurm(const plan::Plan& plan, const Args& args, const std::string& program,
+                              const Context& context) {
+  auto script = launch::make_job_script(plan, args.runs_dir, program, {});
+  if (!script) return std::unexpected(script.error());
+  const auto bad = launch::exclude_bad_nodes(plan.slurm);
+  if (!context.quiet) {
+    for (const auto& note : bad.notes) say(fmt::format("{} {}\n", context.err().yellow("note:"), note));
+  }
+  Rendered rendered{std::move(script->text), {plan.slurm.submit.front()}};
+  rendered.submit.insert(rendered.submit.end(), bad.options.begin(), bad.options.end());
+  rendered.submit.push_back(args.output);
+  return rendered;
+}
+
+Result<Rendered> render_beaker(const plan::Plan& plan, const Args& args, const Context& context) {
+  auto spec = launch::make_beaker_spec(plan, {});
+  if (!spec) return std::unexpected(spec.error());
+  return Rendered{std::move(*spec), launch::beaker_command(plan, args.output, context.environment).words};
+}
+
 int run(const Args& args, const Context& context) {
   MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return complain(context, plan.error());
   if (const auto refused = refuse(*plan)) return *refused;
-  const auto script = launch::make_job_script(*plan, args.runs_dir, machine.install().program, {});
-  if (!script) return complain(context, script.error());
-  const auto bad = launch::exclude_bad_nodes(plan->slurm);
-  if (!context.quiet) {
-    for (const auto& note : bad.notes) say(fmt::format("{} {}\n", context.err().yellow("note:"), note));
-  }
+  if (lint_stops(*plan, machine.install(), args.no_lint, "nlaunch render", context))
+    return exit_code::bad_input;
+  const auto rendered = plan->scheduler == Scheduler::beaker
+                            ? render_beaker(*plan, args, context)
+                            : render_slurm(*plan, args, machine.install().program, context);
+  if (!rendered) return complain(context, rendered.error());
   if (args.output.empty()) {
-    print(script->text);
+    print(rendered->text);
     return 0;
   }
   constexpr mode_t kMode = 0644;
-  if (const auto wrote = sys::write_file_atomically(args.output, script->text, kMode); !wrote)
+  if (const auto wrote = sys::write_file_atomically(args.output, rendered->text, kMode); !wrote)
     return complain(context, wrote.error());
-  if (!context.quiet) {
-    std::vector<std::string> submit{plan->slurm.submit.front()};
-    submit.insert(submit.end(), bad.options.begin(), bad.options.end());
-    submit.push_back(args.output);
-    say(fmt::format("submit it with: {}\n", text::shell_join(submit)));
-  }
+  if (!context.quiet) say(fmt::format("submit it with: {}\n", text::shell_join(rendered->submit)));
   return 0;
 }
 
@@ -60,10 +79,12 @@ int run(const Args& args, const Context& context) {
 
 void add_render(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
-  auto* command = app.add_subcommand("render", "The batch script of a run, for Slurm");
+  auto* command = app.add_subcommand(
+      "render", "What a scheduler takes: the batch script of a run for Slurm, the spec for Beaker");
   add_plan_options(*command, args->plan, Experiment::required);
   command->add_option("--output", args->output, "File to write it to, in place of the terminal");
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are made (runs)");
+  command->add_flag("--no-lint", args->no_lint, "Write it whatever lint finds");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }
 

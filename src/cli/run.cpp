@@ -4,10 +4,13 @@
 #include "cli/continuation.h"
 #include "cli/fleet_venue.h"
 #include "cli/job.h"
+#include "cli/lint_gate.h"
 #include "cli/load.h"
 #include "cli/local_place.h"
 #include "cli/preflight.h"
+#include "cli/replica.h"
 #include "cli/submit.h"
+#include "cli/submit_beaker.h"
 #include "launch/allocation.h"
 #include "launch/job_script.h"
 #include "supervise/guardian.h"
@@ -24,6 +27,7 @@ struct Args {
   bool submit = false;
   bool detach = false;
   bool share = false;
+  bool no_lint = false;
   std::string level;
   std::string run_dir;  ///< of a job that was submitted: it is there already
 };
@@ -86,6 +90,24 @@ int run_with_slurm(const plan::Plan& plan, const Args& args, const Context& cont
   return submit(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
 }
 
+/// As one of the replicas that we are in, or on the only node of such a job; else as a job of its own.
+int run_with_beaker(const plan::Plan& plan, Args args, const Context& context, MachineSource& machine) {
+  const auto replica = launch::find_replica(context.environment);
+  if (!replica) return complain(context, replica.error());
+  const bool inside = *replica || launch::in_beaker_job(context.environment);
+  if (args.submit || (!inside && !args.here))
+    return submit_beaker(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
+  if (inside) args.job.runs_dir = plan.beaker.result;
+  if (!*replica || (*replica)->count == 1) return run_here(plan, args, context, machine);
+  if (const auto why = misfit(plan, **replica, context.environment); !why.empty()) {
+    say(fmt::format("nlaunch run: {}\n", why));
+    return exit_code::bad_input;
+  }
+  if ((*replica)->rank > 0) return follow_leader(plan, **replica, context);
+  ReplicaVenue venue(plan, **replica, args.share, context);
+  return start(plan, args, context, venue);
+}
+
 int run(const Args& args, const Context& context) {
   if (args.here && args.submit) {
     say("nlaunch run: --here and --submit exclude each other\n");
@@ -94,11 +116,12 @@ int run(const Args& args, const Context& context) {
   MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return complain(context, plan.error());
+  // A frozen plan was looked at when it was made.
+  const bool frozen = !args.plan.plan_file.empty();
+  if (!frozen && lint_stops(*plan, machine.install(), args.no_lint, "nlaunch run", context))
+    return exit_code::bad_input;
   if (plan->scheduler == Scheduler::slurm) return run_with_slurm(*plan, args, context, machine);
-  if (plan->scheduler == Scheduler::beaker && !args.here) {
-    say("nlaunch run: this version does not submit to Beaker; --here runs the plan on this machine\n");
-    return exit_code::usage;
-  }
+  if (plan->scheduler == Scheduler::beaker) return run_with_beaker(*plan, args, context, machine);
   if (args.submit) {
     say(fmt::format("nlaunch run: site '{}' has no scheduler to submit to\n", plan->site));
     return exit_code::usage;
@@ -117,6 +140,7 @@ void add_run(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"quick", "standard"}));
   command->add_flag("--no-preflight", args->job.no_preflight,
                     "Start without the checks; the summary says so");
+  command->add_flag("--no-lint", args->no_lint, "Start whatever lint finds");
   command->add_flag("--strict", args->job.strict, "Stop when a check could not be carried out");
   command->add_flag("--share", args->share, "Use GPUs that another run holds");
   command->add_flag("--here", args->here, "Run where we are: in this allocation, or on this machine");

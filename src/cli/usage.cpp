@@ -4,41 +4,10 @@
 
 #include "base/text.h"
 #include "cli/context.h"
+#include "cli/tables.h"
 
 namespace nlaunch::cli {
 namespace {
-
-/// Those of a command line in their order; the ones of an option group too.
-std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
-  auto all = app.get_options([](const CLI::Option* option) { return option->get_positional(); });
-  for (const auto* group : app.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); })) {
-    const auto more = positionals_of(*group);
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
-}
-
-std::vector<std::string> commands_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* command :
-       app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
-
-std::vector<std::string> options_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* option : app.get_options({})) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-    for (const auto& name : option->get_snames()) names.push_back("-" + name);
-  }
-  for (const auto* group : app.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); })) {
-    const auto more = options_of(*group);
-    names.insert(names.end(), more.begin(), more.end());
-  }
-  return names;
-}
 
 class Help : public CLI::Formatter {
  public:
@@ -51,6 +20,15 @@ class Help : public CLI::Formatter {
     }
     if (app->get_require_subcommand_min() > 0) out += " COMMAND";
     return out + " [OPTIONS]" + rest + "\n";
+  }
+
+  /// For --help-all: with the commands of a command.
+  std::string make_expanded(const CLI::App* app) const override {
+    auto out = CLI::Formatter::make_expanded(app);
+    for (const auto& name : commands_of(*app)) {
+      out += fmt::format("{} {}", app->get_name(), make_expanded(app->get_subcommand(name)));
+    }
+    return out;
   }
 
  private:
@@ -68,8 +46,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return near ? fmt::format(": did you mean '{}'?", *near) : "";
 }
 
-std::string about_word(const CLI::App& app, const CLI::App* command, const std::string& word) {
-  const auto name = command == nullptr ? std::string("nlaunch") : "nlaunch " + command->get_name();
+/// `called`: the command's name with those above it.
+std::string about_word(const CLI::App& app, const CLI::App* command, const std::string& called,
+                       const std::string& word) {
+  const auto name = command == nullptr ? std::string("nlaunch") : "nlaunch " + called;
   if (!word.starts_with('-')) {
     if (command != nullptr) {
       return fmt::format("{0}: '{1}' is one argument too many\n{0} --help says what it takes\n", name, word);
@@ -93,16 +73,20 @@ std::string about_word(const CLI::App& app, const CLI::App* command, const std::
 std::string failure_text(const CLI::App* app, const CLI::Error& error) {
   const auto called = app->get_subcommands();
   const CLI::App* command = called.empty() ? nullptr : called.front();
+  std::string name = command == nullptr ? "" : command->get_name();
+  while (command != nullptr && !command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
   // What nobody knows is the cause of what is missing.
   auto words = app->remaining(true);
   std::ranges::stable_partition(words, [](const std::string& word) { return word.starts_with('-'); });
-  if (!words.empty()) return about_word(*app, command, words.front());
+  if (!words.empty()) return about_word(*app, command, name, words.front());
   if (command == nullptr) {
     return fmt::format("nlaunch: which command? {}; nlaunch help says what they do\n",
                        text::join(commands_of(*app), ", "));
   }
-  return fmt::format("nlaunch {0}: {1}\nnlaunch {0} --help says what it takes\n", command->get_name(),
-                     error.what());
+  return fmt::format("nlaunch {0}: {1}\nnlaunch {0} --help says what it takes\n", name, error.what());
 }
 
 }  // namespace

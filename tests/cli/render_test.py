@@ -156,9 +156,6 @@ class Render(CliTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (
             65, "", "nlaunch render: site 'local' has no scheduler that would take a script: `nlaunch run` runs it here, "
                     "--site names another site (`nlaunch sites` lists them)\n"))
-        done = self.render("configs/quickstart.yaml", "--site", self.site("{kind: beaker}"))
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (
-            64, "", "nlaunch render: site 'mine' runs Beaker, and this version writes no Beaker spec\n"))
         self.assertEqual(self.made, [])
 
     def test_what_a_saved_plan_does_not_keep_is_refused(self):

@@ -1,0 +1,192 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/context.h"
+#include "cli/tables.h"
+#include "config/site.h"
+#include "launch/install.h"
+
+namespace nlaunch::cli {
+namespace {
+
+/// What bash runs at a tab. Words and tables come from the commands' own; zsh runs it through bashcompinit.
+constexpr std::string_view kFunction = R"bash(_nlaunch() {
+  local current="${COMP_WORDS[COMP_CWORD]}" previous="" called="" site="" index word
+  if [ "$COMP_CWORD" -gt 0 ]; then previous="${COMP_WORDS[COMP_CWORD-1]}"; fi
+  index=1
+  while [ "$index" -lt "$COMP_CWORD" ]; do
+    word="${COMP_WORDS[index]}"
+    if [ "${COMP_WORDS[index-1]}" = --site ]; then site="$word"; fi
+    case "${called:+$called }$word" in
+      COMMANDS) called="${called:+$called }$word" ;;
+    esac
+    index=$((index + 1))
+  done
+  COMPREPLY=()
+  case "$called:$previous" in
+    *:--site)
+      COMPREPLY=($(compgen -W "$(nlaunch completion sites 2> /dev/null)" -- "$current") $(compgen -f -- "$current"))
+      return ;;
+    *:--with)
+      COMPREPLY=($(compgen -W "$(nlaunch completion overlays ${site:+"$site"} 2> /dev/null)" -- "$current"))
+      return ;;
+VALUES  esac
+  case "$current" in
+    -*)
+      case "$called" in
+OPTIONS      esac
+      return ;;
+  esac
+  case "$called" in
+POSITIONALS    *) COMPREPLY=($(compgen -f -- "$current")) ;;
+  esac
+}
+)bash";
+
+struct Command {
+  std::string path;  ///< "sites check"; empty: nlaunch itself
+  const CLI::App* app;
+};
+
+void collect(const CLI::App& app, const std::string& path, std::vector<Command>& out) {
+  out.push_back({path, &app});
+  for (const auto& name : commands_of(app))
+    collect(*app.get_subcommand(name), path.empty() ? name : path + " " + name, out);
+}
+
+/// "{auto,always,never}" within the type of an option: all that it takes.
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const auto type = option.get_type_name();
+  const auto open = type.find('{');
+  const auto close = type.find('}', open == std::string::npos ? 0 : open);
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return text::split(type.substr(open + 1, close - open - 1), ',');
+}
+
+std::string reply(const std::vector<std::string>& words) {
+  return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\"))", text::join(words, " "));
+}
+
+/// What may follow an option, where not a file may.
+std::string value_rows(const std::vector<Command>& commands) {
+  std::string rows;
+  for (const auto& command : commands) {
+    for (const auto* option : all_options_of(*command.app)) {
+      if (option->get_items_expected_max() == 0 || option->get_positional()) continue;
+      std::vector<std::string> names;
+      for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+      for (const auto& name : option->get_snames()) names.push_back("-" + name);
+      if (names == std::vector<std::string>{"--site"} || names == std::vector<std::string>{"--with"})
+        continue;
+      const auto choices = choices_of(*option);
+      const auto answer = choices.empty() ? "COMPREPLY=($(compgen -f -- \"$current\"))" : reply(choices);
+      // The options of nlaunch itself may stand behind every command.
+      const auto pattern = command.path.empty() ? "*" : "\"" + command.path + "\"";
+      for (const auto& name : names) rows += fmt::format("    {}:{}) {}; return ;;\n", pattern, name, answer);
+    }
+  }
+  return rows;
+}
+
+std::string positional_row(const Command& command) {
+  const auto pattern = "\"" + command.path + "\"";
+  auto words = commands_of(*command.app);
+  for (const auto* option : positionals_of(*command.app)) {
+    const auto choices = choices_of(*option);
+    words.insert(words.end(), choices.begin(), choices.end());
+  }
+  if (command.path == "sites") {
+    return fmt::format(
+        "    {}) COMPREPLY=($(compgen -W \"{} $(nlaunch completion sites 2> /dev/null)\" -- \"$current\")) "
+        ";;\n",
+        pattern, text::join(words, " "));
+  }
+  if (command.path == "help") words = commands_of(*command.app->get_parent());
+  return words.empty() ? "" : fmt::format("    {}) {} ;;\n", pattern, reply(words));
+}
+
+std::string replaced(std::string text, std::string_view word, const std::string& by) {
+  return text.replace(text.find(word), word.size(), by);
+}
+
+std::string function_for(const CLI::App& app) {
+  std::vector<Command> commands;
+  collect(app, "", commands);
+  std::vector<std::string> paths;
+  std::string options;
+  std::string positionals;
+  for (const auto& command : commands) {
+    if (!command.path.empty()) paths.push_back("\"" + command.path + "\"");
+    auto known = options_of(*command.app);
+    for (const auto* above = command.app->get_parent(); above != nullptr; above = above->get_parent()) {
+      const auto more = options_of(*above);
+      known.insert(known.end(), more.begin(), more.end());
+    }
+    std::erase_if(known, [](const std::string& name) { return !name.starts_with("--"); });
+    std::ranges::sort(known);
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    options += fmt::format("        \"{}\") {} ;;\n", command.path, reply(known));
+    positionals += positional_row(command);
+  }
+  std::string out(kFunction);
+  out = replaced(std::move(out), "COMMANDS", text::join(paths, " | "));
+  out = replaced(std::move(out), "VALUES", value_rows(commands));
+  out = replaced(std::move(out), "OPTIONS", options);
+  return replaced(std::move(out), "POSITIONALS", positionals);
+}
+
+std::string script(const CLI::App& app, bool zsh) {
+  const std::string_view head = zsh ? "# Completion of nlaunch for zsh, to be sourced after "
+                                      "compinit.\nautoload -U +X bashcompinit && bashcompinit\n"
+                                    : "# Completion of nlaunch for bash.\n";
+  return fmt::format("{}{}complete -F _nlaunch nlaunch\n", head, function_for(app));
+}
+
+std::string site_names(const std::vector<std::string>& folders) {
+  std::string names;
+  for (const auto& entry : config::list_sites(folders)) {
+    if (!entry.shadowed) names += entry.name + "\n";
+  }
+  return names;
+}
+
+std::string overlay_names(const std::string& site, const std::vector<std::string>& folders) {
+  std::string names;
+  const auto read = config::load_site(site.empty() ? "local" : site, folders, {});
+  if (!read) return names;
+  for (const auto& overlay : read->overlays) names += overlay.name.value + "\n";
+  return names;
+}
+
+struct Args {
+  std::string what;
+  std::string site;
+};
+
+int run(const Args& args, const CLI::App& app, const Context& context) {
+  const auto folders = launch::site_folders({}, context.environment, launch::find_install());
+  if (args.what == "sites") {
+    print(site_names(folders));
+  } else if (args.what == "overlays") {
+    print(overlay_names(args.site, folders));
+  } else {
+    print(script(app, args.what == "zsh"));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command =
+      app.add_subcommand("completion", "The script by which bash or zsh completes nlaunch's words");
+  command->add_option("SHELL", args->what, "bash or zsh; sites and overlays list these names for the scripts")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "sites", "overlays"}));
+  command->add_option("SITE", args->site, "Whose overlays (local)");
+  command->callback(
+      [args, &app, &context] { context.run = [args, &app, &context] { return run(*args, app, context); }; });
+}
+
+}  // namespace nlaunch::cli

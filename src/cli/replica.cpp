@@ -1,0 +1,123 @@
+#include "cli/replica.h"
+
+#include "base/exit_code.h"
+#include "base/text.h"
+#include "cli/agent.h"
+#include "cli/fleet_place.h"
+#include "emit/beaker_spec.h"
+#include "launch/step.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::cli {
+namespace {
+
+/// Beaker sends SIGTERM to a job that it ends, and SIGKILL some time later; it does not say when.
+constexpr Duration kKillWait = std::chrono::seconds(30);
+
+std::string token_of(const std::vector<std::string>& environment) {
+  return std::string(text::trim(sys::env_value(environment, emit::kTokenVariable)));
+}
+
+class Replicas : public Gathering {
+ public:
+  Replicas(const plan::Plan& plan, const launch::Replica& replica, const Context& context)
+      : plan_(plan), replica_(replica), context_(context) {}
+
+  [[nodiscard]] std::vector<std::string> nodes() const override {
+    return std::vector<std::string>(replica_.count);
+  }
+  [[nodiscard]] std::string starter() const override { return "the agent of this node"; }
+  [[nodiscard]] std::string log() const override { return "agent.log"; }
+  Result<Start> start(const launch::RunPaths& paths, std::uint16_t /*port*/,
+                      const std::string& /*token*/) override {
+    return Start{{(sys::executable_folder() / "nlaunch").string(), "agent", "--leader",
+                  (paths.folder / "plan.json").string()},
+                 context_.environment};
+  }
+  [[nodiscard]] std::string token() const override { return token_of(context_.environment); }
+  [[nodiscard]] std::uint16_t port() const override { return plan_.beaker.port; }
+  [[nodiscard]] Duration patience() const override { return plan_.beaker.start_timeout; }
+  [[nodiscard]] Duration kill_wait() const override { return kKillWait; }
+  [[nodiscard]] bool shares_a_folder() const override { return false; }
+  [[nodiscard]] std::string look_at(const std::string& host) const override {
+    return fmt::format("look at the node, and at the log of the replica that ran on {}", host);
+  }
+
+ private:
+  const plan::Plan& plan_;
+  const launch::Replica& replica_;
+  const Context& context_;
+};
+
+Agent::Options options_for(const plan::Plan& plan, const launch::Replica& replica,
+                           std::vector<std::string> addresses, const Context& context) {
+  return {{std::move(addresses), plan.beaker.port, token_of(context.environment), "", replica.rank,
+           plan.beaker.start_timeout},
+          replica.host,
+          plan.beaker.result,
+          false};
+}
+
+}  // namespace
+
+std::string misfit(const plan::Plan& plan, const launch::Replica& replica,
+                   const std::vector<std::string>& environment) {
+  constexpr std::size_t kLeast = 16;  // a shorter one could be guessed from what crosses the wire
+  if (replica.count != plan.node.count) {
+    return fmt::format("the plan has {}, and this task {}", text::count(plan.node.count, "node"),
+                       text::count(replica.count, "replica"));
+  }
+  if (replica.count == 1) return "";
+  const auto token = token_of(environment);
+  if (token.size() >= kLeast) return "";
+  return fmt::format(
+      "{} {}: replicas know each other by it. The spec takes it from the Beaker secret '{}'; make it once in "
+      "the "
+      "workspace: openssl rand -hex 32 | beaker secret write {}",
+      emit::kTokenVariable, token.empty() ? "is not set" : fmt::format("has less than {} characters", kLeast),
+      plan.beaker.token, plan.beaker.token);
+}
+
+std::unique_ptr<Place> ReplicaVenue::next(const supervise::GuardianLink& guardian) {
+  return std::make_unique<FleetPlace>(plan_, share_, std::make_unique<Replicas>(plan_, replica_, context_),
+                                      context_, guardian);
+}
+
+supervise::GuardianLink enter_agent(const std::string& host) {
+  return supervise::enter_guarded([host](const supervise::SupervisorLost& lost) {
+    say(fmt::format("nlaunch agent on {}: its supervisor {}; {} killed\n", host, lost.status.str(),
+                    text::count(lost.swept.killed.size(), "process")));
+  });
+}
+
+int follow_leader(const plan::Plan& plan, const launch::Replica& replica, const Context& context) {
+  if (!context.quiet) {
+    say(fmt::format("nlaunch agent on {}: replica {} of {}; the leader is {}\n", replica.host, replica.rank,
+                    replica.count, replica.leader));
+  }
+  const auto guardian = enter_agent(replica.host);
+  for (;;) {
+    Agent agent(options_for(plan, replica, {replica.leader}, context), plan, context, guardian);
+    const int code = agent.run();
+    if (!agent.wanted_again()) return code;
+  }
+}
+
+int agent_of_leader(const std::string& plan_file, const Context& context) {
+  const auto plan = read_plan(plan_file);
+  if (!plan) return complain(context, plan.error());
+  const auto replica = launch::find_replica(context.environment);
+  if (!replica) return complain(context, replica.error());
+  if (!*replica) {
+    say("nlaunch agent: this is no replica of Beaker\n");
+    return exit_code::usage;
+  }
+  const auto guardian = enter_agent((*replica)->host);
+  // The leader's own name may lead nowhere from itself.
+  return Agent(options_for(*plan, **replica, {(*replica)->leader, "127.0.0.1"}, context), *plan, context,
+               guardian)
+      .run();
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,201 @@
+#include "report/reference.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/schema.h"
+#include "lint/catalogue.h"
+#include "lint/rule.h"
+#include "preflight/checks.h"
+#include "report/catalogue_text.h"
+
+namespace nlaunch::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMade =
+    "<!-- Written by `nlaunch reference`: change the tables in the code, not this file. -->\n";
+
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string row(std::initializer_list<std::string_view> cells) {
+  std::string out = "|";
+  for (const auto text : cells) out += fmt::format(" {} |", cell(text));
+  return out + "\n";
+}
+
+std::string head(std::string_view title, std::string_view lead,
+                 std::initializer_list<std::string_view> columns) {
+  std::string out = fmt::format("{}# {}\n\n{}\n\n{}|", kMade, title, lead, row(columns));
+  for (std::size_t i = 0; i < columns.size(); ++i) out += "---|";
+  return out + "\n";
+}
+
+std::string code(std::string_view text) {
+  return text.empty() ? std::string() : fmt::format("`{}`", text);
+}
+
+std::string rules_page() {
+  auto out = fmt::format(
+      "{}# Rules of `nlaunch lint`\n\nHow they are used, and silenced: [lint.md](../lint.md).\n", kMade);
+  for (const auto& rule : lint::rules()) {
+    out += fmt::format("\n## {}\n{}.\n\n{}\n", rule.id, rule.title, rule.explain);
+    if (!rule.source.empty()) out += fmt::format("\nSource: {}\n", rule.source);
+  }
+  return out;
+}
+
+std::string checks_page() {
+  auto out = head("Checks of the preflight",
+                  "In the order in which they are reported. A check passes, warns, fails, could not be "
+                  "carried out (unknown), or does not apply (skip).",
+                  {"check", "of", "what is checked"});
+  for (const auto& check : preflight::node_checks()) out += row({code(check.name), "each node", check.what});
+  for (const auto& check : preflight::checks())
+    out += row({code(check.name), "ranks and groups", check.what});
+  return out;
+}
+
+std::string exit_codes_page() {
+  auto out = head(
+      "Exit codes",
+      "A run that ends by itself gives the code of the process that failed first, and 128 + the signal where "
+      "a "
+      "signal ended it. `summary.json` says which (`outcome`), since a program may use the same numbers.",
+      {"code", "when"});
+  for (const auto& one : exit_code::kMeanings) out += row({code(std::to_string(one.code)), one.when});
+  out +=
+      "\n`nlaunch preflight` has codes of its own; with `--prolog` it is non-zero only where a check "
+      "failed.\n\n" +
+      row({"code", "when"}) + "|---|---|\n";
+  for (const auto& one : exit_code::kPreflightMeanings)
+    out += row({code(std::to_string(one.code)), one.when});
+  return out;
+}
+
+std::string variables_page() {
+  auto out = fmt::format(
+      "{}# Variables\n\nWhat `nlaunch env --doc NAME` says, in a line each. A release is the first that "
+      "reads the "
+      "variable; where none stands, the oldest that was looked at already did.\n",
+      kMade);
+  for (const auto& owner : lint::owners()) {
+    out += fmt::format("\n## {}\n{}\n{}|---|---|---|---|---|\n", owner.name,
+                       owner.newest.empty() ? "" : fmt::format("Up to {}.\n", owner.newest),
+                       row({"name", "read by", "values", "default", "meaning"}));
+    for (const auto& variable : lint::variables()) {
+      if (variable.owner != owner.name) continue;
+      out += row({code(variable.name), releases_text(variable), values_text(variable), variable.fallback,
+                  variable.meaning});
+    }
+  }
+  return out;
+}
+
+/// The keys of a schema, and of what stands in them.
+class Keys {
+ public:
+  explicit Keys(std::string_view schema) : schema_(Json::parse(schema)) {}
+
+  std::string table() {
+    add(schema_, "", 0);
+    return out_;
+  }
+
+ private:
+  const Json& resolved(const Json& node) const {
+    if (!node.contains("$ref")) return node;
+    const auto ref = node.at("$ref").get<std::string>();  // "#/$defs/role"
+    return schema_.at("$defs").at(ref.substr(ref.rfind('/') + 1));
+  }
+
+  static std::string kind(const Json& node) {
+    for (const auto* word : {"enum", "const"}) {
+      if (!node.contains(word)) continue;
+      std::vector<std::string> values;
+      for (const auto& one : node.at(word).is_array() ? node.at(word) : Json::array({node.at(word)})) {
+        values.push_back(one.is_string() ? one.get<std::string>() : json_text(one));
+      }
+      return text::join(values, ", ");
+    }
+    if (!node.contains("type")) return "";
+    const auto& type = node.at("type");
+    const auto word = type.is_array() ? std::string("text") : type.get<std::string>();
+    if (word == "object") return "map";
+    return word == "array" ? "list" : word == "string" ? "text" : word == "integer" ? "whole number" : word;
+  }
+
+  void add(const Json& node, const std::string& path, int depth) {
+    constexpr int kDeepest = 5;
+    if (depth > kDeepest) return;
+    const auto& own = resolved(node);
+    if (own.contains("properties")) {
+      for (const auto& [key, value] : own.at("properties").items()) add_key(path + key, value, depth);
+    }
+    if (own.contains("additionalProperties") && own.at("additionalProperties").is_object()) {
+      add(own.at("additionalProperties"), path + "NAME.", depth + 1);
+    }
+    if (own.contains("items") && own.at("items").is_object())
+      add(own.at("items"), path.substr(0, path.size() - 1) + "[].", depth + 1);
+    for (const auto* word : {"anyOf", "oneOf"}) {
+      if (!own.contains(word)) continue;
+      for (const auto& one : own.at(word)) add(one, path, depth + 1);
+    }
+  }
+
+  void add_key(const std::string& path, const Json& value, int depth) {
+    const auto& own = resolved(value);
+    const auto description = value.value("description", own.value("description", ""));
+    if (!seen_.insert(path).second) return;
+    out_ += row({code(path), kind(own), description});
+    add(value, path + ".", depth + 1);
+  }
+
+  Json schema_;
+  std::set<std::string> seen_;
+  std::string out_;
+};
+
+std::string keys_page(std::string_view title, std::string_view guide, std::string_view schema) {
+  return head(title,
+              fmt::format(
+                  "How they are used: [{0}](../{0}). `nlaunch schema` prints the schema itself, for editors.",
+                  guide),
+              {"key", "value", "meaning"}) +
+         Keys(schema).table();
+}
+
+std::string experiment_page() {
+  return keys_page("Keys of an experiment", "experiment.md", config::experiment_schema());
+}
+
+std::string site_page() {
+  return keys_page("Keys of a site profile", "site.md", config::site_schema());
+}
+
+}  // namespace
+
+const std::vector<ReferencePage>& reference_pages() {
+  static const std::vector<ReferencePage> pages{{"rules", rules_page},
+                                                {"checks", checks_page},
+                                                {"exit-codes", exit_codes_page},
+                                                {"variables", variables_page},
+                                                {"experiment-keys", experiment_page},
+                                                {"site-keys", site_page}};
+  return pages;
+}
+
+}  // namespace nlaunch::report

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Completion in a real bash and a real zsh, by the scripts that the program writes of its own tables."""
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+import unittest
+
+from harness import BUILD, SOURCE, CliTest
+
+
+class Bash(CliTest):
+    def complete(self, *words):
+        """What bash would offer for the last of the words."""
+        (self.folder / "completion").write_text(self.nlaunch("completion", "bash").stdout)
+        script = ('source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _nlaunch; '
+                  '((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", script, self.folder / "completion", "nlaunch", *words], cwd=SOURCE, text=True,
+                              env={**self.env, "PATH": f"{BUILD}/bin:{self.env['PATH']}"}, capture_output=True, timeout=30)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_commands_are_those_of_the_help(self):
+        listed = re.findall(r"^  ([a-z]+)  ", self.nlaunch("help").stdout.split("Subcommands:")[-1], re.M)
+        self.assertIn("preflight", listed)
+        self.assertEqual(self.complete(""), listed)
+        self.assertEqual(self.complete("pl"), ["plan"])
+        self.assertEqual(self.complete("help", "ren"), ["render"])
+
+    def test_options_are_those_of_the_command(self):
+        for command in ("run", "plan", "preflight", "sites", "completion"):
+            known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "\n".join(
+                re.findall(r"^  (-.*?)(?:  |$)", self.nlaunch(command, "--help").stdout, re.M))))
+            offered = set(self.complete(command, "--"))
+            self.assertLessEqual(known - offered, set(), command)
+        self.assertEqual(self.complete("sites", "init", "--o"), ["--output"])
+        self.assertIn("--color", self.complete("--"))
+        self.assertNotIn("--role", self.complete("plan", "--"))
+
+    def test_names_of_sites_and_overlays(self):
+        self.assertEqual(self.complete("plan", "--site", "isam"), ["isambard"])
+        self.assertEqual(self.complete("sites", "efa"), ["efa"])
+        self.assertEqual(self.complete("plan", "--site", "pcie-box", "--with", "no-"), ["no-ll128", "no-p2p"])
+        self.assertEqual(self.complete("plan", "--with", "no-"), ["no-ll128"])
+
+    def test_choices_and_files(self):
+        self.assertEqual(self.complete("--color", ""), ["auto", "always", "never"])
+        self.assertEqual(self.complete("plan", "--color", "a"), ["auto", "always"])
+        self.assertEqual(self.complete("schema", ""), ["experiment", "site"])
+        self.assertEqual(self.complete("sites", ""), ["check", "init", *self.nlaunch("completion", "sites").stdout.split()])
+        self.assertEqual(self.complete("plan", "configs/quickstart.y"), ["configs/quickstart.yaml"])
+        self.assertEqual(self.complete("sites", "check", "site-profiles/al"), ["site-profiles/alps.yaml"])
+
+    def test_the_built_files_are_these(self):
+        for name, shell in (("nlaunch", "bash"), ("nlaunch.zsh", "zsh")):
+            self.assertEqual((BUILD / "completion" / name).read_text(), self.nlaunch("completion", shell).stdout)
+
+
+class Zsh(CliTest):
+    def test_a_tab_completes(self):
+        if not os.path.exists("/usr/bin/zsh"):
+            self.skipTest("zsh is not installed")
+        (self.folder / "completion").write_text(self.nlaunch("completion", "zsh").stdout)
+        (self.folder / ".zshrc").write_text(f"PS1='ready> '\nautoload -U compinit && compinit -u -D\nsource {self.folder}/completion\n")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(SOURCE)
+            os.execve("/usr/bin/zsh", ["zsh", "-i"], {**self.env, "PATH": f"{BUILD}/bin:{self.env['PATH']}", "TERM": "dumb",
+                                                       "ZDOTDIR": str(self.folder)})
+        try:
+            self.wait_for(terminal, "ready> ")
+            for typed, wanted in (("nlaunch prefl\t", "nlaunch preflight "), ("nlaunch sites che\t", "nlaunch sites check "),
+                                  ("nlaunch plan --site isam\t", "nlaunch plan --site isambard "),
+                                  ("nlaunch plan configs/quickstart.y\t", "nlaunch plan configs/quickstart.yaml ")):
+                os.write(terminal, typed.encode())
+                self.wait_for(terminal, wanted)
+                os.write(terminal, b"\x15")  # forgets the line
+        finally:
+            os.write(terminal, b"\x15exit\n")
+            os.close(terminal)
+            os.waitpid(pid, 0)
+
+    def wait_for(self, terminal, wanted):
+        said, end = "", time.monotonic() + 20
+        while time.monotonic() < end:
+            if select.select([terminal], [], [], 0.2)[0]:
+                said += os.read(terminal, 4096).decode(errors="replace")
+            # How the line editor repaints is its own business.
+            if wanted in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n\x07\x08]", "", said):
+                return
+        self.fail(f"zsh did not show {wanted!r}: {said!r}")
+
+
+if __name__ == "__main__":
+    unittest.main()
