@@ -89,6 +89,13 @@ weight_sync_runs_over_nccl() {
   expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- "$NLAUNCH" run "${WEIGHT_SYNC[@]}"
 }
 
+what_nccl_read_is_compared() {
+  # nlaunch: allow-file not-a-number: shows what NCCL makes of such a value
+  expect "${FUNCNAME[0]}" 0 "NCCL in learner: NCCL_NTHREADS is set to '256k', and NCCL read 256" \
+    'NCCL in learner: set, and not read by NCCL in this run: .*NCCL_GDR_FLUSH_DISABLE' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --no-lint --with nccl-debug --env NCCL_NTHREADS=256k --env NCCL_GDR_FLUSH_DISABLE=0
+}
+
 weight_sync_runs_over_gloo() {
   expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set weight_sync.backend=gloo

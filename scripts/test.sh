@@ -6,16 +6,19 @@ source scripts/lib/packages.sh
 source scripts/lib/build.sh
 source scripts/lib/nccl.sh
 source scripts/lib/ray.sh
+source scripts/lib/beaker.sh
 
 ensure_packages "${TEST_PACKAGES[@]}"
 ensure_nccl_tools
 ensure_ray_tools
+ensure_beaker_tools
 leave_root "$PWD/scripts/test.sh" "$@"
 configure ON
 say "building nlaunch and its tests in build/"
 ninja -C build
 provide_nccl
 provide_ray
+provide_beaker
 status=0
 output=build/test-output.txt
 ctest --test-dir build --output-on-failure -j2 "$@" | tee "$output" || status=$?
