@@ -11,7 +11,7 @@ NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
              "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
-             "--port", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude"}  # of CMake, Slurm, Python, torchrun, and of the examples' own programs
+             "--port", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace"}  # of CMake, Slurm, Beaker, Python, torchrun, and of the examples' own programs
 
 
 def nlaunch(*arguments):
@@ -42,8 +42,8 @@ class Documents(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_commands_of_the_readme_do_what_they_say(self):
-        commands = re.findall(r"^nlaunch ((?:plan|env|render) [^#\n]*)", (SOURCE / "README.md").read_text(), re.M)
-        self.assertEqual(len(commands), 3)
+        commands = re.findall(r"^nlaunch ((?:plan|env|lint|render) [^#\n]*)", (SOURCE / "README.md").read_text(), re.M)
+        self.assertEqual(len(commands), 4)
         for command in commands:
             with self.subTest(command):
                 done = nlaunch(*command.split())
@@ -56,6 +56,15 @@ class Documents(unittest.TestCase):
         for document in DOCUMENTS:
             named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", document.read_text()))
             self.assertEqual(named - known - ELSEWHERE, set(), document.name)
+
+    def test_the_reference_is_current(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(nlaunch("reference", folder).returncode, 0)
+            written = {path.name: path.read_text() for path in pathlib.Path(folder).iterdir()}
+        there = {path.name: path.read_text() for path in (SOURCE / "docs" / "reference").iterdir()}
+        self.assertEqual(sorted(written), sorted(there))
+        for name, text in written.items():
+            self.assertTrue(text == there[name], f"docs/reference/{name} is old: build/bin/nlaunch reference docs/reference")
 
     def test_links_lead_somewhere(self):
         for document in DOCUMENTS:
