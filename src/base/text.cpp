@@ -135,8 +135,9 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
   std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
   const auto wanted = lower(name);
   for (const auto& candidate : candidates) {
-    const auto [shorter, longer] = std::minmax(name.size(), candidate.size());
-    if (longer - shorter >= best_distance) continue;
+    // No distance is shorter than the difference of the lengths.
+    const auto shorter = std::min(name.size(), candidate.size());
+    if (std::max(name.size(), candidate.size()) - shorter >= best_distance) continue;
     const auto distance = edit_distance(wanted, lower(candidate));
     if (distance < best_distance) {
       best_distance = distance;
