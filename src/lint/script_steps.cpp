@@ -18,33 +18,6 @@ bool only_looks(std::string_view program) {
   return std::ranges::find(kHelpers, program) != kHelpers.end();
 }
 
-/// srun's options that take a value of their own, in the next word.
-bool takes_value(std::string_view option) {
-  if (option.find('=') != std::string_view::npos) return false;
-  if (option.starts_with("--")) {
-    constexpr std::array<std::string_view, 17> kFlags{"--exclusive",
-                                                      "--overlap",
-                                                      "--label",
-                                                      "--unbuffered",
-                                                      "--verbose",
-                                                      "--quiet",
-                                                      "--pty",
-                                                      "--exact",
-                                                      "--overcommit",
-                                                      "--oversubscribe",
-                                                      "--immediate",
-                                                      "--kill-on-bad-exit",
-                                                      "--contiguous",
-                                                      "--multi-prog",
-                                                      "--spread-job",
-                                                      "--container-writable",
-                                                      "--container-remap-root"};
-    return !option.starts_with("--no-") && std::ranges::find(kFlags, option) == kFlags.end();
-  }
-  constexpr std::string_view kWithValue = "nNcpwxtoeiAJmdDkCG";
-  return option.size() == 2 && kWithValue.find(option[1]) != std::string_view::npos;
-}
-
 /// A word of a command, as srun gets it.
 struct Argument {
   std::string text;
@@ -94,6 +67,32 @@ std::string long_option(std::string_view text) {
 
 }  // namespace
 
+bool srun_takes_value(std::string_view option) {
+  if (option.find('=') != std::string_view::npos) return false;
+  if (option.starts_with("--")) {
+    constexpr std::array<std::string_view, 17> kFlags{"--exclusive",
+                                                      "--overlap",
+                                                      "--label",
+                                                      "--unbuffered",
+                                                      "--verbose",
+                                                      "--quiet",
+                                                      "--pty",
+                                                      "--exact",
+                                                      "--overcommit",
+                                                      "--oversubscribe",
+                                                      "--immediate",
+                                                      "--kill-on-bad-exit",
+                                                      "--contiguous",
+                                                      "--multi-prog",
+                                                      "--spread-job",
+                                                      "--container-writable",
+                                                      "--container-remap-root"};
+    return !option.starts_with("--no-") && std::ranges::find(kFlags, option) == kFlags.end();
+  }
+  constexpr std::string_view kWithValue = "nNcpwxtoeiAJmdDkCG";
+  return option.size() == 2 && kWithValue.find(option[1]) != std::string_view::npos;
+}
+
 Step read_step(const Command& command,
                const std::function<std::optional<std::string>(const Word&)>& value_of) {
   Step step;
@@ -105,7 +104,7 @@ Step read_step(const Command& command,
       step.open_ended = true;  // options, or the program
     } else if (word.text.starts_with('-')) {
       StepOption option{word.text, word.span};
-      if (takes_value(word.text) && i + 1 < words.size()) option.text += "=" + words[++i].text;
+      if (srun_takes_value(word.text) && i + 1 < words.size()) option.text += "=" + words[++i].text;
       step.options.push_back(std::move(option));
     } else {
       step.program = word.text.substr(word.text.rfind('/') + 1);

@@ -2,12 +2,16 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lint/scene.h"
 
 /// What a script asks of Slurm.
 namespace nlaunch::lint {
+
+/// Whether an option of srun has its value in the next word.
+bool srun_takes_value(std::string_view option);
 
 /// The options and the program of an srun. A variable without quotes may hold several words, as it does for
 /// bash.

@@ -80,6 +80,8 @@ class ShellReader {
 
   // ------------------------------------------------------------------- words
   void literal(Word& word, std::string_view text);
+  /// An expansion, or a character as it stands.
+  void read_one(Word& word);
   /// `from`: where it begins in the text.
   void unknown(Word& word, std::size_t from);
   /// The offset behind the next `quote` that closes, or nothing.

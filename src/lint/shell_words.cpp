@@ -91,13 +91,8 @@ void ShellReader::read_double_quotes(Word& word) {
       if (escaped == '\n') continue;
       if (escaped != '$' && escaped != '`' && escaped != '"' && escaped != '\\') literal(word, "\\");
       literal(word, std::string_view(&escaped, 1));
-    } else if (c == '$') {
-      read_dollar(word);
-    } else if (c == '`') {
-      read_backticks(word);
     } else {
-      next();
-      literal(word, std::string_view(&c, 1));
+      read_one(word);
     }
   }
   cannot(span, std::string(kOpenQuote));
@@ -169,6 +164,13 @@ std::optional<std::size_t> ShellReader::find_matching(std::size_t from, char ope
 void ShellReader::unknown(Word& word, std::size_t from) {
   const auto length = at_ - from;
   word.parts.push_back({Part::Kind::unknown, length > kLongestUnknown ? "" : text_.substr(from, length)});
+}
+
+void ShellReader::read_one(Word& word) {
+  if (peek() == '$') return read_dollar(word);
+  if (peek() == '`') return read_backticks(word);
+  const char c = next();
+  literal(word, std::string_view(&c, 1));
 }
 
 void ShellReader::read_backticks(Word& word) {
@@ -282,13 +284,8 @@ Word ShellReader::read_word() {
       read_single_quotes(word, false);
     } else if (c == '"') {
       read_double_quotes(word);
-    } else if (c == '$') {
-      read_dollar(word);
-    } else if (c == '`') {
-      read_backticks(word);
     } else {
-      next();
-      literal(word, std::string_view(&c, 1));
+      read_one(word);
     }
   }
   close(word.span);

@@ -6,31 +6,10 @@
 #include <array>
 
 #include "base/text.h"
+#include "lint/script_steps.h"
 
 namespace nlaunch::emit {
 namespace {
-
-/// srun's options that stand in two words.
-bool takes_value(std::string_view option) {
-  if (option.find('=') != std::string_view::npos) return false;
-  constexpr std::array<std::string_view, 14> kFlags{"--exclusive",
-                                                    "--overlap",
-                                                    "--label",
-                                                    "--unbuffered",
-                                                    "--verbose",
-                                                    "--quiet",
-                                                    "--pty",
-                                                    "--exact",
-                                                    "--overcommit",
-                                                    "--oversubscribe",
-                                                    "--immediate",
-                                                    "--no-kill",
-                                                    "--kill-on-bad-exit",
-                                                    "--no-container-mount-home"};
-  if (option.starts_with("--")) return !is_one_of(option, kFlags);
-  constexpr std::string_view kWithValue = "nNcpwxtoeiAJmdDkCG";
-  return option.size() == 2 && kWithValue.find(option[1]) != std::string_view::npos;
-}
 
 std::string long_name(std::string_view option) {
   constexpr std::pair<std::string_view, std::string_view> kShort[] = {
@@ -69,7 +48,7 @@ void read_step(Launch& launch, Doings& doings) {
     auto option = launch.words.front().known();
     auto value = std::string();
     const auto equals = option.find('=');
-    const bool two = takes_value(option);
+    const bool two = lint::srun_takes_value(option);
     drop(launch, 1);
     if (two && !launch.words.empty()) {
       value = launch.words.front().known();
