@@ -1,203 +1,23 @@
 #include "plan/json.h"
 
-#include <array>
-
-#include "base/json.h"
-#include "base/secrets.h"
 #include "config/names.h"
 #include "plan/beaker.h"
+#include "plan/json_parts.h"
 #include "plan/slurm.h"
 
-// The words of the plan as JSON; an unknown word is an exception here, which from_json turns into a message.
-namespace nlaunch {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
-
+namespace nlaunch::plan {
 namespace {
 
-template <class Enum, std::size_t N>
-Enum word(const json& from, const std::array<Enum, N>& all) {
-  for (const auto value : all) {
-    if (from == name_of(value)) return value;
-  }
-  throw std::domain_error(fmt::format("unknown word {}", json_text(from)));
-}
-
-constexpr std::array kKinds{RoleKind::learner, RoleKind::engine, RoleKind::service};
 constexpr std::array kBackends{Backend::nccl, Backend::gloo};
 
 std::string str(const std::optional<VersionRange>& range) {
   return range ? range->str() : std::string();
 }
 
-std::optional<VersionRange> range(const json& from, const char* key) {
-  const auto text = from.value(key, "");
-  if (text.empty()) return std::nullopt;
-  auto parsed = VersionRange::parse(text);
-  if (!parsed) throw std::domain_error(parsed.error());
-  return std::move(*parsed);
-}
-
-Duration milliseconds(const json& from) {
-  return Duration(from.get<Duration::rep>());
-}
-
-}  // namespace
-
-namespace plan {
-namespace {
-
-constexpr std::array<std::string_view, 5> kOps{"set", "unset", "prepend", "append", "fallback"};
-constexpr std::array kLayers{Layer::inherited, Layer::modules,      Layer::site,
-                             Layer::venv,      Layer::experiment,   Layer::role,
-                             Layer::overlay,   Layer::command_line, Layer::nlaunch};
 constexpr std::array kGroups{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
                              GroupKind::weight_sync};
 constexpr std::array<std::string_view, 3> kSources{"env", "file", "netrc"};
 constexpr std::array<std::string_view, 3> kActions{"stop", "ignore", "forward"};
-
-template <class Enum, std::size_t N>
-Enum numbered(const json& from, const std::array<std::string_view, N>& names) {
-  for (std::size_t i = 0; i < N; ++i) {
-    if (from == names[i]) return static_cast<Enum>(i);
-  }
-  throw std::domain_error(fmt::format("unknown word {}", json_text(from)));
-}
-
-ordered_json write(const Condition& when) {
-  ordered_json out = ordered_json::object();
-  if (when.nodes) out["nodes"] = when.nodes->str();
-  if (!when.gpu.empty()) out["gpu"] = when.gpu;
-  if (!when.arch.empty()) out["arch"] = when.arch;
-  if (when.kind) out["kind"] = name_of(*when.kind);
-  for (const auto& [library, versions] : when.library) out["library"][library] = versions.str();
-  return out;
-}
-
-Condition read_condition(const json& from) {
-  Condition when;
-  when.nodes = range(from, "nodes");
-  when.gpu = from.value("gpu", "");
-  when.arch = from.value("arch", "");
-  if (from.contains("kind")) when.kind = word(from.at("kind"), kKinds);
-  const auto libraries = from.value("library", json::object());
-  for (const auto& [library, versions] : libraries.items())
-    when.library.emplace(library, *range(libraries, library.c_str()));
-  return when;
-}
-
-ordered_json write(const EnvOp& op) {
-  ordered_json out{{"op", kOps[static_cast<std::size_t>(op.kind)]}, {"name", op.name}};
-  if (op.kind != EnvOp::Kind::unset && looks_like_secret(op.name)) {
-    out["masked"] = true;
-  } else if (op.kind != EnvOp::Kind::unset) {
-    out["value"] = op.value;
-  }
-  out["layer"] = name_of(op.layer);
-  out["origin"] = op.origin;
-  if (!op.when.always()) out["when"] = write(op.when);
-  return out;
-}
-
-EnvOp read_op(const json& from) {
-  EnvOp op;
-  op.kind = numbered<EnvOp::Kind>(from.at("op"), kOps);
-  from.at("name").get_to(op.name);
-  op.value = from.value("value", "");
-  op.layer = word(from.at("layer"), kLayers);
-  from.at("origin").get_to(op.origin);
-  op.when = read_condition(from.value("when", json::object()));
-  op.masked = from.value("masked", false);
-  return op;
-}
-
-ordered_json write(const Ready& ready) {
-  ordered_json out = ordered_json::object();
-  if (!ready.http.empty()) out["http"] = ready.http;
-  if (!ready.tcp.empty()) out["tcp"] = ready.tcp;
-  if (!ready.log.empty()) out["log"] = ready.log;
-  if (!ready.file.empty()) out["file"] = ready.file;
-  if (!ready.exec.empty()) out["exec"] = ready.exec;
-  if (ready.delay) out["delay_ms"] = ready.delay->count();
-  out["timeout_ms"] = ready.timeout.count();
-  return out;
-}
-
-Ready read_ready(const json& from) {
-  Ready ready{from.value("http", ""),
-              from.value("tcp", ""),
-              from.value("log", ""),
-              from.value("file", ""),
-              from.value("exec", std::vector<std::string>{}),
-              {},
-              {}};
-  if (from.contains("delay_ms")) ready.delay = milliseconds(from.at("delay_ms"));
-  ready.timeout = milliseconds(from.at("timeout_ms"));
-  return ready;
-}
-
-ordered_json write(const Restart& restart) {
-  return {{"on_failure", restart.on_failure}, {"max", restart.max}, {"backoff_ms", restart.backoff.count()}};
-}
-
-Restart read_restart(const json& from) {
-  return {from.at("on_failure"), from.at("max"), milliseconds(from.at("backoff_ms"))};
-}
-
-ordered_json write(const Role& role) {
-  ordered_json out{{"name", role.name},
-                   {"kind", name_of(role.kind)},
-                   {"command", role.command},
-                   {"workdir", role.workdir},
-                   {"workdir_origin", role.workdir_origin},
-                   {"venv", role.venv},
-                   {"count", role.count},
-                   {"gpus", role.gpus},
-                   {"rendezvous", name_of(role.rendezvous)},
-                   {"rendezvous_port", role.rendezvous_port},
-                   {"ports", role.ports},
-                   {"preload", role.preload},
-                   {"scope", name_of(role.scope)},
-                   {"ready", write(role.ready)},
-                   {"stop", {{"signal", role.stop.signal}, {"grace_ms", role.stop.grace.count()}}},
-                   {"restart", write(role.restart)},
-                   {"ends_run", role.ends_run},
-                   {"exit_ok", role.exit_ok},
-                   {"leave", role.leave},
-                   {"spawned_by", role.spawned_by},
-                   {"classify", role.classify}};
-  auto& env = out["env"] = ordered_json::array();
-  for (const auto& op : role.env) env.push_back(write(op));
-  return out;
-}
-
-Role read_role(const json& from) {
-  Role role;
-  from.at("name").get_to(role.name);
-  role.kind = word(from.at("kind"), kKinds);
-  from.at("command").get_to(role.command);
-  from.at("workdir").get_to(role.workdir);
-  from.at("workdir_origin").get_to(role.workdir_origin);
-  from.at("venv").get_to(role.venv);
-  from.at("count").get_to(role.count);
-  from.at("gpus").get_to(role.gpus);
-  role.rendezvous = word(from.at("rendezvous"), std::array{Rendezvous::none, Rendezvous::torch});
-  from.at("rendezvous_port").get_to(role.rendezvous_port);
-  from.at("ports").get_to(role.ports);
-  from.at("preload").get_to(role.preload);
-  role.scope = word(from.at("scope"), std::array{PreloadScope::process, PreloadScope::tree});
-  role.ready = read_ready(from.at("ready"));
-  role.stop = {from.at("stop").at("signal"), milliseconds(from.at("stop").at("grace_ms"))};
-  role.restart = read_restart(from.at("restart"));
-  from.at("ends_run").get_to(role.ends_run);
-  from.at("exit_ok").get_to(role.exit_ok);
-  from.at("leave").get_to(role.leave);
-  from.at("spawned_by").get_to(role.spawned_by);
-  from.at("classify").get_to(role.classify);
-  for (const auto& op : from.at("env")) role.env.push_back(read_op(op));
-  return role;
-}
 
 ordered_json write(const Plan& plan, const Process& process) {
   return {{"role", plan.role_of(process).name},
@@ -284,7 +104,7 @@ ordered_json write_settings(const Plan& plan) {
           {"preflight", {{"level", name_of(plan.preflight.level)}, {"strict", plan.preflight.strict}}},
           {"audit", name_of(plan.audit)},
           {"signals", std::move(signals)},
-          {"restart", write(plan.restart)},
+          {"restart", write_restart(plan.restart)},
           {"secrets", std::move(secrets)},
           {"libraries", std::move(libraries)},
           {"modules",
@@ -405,7 +225,7 @@ ordered_json to_json(const Plan& plan) {
   if (plan.scheduler == Scheduler::beaker) out["beaker"] = to_json(plan.beaker);
   if (plan.walltime) out["walltime"] = to_json(*plan.walltime);
   auto& roles = out["roles"] = ordered_json::array();
-  for (const auto& role : plan.roles) roles.push_back(write(role));
+  for (const auto& role : plan.roles) roles.push_back(write_role(role));
   auto& processes = out["processes"] = ordered_json::array();
   for (const auto& process : plan.processes) processes.push_back(write(plan, process));
   out["groups"] = write_groups(plan);
@@ -448,5 +268,4 @@ Result<Plan> from_json(const std::string& text, const std::string& name) {
                                       "prints; an experiment is given without --plan"}));
 }
 
-}  // namespace plan
-}  // namespace nlaunch
+}  // namespace nlaunch::plan
