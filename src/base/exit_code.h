@@ -22,6 +22,10 @@ inline constexpr int preflight_warned = 1;  ///< under --strict
 inline constexpr int preflight_failed = 2;
 inline constexpr int preflight_unknown = 3;
 
+/// Of `nlaunch bench`, likewise.
+inline constexpr int bench_missed = 2;
+inline constexpr int bench_failed = 3;
+
 /// The same for people.
 struct Meaning {
   int code;
@@ -44,6 +48,12 @@ inline constexpr Meaning kPreflightMeanings[] = {
     {preflight_warned, "warnings, under --strict"},
     {preflight_failed, "a check failed"},
     {preflight_unknown, "a check could not be carried out"},
+};
+
+inline constexpr Meaning kBenchMeanings[] = {
+    {ok, "measured, and every budget and target held"},
+    {bench_missed, "a budget or a target was missed"},
+    {bench_failed, "an arm has no good repeat"},
 };
 
 }  // namespace nlaunch::exit_code

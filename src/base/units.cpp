@@ -42,6 +42,8 @@ struct Unit {
 
 constexpr std::array kDurations{Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 6e4}, Unit{"h", 3.6e6},
                                 Unit{"d", 8.64e7}};
+constexpr std::array kShortTimes{Unit{"us", 1e-6}, Unit{"µs", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1}};
+constexpr std::array kShares{Unit{"%", 0.01}};
 constexpr std::array kSizes{Unit{"B", 1},        Unit{"kB", 1e3},     Unit{"MB", 1e6},
                             Unit{"GB", 1e9},     Unit{"TB", 1e12},    Unit{"KiB", 0x1p10},
                             Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
@@ -105,6 +107,14 @@ std::string format_duration(Duration duration) {
     rest %= size;
   }
   return out;
+}
+
+std::expected<double, std::string> parse_short_time(std::string_view text) {
+  return parse_quantity(text, kShortTimes, "time", "9ms or 50us");
+}
+
+std::expected<double, std::string> parse_share(std::string_view text) {
+  return parse_quantity(text, kShares, "share", "95%");
 }
 
 std::expected<std::uint64_t, std::string> parse_size(std::string_view text) {

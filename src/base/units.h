@@ -17,6 +17,12 @@ std::expected<Duration, std::string> parse_duration(std::string_view text);
 /// The shortest exact form: "1h30m".
 std::string format_duration(Duration duration);
 
+/// Seconds of something short: "9ms", "0.5ms", "50us", "2s".
+std::expected<double, std::string> parse_short_time(std::string_view text);
+
+/// A share of something: "95%" is 0.95.
+std::expected<double, std::string> parse_share(std::string_view text);
+
 /// Bytes: "8B", "1MiB", "22118400B", "64kB" (1000), "1GiB" (1024³).
 std::expected<std::uint64_t, std::string> parse_size(std::string_view text);
 std::string format_size(std::uint64_t bytes);

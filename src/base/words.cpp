@@ -24,7 +24,15 @@ std::string_view name_of(Backend backend) {
   return backend == Backend::nccl ? "nccl" : "gloo";
 }
 std::string_view name_of(PreflightLevel level) {
-  return level == PreflightLevel::quick ? "quick" : "standard";
+  switch (level) {
+    case PreflightLevel::quick:
+      return "quick";
+    case PreflightLevel::standard:
+      return "standard";
+    case PreflightLevel::deep:
+      return "deep";
+  }
+  return "";
 }
 std::string_view name_of(AuditMode mode) {
   return mode == AuditMode::enforce ? "enforce" : "report";

@@ -53,7 +53,11 @@ struct Walltime {
   Duration min_runtime = std::chrono::minutes(15);  ///< a run that fails sooner is not continued
 };
 
-enum class PreflightLevel { quick, standard };
+enum class PreflightLevel {
+  quick,     ///< no CUDA context
+  standard,  ///< also the interpreters, and the plan's groups
+  deep,      ///< also what takes a minute: every pair of GPUs, all sizes, arithmetic under load
+};
 
 enum class AuditMode { report, enforce };
 

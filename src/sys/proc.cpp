@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,9 +109,24 @@ std::vector<ProcessInfo> descendants(pid_t root) {
   return found;
 }
 
+std::string user_name(uid_t user) {
+  const passwd* entry = ::getpwuid(user);
+  return entry == nullptr ? std::to_string(user) : entry->pw_name;
+}
+
 std::string user_name() {
-  const passwd* entry = ::getpwuid(::getuid());
-  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
+  return user_name(::getuid());
+}
+
+std::optional<uid_t> owner(pid_t pid) {
+  struct stat info {};
+  return ::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 ? std::optional(info.st_uid) : std::nullopt;
+}
+
+bool sees_all_processes() {
+  constexpr std::string_view kOfTheHost = "pid:[4026531836]";  // PROC_PID_INIT_INO, linux/proc_ns.h
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/ns/pid", error) == kOfTheHost && process_info(1);
 }
 
 std::vector<std::string> command_line(pid_t pid) {

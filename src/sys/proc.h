@@ -42,8 +42,15 @@ std::map<pid_t, ProcessInfo> all_processes();
 /// All processes below `root`, parents before children; `root` itself is not among them.
 std::vector<ProcessInfo> descendants(pid_t root);
 
-/// The name of this process's user, or the number where it has none.
+/// The name of a user, or the number where it has none.
+std::string user_name(uid_t user);
+/// That of this process's user.
 std::string user_name();
+/// Whose process it is.
+std::optional<uid_t> owner(pid_t pid);
+/// False in a container's pid namespace and where other users' processes are hidden (hidepid): a process that
+/// is not seen may be there, and pids that the kernel's drivers tell are of another count.
+bool sees_all_processes();
 
 /// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
 std::vector<std::string> command_line(pid_t pid);
