@@ -28,7 +28,8 @@ WHOLE = {
         "roles": {"a": {"kind": "learner", "command": ["x"], "ready": {"delay": "1s"}, "stop": {"grace": "1s"},
                         "restart": {"policy": "never"}, "env": {"set": {"A": "1"}}}},
         "secrets": {"S": {"file": "x"}}, "walltime": {"max": 1}, "preflight": {"strict": True}, "audit": {"mode": "report"},
-        "beaker": {"datasets": {"/a": {"weka": "x"}}}, "watch": {"start": "1s"}, "restart": {"policy": "never"}, "overlays": {"a": {"env": {"set": {"A": "1"}}}},
+        "beaker": {"datasets": {"/a": {"weka": "x"}}}, "watch": {"start": "1s"},
+        "bench": {"workloads": {"w": {"group": "node", "step": [{"op": "broadcast", "size": "1B"}]}}}, "restart": {"policy": "never"}, "overlays": {"a": {"env": {"set": {"A": "1"}}}},
     },
 }
 
@@ -127,7 +128,7 @@ class Schemas(unittest.TestCase):
 
     def test_what_is_shipped_is_valid_and_names_its_schema(self):
         for folder, kind in (("configs", "experiment"), ("site-profiles", "site")):
-            files = sorted((SOURCE / folder).glob("*.yaml"))
+            files = sorted((SOURCE / folder).rglob("*.yaml"))
             self.assertGreater(len(files), 3)
             for path in files:
                 with self.subTest(path.name):
@@ -160,7 +161,11 @@ class Schemas(unittest.TestCase):
             experiment + "nodes: 0\n", experiment + "weight_sync: {backend: mpi}\n", experiment + "secrets: {A: file}\n",
             experiment + "secrets: {A: {env: B, file: x}}\n", experiment + "watch: {stall: soon}\n",
             experiment + "start: [a]\nsignals: {KILL: stop}\n", experiment + "audit: {mode: loud}\n",
-            experiment + "preflight: {level: deep}\n")]
+            experiment + "preflight: {level: thorough}\n", experiment + "bench: {steps: 1}\n",
+            *(experiment + f"bench: {{workloads: {{w: {workload}}}}}\n" for workload in (
+                "{group: node}", "{group: node, step: []}", "{group: node, step: [{op: gather, size: 1B}]}", "{group: node, step: [{op: broadcast, size: 1}]}",
+                "{group: node, step: [{op: broadcast}]}", "{group: node, step: [{op: broadcast, size: 1B, shape: [1]}]}",
+                "{group: node, step: [{op: broadcast, size: 1B}], budget: 9}", "{group: node, step: [{op: broadcast, size: 1B}], scaling: 0.95}")))]
         for kind, text in cases:
             with self.subTest(kind=kind, text=text):
                 self.assertNotEqual(list(validator(kind).iter_errors(yaml.safe_load(text))), [], "the schema")

@@ -2,6 +2,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/collective.h"
 #include "base/words.h"
 #include "config/experiment.h"
 
@@ -38,8 +39,19 @@ struct Choices<AuditMode> {
 };
 template <>
 struct Choices<PreflightLevel> {
-  static constexpr std::array<std::string_view, 2> words{"quick", "standard"};
-  static constexpr std::array values{PreflightLevel::quick, PreflightLevel::standard};
+  static constexpr std::array<std::string_view, 3> words{"quick", "standard", "deep"};
+  static constexpr std::array values{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep};
+};
+template <>
+struct Choices<Collective> {
+  static constexpr std::array<std::string_view, 5> words{"all_reduce", "broadcast", "all_gather",
+                                                         "reduce_scatter", "send_recv"};
+  static constexpr auto values = kCollectives;
+};
+template <>
+struct Choices<DataType> {
+  static constexpr std::array<std::string_view, 4> words{"f32", "f16", "bf16", "i32"};
+  static constexpr auto values = kDataTypes;
 };
 template <>
 struct Choices<Scheduler> {

@@ -207,6 +207,7 @@ void read_policies(Keys& keys, Experiment& out) {
     inner.finish();
   }
   if (const auto watch = keys.get("watch")) out.watch = read_watch(*watch);
+  if (const auto bench = keys.get("bench")) out.bench = read_bench(*bench);
   if (const auto restart = keys.get("restart")) out.restart = read_restart(*restart);
   if (const auto overlays = keys.get("overlays")) out.overlays = read_overlays(*overlays, nullptr);
   keys.pairs("slurm", out.slurm);

@@ -9,6 +9,7 @@
 #include "base/source.h"
 #include "base/words.h"
 #include "config/beaker.h"
+#include "config/bench.h"
 
 /// The experiment file as typed values that know their place. Nothing is resolved here: texts may hold
 /// references, and what one key means for another is the plan's business.
@@ -100,6 +101,7 @@ struct Experiment {
   bool preflight_strict = false;
   AuditMode audit = AuditMode::report;
   std::optional<Watch> watch;
+  std::optional<Bench> bench;
   Restart restart;
   std::map<int, SignalRule> signals;
   std::vector<Overlay> overlays;

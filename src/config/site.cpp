@@ -77,6 +77,7 @@ Expectation read_expectation(const Value& value) {
   keys.read("nodes", row.nodes);
   if (const auto size = keys.require("size", "size: 128MiB")) row.size = size->parsed(parse_size).value_or(0);
   if (const auto min = keys.require("min", "min: 150GB/s")) row.min = min->parsed(parse_rate).value_or(0);
+  if (const auto limit = keys.get("limit")) row.limit = limit->parsed(parse_rate).value_or(0);
   keys.finish();
   return row;
 }

@@ -33,6 +33,7 @@ struct Expectation {
   std::optional<VersionRange> nodes;
   std::uint64_t size = 0;  ///< bytes
   double min = 0;          ///< bytes/s
+  double limit = 0;        ///< bytes/s; 0: not said
 };
 
 struct Nics {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "plan/beaker.h"
+#include "plan/bench.h"
 #include "plan/demand.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
@@ -52,6 +53,8 @@ class Builder {
     set_ports();
     plan_.weight_sync.world_size = weight_sync_size(plan_);
     plan_.groups = make_groups(plan_);
+    if (experiment_.bench) plan_.bench = make_bench(*experiment_.bench, plan_, diagnostics_);
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     add_warnings();
     return std::move(plan_);
   }
@@ -129,7 +132,7 @@ class Builder {
     }
     for (const auto& row : site_.all_reduce_busbw) {
       plan_.expected.all_reduce_busbw.push_back(
-          {row.gpus_per_node, row.nodes, row.size, row.min, row.span.where()});
+          {row.gpus_per_node, row.nodes, row.size, row.min, row.span.where(), row.limit});
     }
     for (const auto& bus_id : site_.bus_ids) plan_.expected.bus_ids.push_back(bus_id.value);
     plan_.expected.intra_node = site_.intra_node;
@@ -157,6 +160,7 @@ class Builder {
     node.arch = site_.arch ? site_.arch->value : site_.scheduler == Scheduler::local ? facts_.arch : "";
     node.interface = site_.nics.interface;
     node.nic_kind = site_.nics.kind;
+    node.nic_count = site_.nics.count;
     node.scratch = site_.scratch ? resolve(*site_.scratch) : "/tmp";
     node.gpu_model = site_.gpu ? site_.gpu->value : facts_.gpus.empty() ? "" : facts_.gpus.front();
     if (node.count == 0) {

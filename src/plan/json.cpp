@@ -2,6 +2,7 @@
 
 #include "config/names.h"
 #include "plan/beaker.h"
+#include "plan/bench.h"
 #include "plan/json_parts.h"
 #include "plan/slurm.h"
 
@@ -46,13 +47,14 @@ Process read_process(const json& from, const std::map<std::string, std::uint32_t
 ordered_json write(const Node& node) {
   return {{"count", node.count},         {"gpus", node.gpus},           {"cpus", node.cpus},
           {"cpu_slots", node.cpu_slots}, {"gpu_model", node.gpu_model}, {"arch", node.arch},
-          {"interface", node.interface}, {"nic_kind", node.nic_kind},   {"scratch", node.scratch}};
+          {"interface", node.interface}, {"nic_kind", node.nic_kind},   {"nic_count", node.nic_count},
+          {"scratch", node.scratch}};
 }
 
 Node read_node(const json& from) {
-  return {from.at("count"),     from.at("gpus"),      from.at("cpus"),
-          from.at("cpu_slots"), from.at("gpu_model"), from.at("arch"),
-          from.at("interface"), from.at("nic_kind"),  from.at("scratch")};
+  return {from.at("count"),     from.at("gpus"),   from.at("cpus"),      from.at("cpu_slots"),
+          from.at("gpu_model"), from.at("arch"),   from.at("interface"), from.at("nic_kind"),
+          from.at("nic_count"), from.at("scratch")};
 }
 
 ordered_json write(const Expected& expected) {
@@ -66,6 +68,7 @@ ordered_json write(const Expected& expected) {
                                        {"size", row.size},
                                        {"min", row.min},
                                        {"origin", row.origin}});
+    if (row.limit > 0) out["all_reduce_busbw"].back()["limit"] = row.limit;
   }
   return out;
 }
@@ -73,7 +76,8 @@ ordered_json write(const Expected& expected) {
 Expected read_expected(const json& from) {
   Expected expected{{}, from.at("bus_ids"), from.at("intra_node"), from.at("inter_node")};
   for (const auto& row : from.at("all_reduce_busbw")) {
-    Expectation read{{}, range(row, "nodes"), row.at("size"), row.at("min"), row.at("origin")};
+    Expectation read{
+        {}, range(row, "nodes"), row.at("size"), row.at("min"), row.at("origin"), row.value("limit", 0.0)};
     if (const std::uint32_t gpus = row.at("gpus_per_node"); gpus > 0) read.gpus_per_node = gpus;
     expected.all_reduce_busbw.push_back(std::move(read));
   }
@@ -121,7 +125,8 @@ void read_settings(const json& from, Plan& plan) {
   const auto& sync = from.at("weight_sync");
   plan.weight_sync = {word(sync.at("backend"), kBackends), sync.at("world_size"), sync.at("port")};
   const auto& preflight = from.at("preflight");
-  plan.preflight = {word(preflight.at("level"), std::array{PreflightLevel::quick, PreflightLevel::standard}),
+  plan.preflight = {word(preflight.at("level"),
+                         std::array{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep}),
                     preflight.at("strict")};
   plan.audit = word(from.at("audit"), std::array{AuditMode::report, AuditMode::enforce});
   for (const auto& [signal, rule] : from.at("signals").items()) {
@@ -204,6 +209,7 @@ Plan read_plan(const json& from) {
   read_processes(from, plan);
   read_groups(from.at("groups"), plan);
   read_settings(from, plan);
+  if (from.contains("bench")) plan.bench = bench_from_json(from.at("bench"), plan);
   from.at("vars").get_to(plan.vars);
   from.at("warnings").get_to(plan.warnings);
   from.at("sources").get_to(plan.sources);
@@ -238,6 +244,7 @@ ordered_json to_json(const Plan& plan) {
     stages.push_back(std::move(names));
   }
   out.update(write_settings(plan));
+  if (!plan.bench.workloads.empty()) out["bench"] = to_json(plan.bench, plan);
   out["vars"] = plan.vars;
   out["warnings"] = plan.warnings;
   out["sources"] = plan.sources;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/collective.h"
 #include "base/units.h"
 #include "base/words.h"
 
@@ -150,6 +151,7 @@ struct Expectation {
   std::uint64_t size = 0;  ///< bytes of the message
   double min = 0;          ///< bus bandwidth, bytes/s
   std::string origin;
+  double limit = 0;  ///< what the links can carry, bytes/s; 0: not said
 };
 
 struct Expected {
@@ -166,14 +168,15 @@ struct Preflight {
 
 struct Node {
   std::uint32_t count = 1;
-  std::uint32_t gpus = 0;  ///< on each node
-  std::uint32_t cpus = 0;  ///< on each node, as the profile says; 0: not said
-  bool cpu_slots = false;  ///< `gpus` counts CPU slots: there is no GPU
-  std::string gpu_model;   ///< as the profile or the machine says; may be empty
-  std::string arch;        ///< "x86_64", "aarch64"
-  std::string interface;   ///< prefix of the network interface that carries the job; may be empty
-  std::string nic_kind;    ///< "cxi", "ib", "efa", ...; may be empty
-  std::string scratch;     ///< folder on the node's own disk
+  std::uint32_t gpus = 0;       ///< on each node
+  std::uint32_t cpus = 0;       ///< on each node, as the profile says; 0: not said
+  bool cpu_slots = false;       ///< `gpus` counts CPU slots: there is no GPU
+  std::string gpu_model;        ///< as the profile or the machine says; may be empty
+  std::string arch;             ///< "x86_64", "aarch64"
+  std::string interface;        ///< prefix of the network interface that carries the job; may be empty
+  std::string nic_kind;         ///< "cxi", "ib", "efa", ...; may be empty
+  std::uint32_t nic_count = 0;  ///< of that kind on each node; 0: not said
+  std::string scratch;          ///< folder on the node's own disk
 };
 
 /// A long option of sbatch, without its dashes.
@@ -228,6 +231,18 @@ struct Beaker {
   std::uint16_t port = 0;  ///< on which the leader listens
 };
 
+/// What `nlaunch bench` times.
+struct BenchWorkload {
+  Workload work;
+  std::vector<std::uint32_t> groups;  ///< indices into Plan::groups
+  Targets targets;
+  std::string origin;
+};
+struct Bench {
+  std::vector<BenchWorkload> workloads;
+  Duration timeout{};  ///< for the ranks to meet, and for the steps of a workload
+};
+
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
@@ -250,6 +265,7 @@ struct Plan {
   WeightSync weight_sync;
   Expected expected;
   Preflight preflight;
+  Bench bench;
   AuditMode audit = AuditMode::report;
   std::map<int, SignalRule> signals;
   Restart restart;  ///< of the whole job

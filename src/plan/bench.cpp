@@ -1,0 +1,129 @@
+#include "plan/bench.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "plan/json_parts.h"
+
+namespace nlaunch::plan {
+namespace {
+
+constexpr std::array kKinds{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
+                            GroupKind::weight_sync};
+
+/// `tensor_parallel`, as keys are written.
+std::string key_of(GroupKind kind) {
+  std::string key(name_of(kind));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+std::vector<std::uint32_t> groups_for(const std::string& wanted, const Plan& plan) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < plan.groups.size(); ++i) {
+    if (plan.groups[i].name == wanted || key_of(plan.groups[i].kind) == wanted) found.push_back(i);
+  }
+  return found;
+}
+
+void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  for (const auto& group : plan.groups) names.push_back(group.name);
+  const auto there = names.empty() ? "no group at all" : text::join(names, ", ");
+  const auto& wanted = workload.group.value;
+  const bool kind = std::ranges::any_of(kKinds, [&](GroupKind one) { return key_of(one) == wanted; });
+  if (kind) {
+    diagnostics
+        .error("plan.bench-group", workload.group.span,
+               fmt::format("no group of the kind {} has two ranks here, and one alone has nobody to talk to",
+                           wanted))
+        .hint = fmt::format("the plan has {}; give the roles more GPUs, or leave the workload out", there);
+    return;
+  }
+  std::vector<std::string> allowed;
+  for (const auto one : kKinds) allowed.push_back(key_of(one));
+  const auto kinds = text::join(allowed, ", ");
+  allowed.insert(allowed.end(), names.begin(), names.end());
+  const auto nearest = text::nearest(wanted, allowed);
+  diagnostics.error("plan.bench-group", workload.group.span, fmt::format("there is no group '{}'", wanted))
+      .hint = nearest ? fmt::format("did you mean '{}'?", *nearest)
+                      : fmt::format("a kind ({}), or one of the plan's: {}", kinds, there);
+}
+
+/// What the groups' backend cannot do.
+void check_operations(const config::BenchWorkload& workload, const std::vector<std::uint32_t>& groups,
+                      const Plan& plan, Diagnostics& diagnostics) {
+  const bool gloo = std::ranges::any_of(
+      groups, [&](std::uint32_t group) { return plan.groups[group].backend == Backend::gloo; });
+  if (!gloo) return;
+  for (std::size_t i = 0; i < workload.work.step.size(); ++i) {
+    if (workload.work.step[i].op != Collective::reduce_scatter) continue;
+    diagnostics
+        .error("plan.bench-gloo", workload.places[i],
+               fmt::format("'{}' has a reduce_scatter, which Gloo does not have", workload.name.value))
+        .hint = "all_reduce and all_gather run over both; or --set weight_sync.backend=nccl";
+  }
+}
+
+ordered_json write(const Operation& operation) {
+  return {{"op", nlaunch::name_of(operation.op)},
+          {"bytes", operation.bytes},
+          {"type", nlaunch::name_of(operation.type)},
+          {"count", operation.count}};
+}
+
+ordered_json write(const BenchWorkload& workload, const Plan& plan) {
+  auto step = ordered_json::array();
+  for (const auto& operation : workload.work.step) step.push_back(write(operation));
+  auto groups = ordered_json::array();
+  for (const auto group : workload.groups) groups.push_back(plan.groups[group].name);
+  return {{"name", workload.work.name},          {"groups", std::move(groups)},
+          {"busy", workload.work.busy},          {"steps", workload.work.steps},
+          {"warm_up", workload.work.warm_up},    {"step", std::move(step)},
+          {"budget", workload.targets.budget},   {"busbw", workload.targets.bus_bandwidth},
+          {"scaling", workload.targets.scaling}, {"origin", workload.origin}};
+}
+
+BenchWorkload read(const json& from, const Plan& plan) {
+  BenchWorkload workload;
+  workload.work = {from.at("name"), {}, from.at("steps"), from.at("warm_up"), from.at("busy")};
+  for (const auto& one : from.at("step")) {
+    workload.work.step.push_back({word(one.at("op"), kCollectives), one.at("bytes"),
+                                  word(one.at("type"), kDataTypes), one.at("count")});
+  }
+  for (const auto& name : from.at("groups")) {
+    const auto group = std::ranges::find(plan.groups, name.get<std::string>(), &Group::name);
+    if (group == plan.groups.end()) throw std::domain_error("a workload names no group");
+    workload.groups.push_back(static_cast<std::uint32_t>(group - plan.groups.begin()));
+  }
+  workload.targets = {from.at("budget"), from.at("busbw"), from.at("scaling")};
+  workload.origin = from.at("origin");
+  return workload;
+}
+
+}  // namespace
+
+Bench make_bench(const config::Bench& bench, const Plan& plan, Diagnostics& diagnostics) {
+  Bench out{{}, bench.timeout};
+  for (const auto& workload : bench.workloads) {
+    auto groups = groups_for(workload.group.value, plan);
+    if (groups.empty()) report_no_group(workload, plan, diagnostics);
+    check_operations(workload, groups, plan, diagnostics);
+    out.workloads.push_back({workload.work, std::move(groups), workload.targets, workload.name.span.where()});
+  }
+  return out;
+}
+
+ordered_json to_json(const Bench& bench, const Plan& plan) {
+  ordered_json out{{"timeout_ms", bench.timeout.count()}, {"workloads", ordered_json::array()}};
+  for (const auto& workload : bench.workloads) out["workloads"].push_back(write(workload, plan));
+  return out;
+}
+
+Bench bench_from_json(const json& from, const Plan& plan) {
+  Bench bench{{}, milliseconds(from.at("timeout_ms"))};
+  for (const auto& workload : from.at("workloads")) bench.workloads.push_back(read(workload, plan));
+  return bench;
+}
+
+}  // namespace nlaunch::plan
