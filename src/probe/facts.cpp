@@ -1,12 +1,16 @@
 #include "probe/facts.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <future>
+#include <thread>
 
 #include "base/text.h"
 #include "probe/nvml.h"
@@ -36,8 +40,24 @@ json limit(int resource) {
   return value.rlim_cur == RLIM_INFINITY ? json(nullptr) : json(value.rlim_cur);
 }
 
+bool opens_userfaultfd(unsigned long flags) {
+  const sys::UniqueFd fd(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags)));
+  return bool(fd);
+}
+
+/// What this user may have: without a right (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1) only faults of
+/// user mode can be handled, and that only since Linux 5.11.
+const char* userfaultfd() {
+  constexpr unsigned long kUserModeOnly = 1;  // UFFD_USER_MODE_ONLY
+  return opens_userfaultfd(0) ? "all" : opens_userfaultfd(kUserModeOnly) ? "user mode" : "none";
+}
+
 json limits() {
-  json out{{"memlock", limit(RLIMIT_MEMLOCK)}, {"nofile", limit(RLIMIT_NOFILE)}};
+  json out{{"memlock", limit(RLIMIT_MEMLOCK)},
+           {"nofile", limit(RLIMIT_NOFILE)},
+           {"nproc", limit(RLIMIT_NPROC)},
+           {"core", limit(RLIMIT_CORE)},
+           {"userfaultfd", userfaultfd()}};
   struct statvfs shm {};
   if (::statvfs("/dev/shm", &shm) == 0) {
     out["shm_size"] = std::uint64_t{shm.f_blocks} * shm.f_frsize;
@@ -46,15 +66,28 @@ json limits() {
   return out;
 }
 
+/// NVML can hang where a GPU is sick, and all else is known of the machine. Without persistence mode it wakes
+/// one GPU after the other, which takes a second each.
+Result<NvmlFacts> ask_nvml_in_time() {
+  constexpr std::chrono::seconds kLimit{15};
+  auto answer = std::make_shared<std::promise<Result<NvmlFacts>>>();
+  auto arrives = answer->get_future();
+  std::thread([answer] { answer->set_value(ask_nvml()); }).detach();
+  if (arrives.wait_for(kLimit) == std::future_status::ready) return arrives.get();
+  return failure("probe.nvml", "NVML did not answer within {} s: the driver hangs", kLimit.count());
+}
+
 void add_gpus(json& out) {
   out["gpus"] = json::array();
-  const auto nvml = ask_nvml();
+  const auto nvml = ask_nvml_in_time();
   if (!nvml) {
     out["nvml_error"] = text_of(nvml.error());
+    const auto& id = nvml.error().items().front().id;
+    out["no_driver"] = id == "probe.library" || id == "probe.no-driver";
     return;
   }
   out["driver"] = nvml->driver;
-  out["cuda_driver"] = fmt::format("{}.{}", nvml->cuda_driver / 1000, nvml->cuda_driver % 1000 / 10);
+  out["cuda_driver"] = nvml->cuda_driver;
   out["gpu_errors"] = nvml->errors;
   for (const auto& gpu : nvml->gpus) {
     out["gpus"].push_back({{"index", gpu.index},

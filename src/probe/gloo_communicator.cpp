@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "probe/dynamic_library.h"
+#include "probe/expected.h"
 #include "probe/gloo/gloo_module.h"
-#include "probe/pattern.h"
 #include "sys/files.h"
 
 namespace nlaunch::probe {
@@ -17,8 +17,7 @@ constexpr std::uint32_t kPoison = 0xA5A5A5A5;
 
 struct Module {
   decltype(&nlaunch_gloo_join) join;
-  decltype(&nlaunch_gloo_all_reduce) all_reduce;
-  decltype(&nlaunch_gloo_broadcast) broadcast;
+  decltype(&nlaunch_gloo_run) run;
 };
 
 Result<Module> open_module() {
@@ -28,8 +27,7 @@ Result<Module> open_module() {
     return failure("probe.unavailable", "nlaunch's Gloo module: {}", library.error().items().front().message);
   }
   return Module{library->find<decltype(&nlaunch_gloo_join)>("nlaunch_gloo_join"),
-                library->find<decltype(&nlaunch_gloo_all_reduce)>("nlaunch_gloo_all_reduce"),
-                library->find<decltype(&nlaunch_gloo_broadcast)>("nlaunch_gloo_broadcast")};
+                library->find<decltype(&nlaunch_gloo_run)>("nlaunch_gloo_run")};
 }
 
 /// The mail of a rank, as the module calls for it.
@@ -50,73 +48,139 @@ struct Post {
   }
 };
 
+std::optional<nlaunch_gloo_op> gloo_op(Collective op) {
+  switch (op) {
+    case Collective::all_reduce:
+      return NLAUNCH_GLOO_ALL_REDUCE;
+    case Collective::broadcast:
+      return NLAUNCH_GLOO_BROADCAST;
+    case Collective::all_gather:
+      return NLAUNCH_GLOO_ALL_GATHER;
+    case Collective::send_recv:
+      return NLAUNCH_GLOO_SEND_RECV;
+    case Collective::reduce_scatter:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 class GlooCommunicator : public Communicator {
  public:
-  GlooCommunicator(const Module& module, nlaunch_gloo_context* context, const JoinRequest& request)
-      : module_(module), context_(context), request_(request) {}
+  GlooCommunicator(const Module& module, nlaunch_gloo_context* context, const JoinRequest& request,
+                   std::unique_ptr<DeviceCopies> device)
+      : module_(module), context_(context), request_(request), device_(std::move(device)) {}
 
-  Result<Verdict> check(Op op, std::uint64_t bytes) override {
-    fill(op, bytes / sizeof(std::uint32_t));
-    if (auto done = run(op); !done) return std::unexpected(done.error());
-    return compare(op);
+  Result<Verdict> check(Collective op, std::uint64_t bytes) override {
+    const auto elements = bytes / sizeof(std::uint32_t);
+    if (auto room = reserve(elements); !room) return std::unexpected(room.error());
+    const auto rank = static_cast<std::uint32_t>(request_.rank);
+    for (std::size_t i = 0; i < elements; ++i) memory_.send[i] = term(rank, i);
+    std::fill_n(memory_.receive, elements, kPoison);
+    if (auto done = run_once(op, elements); !done) return std::unexpected(done.error());
+    return compare(op, elements);
   }
 
-  Result<double> time(Op op, std::uint64_t bytes) override {
-    data_.assign(bytes / sizeof(std::uint32_t), 1);
-    const auto first = timed(op);
+  Result<double> time(Collective op, std::uint64_t bytes) override {
+    const auto elements = bytes / sizeof(std::uint32_t);
+    if (auto room = reserve(elements); !room) return std::unexpected(room.error());
+    const auto first = timed(op, elements);
     if (!first) return std::unexpected(first.error());
     const auto repeats = agree(*first);
     if (!repeats) return std::unexpected(repeats.error());
-    data_.assign(bytes / sizeof(std::uint32_t), 1);
     std::vector<double> seconds;
     for (std::uint32_t i = 0; i < *repeats; ++i) {
-      const auto one = timed(op);
+      const auto one = timed(op, elements);
       if (!one) return std::unexpected(one.error());
       seconds.push_back(*one);
     }
     return median(std::move(seconds));
   }
 
+  Result<std::vector<double>> run(const Workload& workload) override {
+    std::vector<double> seconds;
+    for (std::uint32_t step = 0; step < workload.warm_up + workload.steps; ++step) {
+      const auto begin = Clock::now();
+      if (auto done = run_step(workload.step); !done) return std::unexpected(done.error());
+      if (step >= workload.warm_up) seconds.push_back(seconds_since(begin));
+    }
+    return seconds;
+  }
+
  private:
-  void fill(Op op, std::size_t count) {
-    data_.resize(count);
-    const auto rank = static_cast<std::uint32_t>(request_.rank);
-    const bool sends = op == Op::all_reduce || rank == 0;
-    for (std::size_t i = 0; i < count; ++i) data_[i] = sends ? term(rank, i) : kPoison;
+  static double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  [[nodiscard]] Verdict compare(Op op) const {
-    const auto ranks = static_cast<std::uint32_t>(request_.size);
-    const auto weight = op == Op::all_reduce ? sum_weight(ranks) : 1U;
-    Verdict verdict;
-    verdict.elements = data_.size();
-    for (std::size_t i = data_.size(); i-- > 0;) {
-      if (data_[i] == expected_element(weight, i)) continue;
-      ++verdict.wrong;
-      verdict.first_wrong = i;
+  /// Room for a message, which is never given back.
+  Result<void> reserve(std::size_t elements) {
+    if (room_ >= elements) return {};
+    if (device_) {
+      const auto pinned = device_->reserve(elements * sizeof(std::uint32_t));
+      if (!pinned) return std::unexpected(pinned.error());
+      memory_ = *pinned;
+    } else {
+      for (auto& one : own_) one.resize(elements);
+      memory_ = {own_[0].data(), own_[1].data()};
     }
-    if (verdict.wrong == 0) return verdict;
-    verdict.expected = expected_element(weight, verdict.first_wrong);
-    verdict.found = data_[verdict.first_wrong];
-    if (op == Op::all_reduce) {
-      verdict.missing = missing_rank(ranks, verdict.first_wrong, verdict.expected, verdict.found);
-    }
-    return verdict;
+    room_ = elements;
+    std::fill_n(memory_.send, room_, 1U);
+    std::fill_n(memory_.receive, room_, kPoison);
+    return {};
   }
 
-  Result<void> run(Op op) {
+  [[nodiscard]] Verdict compare(Collective op, std::uint64_t elements) const {
+    const auto ranks = static_cast<unsigned>(request_.size);
+    const auto stretches = expected_in(op, elements, static_cast<unsigned>(request_.rank), ranks);
+    std::uint64_t wrong = 0;
+    std::uint64_t first_wrong = 0;
+    for (const auto& one : stretches) {
+      for (std::uint64_t i = 0; i < one.count; ++i) {
+        if (memory_.receive[one.offset + i] == expected_element(one.weight, one.first + i)) continue;
+        if (wrong++ == 0) first_wrong = one.offset + i;
+      }
+    }
+    return judge(stretches, wrong, first_wrong, wrong == 0 ? 0 : memory_.receive[first_wrong], ranks);
+  }
+
+  Result<void> run_step(const std::vector<Operation>& step) {
+    for (const auto& operation : step) {
+      const auto elements = operation.bytes / sizeof(std::uint32_t);
+      if (auto room = reserve(elements); !room) return room;
+      for (std::uint32_t i = 0; i < operation.count; ++i) {
+        if (auto done = run_from_device(operation.op, elements); !done) return done;
+      }
+    }
+    return {};
+  }
+
+  /// Only the root of a broadcast sends, and it alone receives nothing.
+  Result<void> run_from_device(Collective op, std::size_t elements) {
+    if (!device_) return run_once(op, elements);
+    const auto shape = shape_of(op, elements, static_cast<unsigned>(request_.size));
+    const bool broadcast = op == Collective::broadcast;
+    Result<void> done;
+    if (!broadcast || request_.rank == 0) done = device_->to_host(shape.send * sizeof(std::uint32_t));
+    if (done) done = run_once(op, elements);
+    if (done && (!broadcast || request_.rank != 0))
+      done = device_->to_device(shape.receive * sizeof(std::uint32_t));
+    return done;
+  }
+
+  Result<void> run_once(Collective op, std::size_t elements) {
+    const auto what = gloo_op(op);
+    if (!what) return failure("probe.unavailable", "Gloo has no {}", name_of(op));
+    const auto shape = shape_of(op, elements, static_cast<unsigned>(request_.size));
     std::array<char, 512> why{};
-    const auto function = op == Op::all_reduce ? module_.all_reduce : module_.broadcast;
-    const int failed =
-        function(context_, data_.data(), data_.size(), request_.op.count(), why.data(), why.size());
+    const int failed = module_.run(context_, *what, memory_.send, memory_.receive, shape.receive,
+                                   request_.op.count(), why.data(), why.size());
     if (failed != 0) return failure("probe.gloo", "Gloo: {}", why.data());
     return {};
   }
 
-  Result<double> timed(Op op) {
+  Result<double> timed(Collective op, std::size_t elements) {
     const auto begin = Clock::now();
-    if (auto done = run(op); !done) return std::unexpected(done.error());
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    if (auto done = run_once(op, elements); !done) return std::unexpected(done.error());
+    return seconds_since(begin);
   }
 
   /// How often to repeat, as rank 0 sees it: all ranks must do the same.
@@ -124,20 +188,24 @@ class GlooCommunicator : public Communicator {
     constexpr double kBudget = 0.05;  // seconds
     constexpr double kLeast = 3;
     constexpr double kMost = 50;
-    data_.assign(1, static_cast<std::uint32_t>(std::clamp(kBudget / seconds, kLeast, kMost)));
-    if (auto done = run(Op::broadcast); !done) return std::unexpected(done.error());
-    return data_[0];
+    memory_.send[0] = static_cast<std::uint32_t>(std::clamp(kBudget / seconds, kLeast, kMost));
+    if (auto done = run_once(Collective::broadcast, 1); !done) return std::unexpected(done.error());
+    return memory_.receive[0];
   }
 
   Module module_;
   nlaunch_gloo_context* context_;
   JoinRequest request_;
-  std::vector<std::uint32_t> data_;
+  std::unique_ptr<DeviceCopies> device_;           ///< null: the rank has no GPU
+  std::array<std::vector<std::uint32_t>, 2> own_;  ///< the memory of a rank without one
+  DeviceCopies::Memory memory_;
+  std::size_t room_ = 0;  ///< elements
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> join_gloo(const JoinRequest& request) {
+Result<std::unique_ptr<Communicator>> join_gloo(const JoinRequest& request,
+                                                std::unique_ptr<DeviceCopies> device) {
   const auto module = open_module();
   if (!module) return std::unexpected(module.error());
   Post post{request, {}};
@@ -154,7 +222,7 @@ Result<std::unique_ptr<Communicator>> join_gloo(const JoinRequest& request) {
     return failure("probe.gloo", "Gloo on {}: {}", address.empty() ? "interface " + interface : address,
                    why.data());
   }
-  return std::make_unique<GlooCommunicator>(*module, context, request);
+  return std::make_unique<GlooCommunicator>(*module, context, request, std::move(device));
 }
 
 }  // namespace nlaunch::probe

@@ -3,9 +3,11 @@
 #include <thread>
 #include <utility>
 
+#include "probe/gpu_busy.h"
 #include "probe/gpu_rank.h"
+#include "probe/gpu_staging.h"
 #include "probe/library.h"
-#include "probe/nccl_communicator.h"
+#include "probe/nccl_rehearsal.h"
 #include "probe/nvml.h"
 #include "probe/output.h"
 
@@ -34,12 +36,18 @@ class CudaRank : public GpuRank {
   [[nodiscard]] std::string last_error() const override { return nccl_ ? nccl_->last_error() : ""; }
 
   Result<std::unique_ptr<Communicator>> join(const JoinRequest& request) override {
-    if (!nccl_) {
-      return failure("probe.unavailable", "no libnccl: {}",
-                     library_.is_null() ? "none was asked for" : library_.value("error", "not loaded"));
-    }
+    if (auto there = library_there(); !there) return std::unexpected(there.error());
     return join_nccl(*nccl_, buffers_, request);
   }
+
+  Result<std::unique_ptr<Rehearsal>> rehearse(const Drill& drill,
+                                              const std::vector<JoinRequest>& requests) override {
+    if (auto there = library_there(); !there) return std::unexpected(there.error());
+    return rehearse_nccl(*nccl_, buffers_, drill, requests);
+  }
+
+  std::unique_ptr<DeviceCopies> make_copies() override { return make_device_copies(); }
+  Result<std::unique_ptr<GpuLoad>> keep_busy() override { return start_load(gpu_["device"].get<int>()); }
 
   bool reread_debug_settings() override {
     if (!nccl_ || nccl_->reset_debug == nullptr) return false;
@@ -48,6 +56,12 @@ class CudaRank : public GpuRank {
   }
 
  private:
+  [[nodiscard]] Result<void> library_there() const {
+    if (nccl_) return {};
+    return failure("probe.unavailable", "no libnccl: {}",
+                   library_.is_null() ? "none was asked for" : library_.value("error", "not loaded"));
+  }
+
   json gpu_;
   std::optional<NcclLibrary> nccl_;
   json library_;

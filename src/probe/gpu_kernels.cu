@@ -27,16 +27,17 @@ __global__ void clear(DeviceVerdict* verdict) {
   *verdict = {0, ~0ULL};
 }
 
-__global__ void compare(const uint32_t* data, uint64_t count, uint32_t weight, DeviceVerdict* verdict) {
+__global__ void compare(const uint32_t* data, uint64_t count, uint64_t first, uint32_t weight,
+                        uint64_t offset, DeviceVerdict* verdict) {
   unsigned long long wrong = 0;
-  unsigned long long first = ~0ULL;
+  unsigned long long first_wrong = ~0ULL;
   for (uint64_t i = first_index(); i < count; i += stride()) {
-    if (data[i] == expected_element(weight, i)) continue;
-    if (wrong++ == 0) first = i;
+    if (data[i] == expected_element(weight, first + i)) continue;
+    if (wrong++ == 0) first_wrong = offset + i;
   }
   if (wrong == 0) return;
   atomicAdd(&verdict->wrong, wrong);
-  atomicMin(&verdict->first_wrong, first);
+  atomicMin(&verdict->first_wrong, first_wrong);
 }
 
 }  // namespace
@@ -46,10 +47,15 @@ cudaError_t fill_terms(uint32_t* data, uint64_t count, uint32_t rank, cudaStream
   return cudaGetLastError();
 }
 
-cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint32_t weight, DeviceVerdict* verdict,
-                             cudaStream_t stream) {
+cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint64_t first, uint32_t weight,
+                             uint64_t offset, DeviceVerdict* verdict, cudaStream_t stream) {
+  if (count == 0) return cudaSuccess;
+  compare<<<blocks_for(count), kThreads, 0, stream>>>(data, count, first, weight, offset, verdict);
+  return cudaGetLastError();
+}
+
+cudaError_t clear_verdict(DeviceVerdict* verdict, cudaStream_t stream) {
   clear<<<1, 1, 0, stream>>>(verdict);
-  compare<<<blocks_for(count), kThreads, 0, stream>>>(data, count, weight, verdict);
   return cudaGetLastError();
 }
 

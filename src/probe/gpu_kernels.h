@@ -13,8 +13,10 @@ struct DeviceVerdict {
 /// data[i] = term(rank, i), asynchronously on the stream.
 cudaError_t fill_terms(uint32_t* data, uint64_t count, uint32_t rank, cudaStream_t stream);
 
-/// Compares every element with expected_element(weight, i). `verdict` is device memory, set by this call.
-cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint32_t weight, DeviceVerdict* verdict,
-                             cudaStream_t stream);
+/// Compares data[i] with expected_element(weight, first + i) and adds what is wrong to `verdict` in device
+/// memory, whose `first_wrong` counts from data[-offset].
+cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint64_t first, uint32_t weight,
+                             uint64_t offset, DeviceVerdict* verdict, cudaStream_t stream);
+cudaError_t clear_verdict(DeviceVerdict* verdict, cudaStream_t stream);
 
 }  // namespace nlaunch::probe

@@ -4,6 +4,9 @@
 #include <string>
 
 #include "probe/communicator.h"
+#include "probe/device_copies.h"
+#include "probe/gpu_load.h"
+#include "probe/rehearsal.h"
 
 namespace nlaunch::probe {
 
@@ -19,6 +22,13 @@ class GpuRank {
   [[nodiscard]] virtual nlohmann::json library() const = 0;
 
   virtual Result<std::unique_ptr<Communicator>> join(const JoinRequest& request) = 0;
+  /// One of `requests` for each communicator of the drill.
+  virtual Result<std::unique_ptr<Rehearsal>> rehearse(const Drill& drill,
+                                                      const std::vector<JoinRequest>& requests) = 0;
+  /// For messages over Gloo that live on this GPU.
+  virtual std::unique_ptr<DeviceCopies> make_copies() = 0;
+  /// Keeps the GPU busy beside what it does for this rank.
+  virtual Result<std::unique_ptr<GpuLoad>> keep_busy() = 0;
   /// NCCL's own last words in this process; may be empty.
   [[nodiscard]] virtual std::string last_error() const = 0;
   /// Lets this libnccl read NCCL_DEBUG and its kin from the environment again; false where it cannot.

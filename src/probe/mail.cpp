@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <limits>
 #include <sstream>
 
 namespace nlaunch::probe {
@@ -31,16 +32,20 @@ bool Mail::read_line() {
   std::string key;
   std::string hex;
   words >> word >> key >> hex;
-  if (word == "go") go_ = true;
+  if (word == "go") {
+    auto bytes = std::numeric_limits<std::uint64_t>::max();
+    std::from_chars(key.data(), key.data() + key.size(), bytes);
+    go_ = bytes;
+  }
   if (word == "id") ids_[key] = hex;
   return true;
 }
 
-bool Mail::wait_for_go() {
+std::optional<std::uint64_t> Mail::wait_for_go() {
   while (!go_) {
-    if (!read_line()) return false;
+    if (!read_line()) return std::nullopt;
   }
-  return true;
+  return go_;
 }
 
 std::optional<std::string> Mail::wait_for_id(const std::string& key) {

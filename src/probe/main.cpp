@@ -10,9 +10,17 @@
 #include "base/exit_code.h"
 #include "probe/fabric.h"
 #include "probe/facts.h"
+#include "probe/folder.h"
+#include "probe/interpreter.h"
+#include "probe/kernel_log.h"
 #include "probe/library.h"
+#include "probe/names.h"
+#include "probe/nics.h"
+#include "probe/node_gpus.h"
+#include "probe/nvml_health.h"
 #include "probe/output.h"
 #include "probe/rank.h"
+#include "probe/shared_memory.h"
 
 namespace {
 
@@ -27,14 +35,44 @@ int print(const nlohmann::json& line) {
 int facts(Arguments) {
   return print(probe::machine_facts());
 }
-int fabric(Arguments) {
-  return print(probe::examine_fabric());
+int fabric(Arguments arguments) {
+  return print(probe::examine_fabric(arguments.empty() ? "" : arguments[0]));
+}
+int nics(Arguments arguments) {
+  return print(probe::examine_nics(arguments.empty() ? "/" : arguments[0]));
+}
+int interpreter(Arguments arguments) {
+  return print(probe::examine_interpreter(arguments[0], arguments[1]));
+}
+int torch(Arguments arguments) {
+  return print(probe::import_torch(arguments[0], arguments[1], arguments.size() > 2 ? arguments[2] : ""));
+}
+int names(Arguments arguments) {
+  return print(probe::resolve_names(arguments));
+}
+int folder(Arguments arguments) {
+  return print(probe::try_folder(arguments[0]));
+}
+int gpu_health(Arguments) {
+  return print(probe::examine_gpu_health());
+}
+int kernel_log(Arguments) {
+  return print(probe::read_kernel_log());
+}
+int shared_memory(Arguments arguments) {
+  return print(probe::examine_shared_memory(arguments.empty() ? "/dev/shm" : arguments[0]));
 }
 int version(Arguments) {
   return print(probe::built_in());
 }
 int library(Arguments arguments) {
   return print(probe::examine_nccl(arguments[0]));
+}
+int copies(Arguments arguments) {
+  return print(probe::measure_copies(arguments));
+}
+int gemm(Arguments arguments) {
+  return print(probe::measure_gemm(arguments));
 }
 int rank(Arguments arguments) {
   return probe::run_rank(arguments);
@@ -53,7 +91,21 @@ constexpr Subcommand kSubcommands[] = {
     {"library", "PATH", "the version of the libnccl in this file", 1, library},
     {"find-library", "NAME", "what the loader takes for this name in this environment", 1, library},
     {"rank", "--spec FILE --index I", "one rank of a preflight; waits for \"go\" on standard input", 4, rank},
-    {"fabric", "", "the libfabric that the loader takes in this environment", 0, fabric},
+    {"gpu-health", "", "the state of the GPUs and who uses them, by NVML", 0, gpu_health},
+    {"kernel-log", "", "lines of the kernel log that tell of GPUs", 0, kernel_log},
+    {"shared-memory", "[FOLDER]", "what communication libraries have in /dev/shm", 0, shared_memory},
+    {"fabric", "[PROVIDER]", "the libfabric that the loader takes in this environment, and what it offers", 0,
+     fabric},
+    {"nics", "[ROOT]", "the network adapters that the kernel shows (below ROOT)", 0, nics},
+    {"names", "NAME...", "what these names, and this host's own, mean here", 0, names},
+    {"interpreter", "PYTHON WORKDIR", "how this Python starts, and its packages; torch is not imported", 2,
+     interpreter},
+    {"torch", "PYTHON WORKDIR [PRELOAD]", "torch, imported: its CUDA and its NCCL", 2, torch},
+    {"folder", "PATH", "free space of a folder, and a small file written there", 1, folder},
+    {"copies", "[--devices LIST]",
+     "how fast bytes move between the GPUs and the host, and whether they arrive", 0, copies},
+    {"gemm", "[--devices LIST] [--seconds S]",
+     "bf16 matrix products on all GPUs at once, compared bit by bit", 0, gemm},
     {"version", "", "what was built in", 0, version},
 };
 

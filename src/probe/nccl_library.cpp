@@ -13,12 +13,19 @@ Result<NcclLibrary> NcclLibrary::open(const std::string& path) {
                    opened->find<decltype(&ncclCommGetAsyncError)>("ncclCommGetAsyncError"),
                    opened->find<decltype(&ncclAllReduce)>("ncclAllReduce"),
                    opened->find<decltype(&ncclBroadcast)>("ncclBroadcast"),
+                   opened->find<decltype(&ncclAllGather)>("ncclAllGather"),
+                   opened->find<decltype(&ncclReduceScatter)>("ncclReduceScatter"),
+                   opened->find<decltype(&ncclGroupStart)>("ncclGroupStart"),
+                   opened->find<decltype(&ncclGroupEnd)>("ncclGroupEnd"),
                    opened->find<decltype(&ncclGetErrorString)>("ncclGetErrorString"),
+                   opened->find<decltype(&ncclSend)>("ncclSend"),
+                   opened->find<decltype(&ncclRecv)>("ncclRecv"),
                    opened->find<decltype(&ncclGetLastError)>("ncclGetLastError"),
                    opened->find<void (*)()>("ncclResetDebugInit")};
   if (nccl.get_unique_id == nullptr || nccl.comm_init_rank == nullptr ||
       nccl.comm_get_async_error == nullptr || nccl.all_reduce == nullptr || nccl.broadcast == nullptr ||
-      nccl.get_error_string == nullptr) {
+      nccl.all_gather == nullptr || nccl.reduce_scatter == nullptr || nccl.group_start == nullptr ||
+      nccl.group_end == nullptr || nccl.get_error_string == nullptr) {
     return failure("probe.library", "{} is no NCCL: functions of NCCL 2.4 are missing", opened->path());
   }
   return nccl;

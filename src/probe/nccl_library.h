@@ -18,7 +18,13 @@ struct NcclLibrary {
   decltype(&ncclCommGetAsyncError) comm_get_async_error;
   decltype(&ncclAllReduce) all_reduce;
   decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclAllGather) all_gather;
+  decltype(&ncclReduceScatter) reduce_scatter;
+  decltype(&ncclGroupStart) group_start;
+  decltype(&ncclGroupEnd) group_end;
   decltype(&ncclGetErrorString) get_error_string;
+  decltype(&ncclSend) send;                    ///< null before 2.7
+  decltype(&ncclRecv) recv;                    ///< null before 2.7
   decltype(&ncclGetLastError) get_last_error;  ///< null before 2.13
   void (*reset_debug)();                       ///< null where the debug settings are read once a process
 

@@ -18,8 +18,8 @@ struct NvmlGpu {
 };
 
 struct NvmlFacts {
-  std::string driver;   ///< "580.95.05"
-  int cuda_driver = 0;  ///< 13000 for 13.0
+  std::string driver;       ///< "580.95.05"
+  std::string cuda_driver;  ///< "13.0"
   std::vector<NvmlGpu> gpus;
   std::vector<std::string> errors;  ///< GPUs that could not be asked, and why
 };

@@ -35,10 +35,10 @@ constexpr uint32_t sum_weight(uint32_t ranks) {
   return static_cast<uint32_t>(uint64_t{ranks} * (uint64_t{ranks} + 1) / 2);
 }
 
-/// The rank whose term explains that `found` stands where `expected` should; -1 when no single one does.
-constexpr int missing_rank(uint32_t ranks, uint64_t i, uint32_t expected, uint32_t found) {
+/// The rank whose term alone is `difference`; -1 when no single one's is.
+constexpr int rank_of_term(uint32_t ranks, uint64_t i, uint32_t difference) {
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    if (expected - found == term(rank, i)) return static_cast<int>(rank);
+    if (difference == term(rank, i)) return static_cast<int>(rank);
   }
   return -1;
 }

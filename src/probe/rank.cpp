@@ -59,6 +59,10 @@ int run_rank(std::span<const std::string> arguments) {
     return complain(
         fmt::format("--index {}: {} has {} ranks", options->index, options->spec, spec->ranks.size()));
   }
+  // The sizes have been tried: there may be no room for them now.
+  for (auto& group : spec->groups) {
+    if (options->transport_only) group.sizes.clear();
+  }
   Session session(std::move(*spec), options->index, Mail(options->ids));
   bool well = false;
   if (options->transport_only) {
@@ -70,6 +74,7 @@ int run_rank(std::span<const std::string> arguments) {
     well = session.identify() && session.measure() && session.find_transports(again);
   }
   if (well) session.done();
+  if (well && session.drilled()) session.linger();
   // Communicators are not destroyed: that takes half a second, and the end of the process frees all they
   // hold.
   ::_exit(well ? exit_code::ok : 1);

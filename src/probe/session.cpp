@@ -43,7 +43,8 @@ json result_line(const GroupSpec& group, std::uint64_t bytes, const Verdict& ver
     line["first_wrong"] = verdict.first_wrong;
     line["expected"] = verdict.expected;
     line["found"] = verdict.found;
-    line["missing"] = verdict.missing;
+    line["fault"] = name_of(verdict.fault);
+    line["rank"] = verdict.rank;
   }
   return line;
 }
@@ -99,6 +100,7 @@ bool Session::fail(const char* phase, const std::string& group, const Diagnostic
 
 bool Session::open() {
   const auto& own = spec_.ranks[index_];
+  take_drill_environment();
   if (own.device < 0) return true;
   expect("identity", "", spec_.join);
   auto gpu = open_gpu_rank(own.device, own.library);
@@ -130,29 +132,39 @@ bool Session::takes_part(const GroupSpec& group) const {
   return std::ranges::find(group.members, index_) != group.members.end();
 }
 
-Result<Communicator*> Session::join(std::size_t group, const std::string& key) {
-  if (const auto known = communicators_.find(key); known != communicators_.end()) return known->second.get();
+JoinRequest Session::request(std::size_t group, const std::string& key) {
   const auto& members = spec_.groups[group].members;
-  JoinRequest request{.address = spec_.ranks[index_].address,
-                      .give =
-                          [&](const std::string& name, const std::string& bytes) {
-                            emit({{"event", "id"},
-                                  {"group", spec_.groups[group].name},
-                                  {"key", key + "." + name},
-                                  {"id", to_hex(bytes)}});
-                          },
-                      .take = [&](const std::string& name) { return mail_.wait_for_id(key + "." + name); },
-                      .rank = static_cast<int>(std::ranges::find(members, index_) - members.begin()),
-                      .size = static_cast<int>(members.size()),
-                      .largest = kTransportBytes,
-                      .join = spec_.join,
-                      .op = spec_.op};
+  JoinRequest request{
+      .address = spec_.ranks[index_].address,
+      .give =
+          [this, group, key](const std::string& name, const std::string& bytes) {
+            emit({{"event", "id"},
+                  {"group", spec_.groups[group].name},
+                  {"key", key + "." + name},
+                  {"id", to_hex(bytes)}});
+          },
+      .take = [this, key](const std::string& name) { return mail_.wait_for_id(key + "." + name); },
+      .rank = static_cast<int>(std::ranges::find(members, index_) - members.begin()),
+      .size = static_cast<int>(members.size()),
+      .largest = kTransportBytes,
+      .join = spec_.join,
+      .op = spec_.op};
   for (const auto& other : spec_.groups) {
     for (const auto size : other.sizes) request.largest = std::max(request.largest, size);
+    for (const auto& workload : other.workloads) {
+      for (const auto& operation : workload.step)
+        request.largest = std::max(request.largest, operation.bytes);
+    }
   }
+  return request;
+}
+
+Result<Communicator*> Session::join(std::size_t group, const std::string& key) {
+  if (const auto known = communicators_.find(key); known != communicators_.end()) return known->second.get();
   const bool nccl = spec_.groups[group].backend == Backend::nccl;
   if (nccl && !gpu_) return failure("probe.spec", "a rank without a GPU cannot join an NCCL group");
-  auto made = nccl ? gpu_->join(request) : join_gloo(request);
+  const auto asked = request(group, key);
+  auto made = nccl ? gpu_->join(asked) : join_gloo(asked, gpu_ ? gpu_->make_copies() : nullptr);
   if (!made) return std::unexpected(made.error());
   return (communicators_[key] = std::move(*made)).get();
 }
@@ -168,7 +180,9 @@ bool Session::enter(std::size_t group, const std::string& key, Communicator*& co
 }
 
 bool Session::measure() {
-  if (!mail_.wait_for_go()) return false;
+  const auto room = mail_.wait_for_go();
+  if (!room) return false;
+  for (auto& group : spec_.groups) std::erase_if(group.sizes, [&](auto bytes) { return bytes > *room; });
   for (std::size_t i = 0; i < spec_.groups.size(); ++i) {
     if (takes_part(spec_.groups[i]) && !measure_group(i)) return false;
   }
@@ -178,12 +192,46 @@ bool Session::measure() {
 bool Session::measure_group(std::size_t index) {
   const auto& group = spec_.groups[index];
   emit({{"event", "joining"}, {"group", group.name}});
+  if (group.drill) return drill(index);
   const auto begin = Clock::now();
   Communicator* communicator = nullptr;
   if (!enter(index, std::to_string(spec_.communicator_of(index)), communicator)) return false;
   emit({{"event", "joined"}, {"group", group.name}, {"seconds", seconds_since(begin)}});
-  return std::ranges::all_of(group.sizes,
-                             [&](std::uint64_t bytes) { return measure_size(group, *communicator, bytes); });
+  const auto sized = [&](std::uint64_t bytes) { return measure_size(group, *communicator, bytes); };
+  const auto worked = [&](const Workload& workload) { return measure(group, *communicator, workload); };
+  return std::ranges::all_of(group.sizes, sized) && std::ranges::all_of(group.workloads, worked);
+}
+
+/// Every operation of the step is checked once before it is timed.
+bool Session::measure(const GroupSpec& group, Communicator& communicator, const Workload& workload) {
+  Verdict verdict;
+  for (const auto& operation : workload.step) {
+    if (operation.bytes < sizeof(std::uint32_t)) continue;
+    expect("collective", group.name, spec_.op);
+    const auto one = communicator.check(operation.op, operation.bytes);
+    if (!one) return fail("collective", group.name, one.error());
+    if (verdict.wrong == 0) verdict = *one;
+  }
+  expect("collective", group.name, spec_.op);
+  const auto seconds = timed(communicator, workload);
+  if (!seconds) return fail("collective", group.name, seconds.error());
+  watchdog_.done();
+  emit({{"event", "workload"},
+        {"group", group.name},
+        {"workload", workload.name},
+        {"wrong", verdict.wrong},
+        {"seconds", *seconds}});
+  return true;
+}
+
+/// A busy workload's GPU multiplies matrices all the while. A rank on a CPU has nothing to be busy with.
+Result<std::vector<double>> Session::timed(Communicator& communicator, const Workload& workload) {
+  if (!workload.busy || !gpu_) return communicator.run(workload);
+  const auto load = gpu_->keep_busy();
+  if (!load) return std::unexpected(load.error());
+  auto seconds = communicator.run(workload);
+  if (auto ended = (*load)->end(); !ended) return std::unexpected(ended.error());
+  return seconds;
 }
 
 bool Session::measure_size(const GroupSpec& group, Communicator& communicator, std::uint64_t bytes) {
@@ -207,7 +255,7 @@ bool Session::asks_for_transport() const {
 bool Session::find_transports(std::vector<std::string> again) {
   if (!asks_for_transport()) return true;
   ::setenv("NCCL_DEBUG", "INFO", 1);
-  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,P2P,SHM,NET,GRAPH", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,P2P,SHM,NET,GRAPH,TUNING", 1);
   const auto log = fmt::format("{}/transport.{}.log", spec_.folder, index_);
   ::setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
   if (!again.empty() && !gpu_->reread_debug_settings()) {
@@ -222,12 +270,28 @@ bool Session::find_transports(std::vector<std::string> again) {
   return true;
 }
 
+namespace {
+
+std::uint64_t size_of(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
+
+/// What was written after the first `before` bytes.
+Result<std::string> text_after(const std::string& path, std::uint64_t before) {
+  constexpr std::uint64_t kLimit = 256U << 20U;
+  auto log = sys::read_regular_file(path, kLimit);
+  if (!log) return log;
+  return log->substr(std::min<std::uint64_t>(before, log->size()));
+}
+
+}  // namespace
+
 bool Session::find_transport(std::size_t index) {
   const auto& group = spec_.groups[index];
   const auto path = variable("NCCL_DEBUG_FILE");
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  const auto before = error ? 0 : size;
+  const auto before = size_of(path);
   Communicator* communicator = nullptr;
   if (!enter(index, "transport." + std::to_string(spec_.communicator_of(index)), communicator)) return false;
   expect("collective", group.name, spec_.op);
@@ -235,13 +299,38 @@ bool Session::find_transport(std::size_t index) {
   const auto verdict = communicator->check(group.op, kTransportBytes);
   watchdog_.done();
   if (!verdict) return fail("collective", group.name, verdict.error());
-  constexpr std::uint64_t kLimit = 256U << 20U;
-  const auto log = sys::read_regular_file(path, kLimit);
-  if (!log || log->size() <= before) {
+  const auto log = text_after(path, before);
+  if (!log || log->empty()) {
     emit({{"event", "transport"}, {"group", group.name}, {"error", "libnccl wrote no log to " + path}});
     return true;
   }
-  emit(transport_line(group.name, read_transport_log(std::string_view(*log).substr(before))));
+  emit(transport_line(group.name, read_transport_log(*log)));
+  return std::ranges::all_of(group.workloads, [&](const Workload& workload) {
+    return find_choices(group, *communicator, workload);
+  });
+}
+
+/// Each operation once, and what NCCL's log says of it. Only the first rank of a group writes that.
+bool Session::find_choices(const GroupSpec& group, Communicator& communicator, const Workload& workload) {
+  const auto path = variable("NCCL_DEBUG_FILE");
+  for (auto operation : workload.step) {
+    operation.count = 1;
+    const auto before = size_of(path);
+    expect("collective", group.name, spec_.op);
+    const auto done = communicator.run({workload.name, {operation}, 1, 0, false});
+    watchdog_.done();
+    if (!done) return fail("collective", group.name, done.error());
+    const auto log = text_after(path, before);
+    const auto choice = log ? read_choice(*log) : std::nullopt;
+    if (!choice) continue;
+    emit({{"event", "choice"},
+          {"group", group.name},
+          {"op", name_of(operation.op)},
+          {"bytes", operation.bytes},
+          {"algorithm", choice->algorithm},
+          {"protocol", choice->protocol},
+          {"channels", choice->channels}});
+  }
   return true;
 }
 

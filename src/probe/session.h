@@ -25,17 +25,27 @@ class Session {
   /// process start over as `again`, which does only this.
   bool find_transports(std::vector<std::string> again);
   void done() const;
+  [[nodiscard]] bool drilled() const;
+  /// After a drill: stays, since the end of a rank is itself something that the others see, until whoever
+  /// started it says no more.
+  void linger() const;
   /// Takes the GPU and the library without a word.
   bool open();
 
  private:
   [[nodiscard]] bool takes_part(const GroupSpec& group) const;
   [[nodiscard]] bool asks_for_transport() const;
+  [[nodiscard]] JoinRequest request(std::size_t group, const std::string& key);
+  void take_drill_environment() const;
+  bool drill(std::size_t group);
   Result<Communicator*> join(std::size_t group, const std::string& key);
   bool enter(std::size_t group, const std::string& key, Communicator*& communicator);
   bool measure_group(std::size_t group);
   bool measure_size(const GroupSpec& group, Communicator& communicator, std::uint64_t bytes);
+  bool measure(const GroupSpec& group, Communicator& communicator, const Workload& workload);
+  Result<std::vector<double>> timed(Communicator& communicator, const Workload& workload);
   bool find_transport(std::size_t group);
+  bool find_choices(const GroupSpec& group, Communicator& communicator, const Workload& workload);
   void expect(const char* phase, const std::string& group, Duration within);
   bool fail(const char* phase, const std::string& group, const Diagnostics& why);
 

@@ -15,14 +15,47 @@ RankSpec read_rank(const json& from) {
           from.at("library").get<std::string>(), from.value("address", "")};
 }
 
+Collective op_in(const json& from) {
+  return collective_of(from.at("op").get<std::string>()).value_or(Collective::all_reduce);
+}
+
+Workload read_workload(const json& from) {
+  Workload out{from.at("name"), {}, from.at("steps"), from.at("warm_up"), from.at("busy")};
+  for (const auto& one : from.at("step")) {
+    out.step.push_back({op_in(one), one.at("bytes"),
+                        data_type_of(one.at("type").get<std::string>()).value_or(DataType::f32),
+                        one.at("count")});
+  }
+  return out;
+}
+
+Drill read_drill(const json& from) {
+  Drill drill{.name = from.at("name"),
+              .bytes = from.at("bytes"),
+              .communicators = from.at("communicators"),
+              .captured = from.at("captured"),
+              .env = from.at("env").get<std::map<std::string, std::string>>(),
+              .does = {},
+              .deadline = Duration(from.at("deadline_ms").get<Duration::rep>())};
+  for (const auto& rank : from.at("does")) {
+    auto& launches = drill.does.emplace_back();
+    for (const auto& one : rank)
+      launches.push_back({one.at("communicator"), one.at("stream"), one.at("part")});
+  }
+  return drill;
+}
+
 GroupSpec read_group(const json& from) {
   GroupSpec group;
   group.name = from.at("name").get<std::string>();
-  group.op = from.at("op").get<std::string>() == "broadcast" ? Op::broadcast : Op::all_reduce;
+  group.op = op_in(from);
   group.backend = from.at("backend").get<std::string>() == "gloo" ? Backend::gloo : Backend::nccl;
   group.members = from.at("members").get<std::vector<unsigned>>();
   group.sizes = from.at("sizes").get<std::vector<std::uint64_t>>();
   group.transport = from.value("transport", false);
+  for (const auto& workload : from.value("workloads", json::array()))
+    group.workloads.push_back(read_workload(workload));
+  if (from.contains("drill")) group.drill = read_drill(from.at("drill"));
   return group;
 }
 
@@ -37,10 +70,6 @@ Spec read(const json& from) {
 }
 
 }  // namespace
-
-std::string_view name_of(Op op) {
-  return op == Op::broadcast ? "broadcast" : "all_reduce";
-}
 
 std::size_t Spec::communicator_of(std::size_t group) const {
   const auto same = std::ranges::find_if(groups, [&](const GroupSpec& other) {

@@ -1,7 +1,9 @@
 #include "probe/transport_log.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdio>
 #include <optional>
 
 #include "base/text.h"
@@ -55,7 +57,47 @@ void add(std::vector<PairTransport>& pairs, const PairTransport& found) {
   }
 }
 
+/// Names of the numbers that older releases write: NCCL_ALGO_* and NCCL_PROTO_* (NCCL v2.21.5,
+/// src/include/nccl_common.h).
+constexpr std::array<std::string_view, 6> kAlgorithms{"TREE",          "RING", "COLLNET_DIRECT",
+                                                      "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
+constexpr std::array<std::string_view, 3> kProtocols{"LL", "LL128", "SIMPLE"};
+
+template <std::size_t N>
+std::string named(std::string_view word, const std::array<std::string_view, N>& names) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return std::string(error == std::errc() && number < N ? names[number] : word);
+}
+
+std::string_view word_after(std::string_view line, std::string_view mark) {
+  const auto rest = after(line, mark);
+  return rest ? rest->substr(0, rest->find_first_of(" \r")) : std::string_view();
+}
+
+std::optional<Choice> read_choice_line(std::string_view line) {
+  if (!after(line, " Bytes -> Algo ")) return std::nullopt;
+  Choice choice{named(word_after(line, "-> Algo "), kAlgorithms),
+                named(word_after(line, " proto "), kProtocols), 0};
+  const auto channels = after(line, "channel{Lo..Hi}={");
+  unsigned low = 0;
+  unsigned high = 0;
+  if (channels && std::sscanf(std::string(*channels).c_str(), "%u..%u", &low, &high) == 2)
+    choice.channels = high - low + 1;
+  return choice;
+}
+
 }  // namespace
+
+std::optional<Choice> read_choice(std::string_view log) {
+  std::optional<Choice> last;
+  while (!log.empty()) {
+    const auto line = log.substr(0, log.find('\n'));
+    log.remove_prefix(std::min(log.size(), line.size() + 1));
+    if (auto choice = read_choice_line(line)) last = std::move(choice);
+  }
+  return last;
+}
 
 TransportLog read_transport_log(std::string_view log) {
   TransportLog out;

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,18 @@ struct TransportLog {
   std::string network;  ///< of "Using network ..."; empty where none was chosen
   std::vector<PairTransport> pairs;
 };
+
+/// What NCCL takes for one operation.
+struct Choice {
+  std::string algorithm;  ///< "RING"
+  std::string protocol;   ///< "LL128"
+  unsigned channels = 0;
+};
+
+/// The last choice that a log written under NCCL_DEBUG_SUBSYS=TUNING tells; nothing where it tells none.
+/// (NCCL v2.28.9, src/enqueue.cc: "AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}"; up to
+/// 2.21 the two are numbers, in the order of src/include/nccl_common.h.)
+std::optional<Choice> read_choice(std::string_view log);
 
 /// Reads a log written under NCCL_DEBUG=INFO with the subsystems INIT, P2P, SHM and NET.
 TransportLog read_transport_log(std::string_view log);

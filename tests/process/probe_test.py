@@ -1,6 +1,7 @@
 """nlaunch-probe as a program: what it prints, and how it behaves when something is missing."""
 import contextlib
 import json
+import mmap
 import os
 import subprocess
 import tempfile
@@ -26,6 +27,19 @@ def probe(*arguments, env=None):
     return [json.loads(line) for line in done.stdout.splitlines()], done
 
 
+def readable(pid):
+    """Whether what this user's process has mapped can be seen; true of others' processes and of those that have ended."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid == os.getuid():
+            with open(f"/proc/{pid}/maps", "rb") as file:
+                file.read(1)
+    except PermissionError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 class Facts(unittest.TestCase):
     def test_of_this_machine(self):
         (facts,), done = probe("facts")
@@ -36,6 +50,9 @@ class Facts(unittest.TestCase):
             self.assertEqual(facts["host_id"], facts["hostname"] + "/" + file.read().strip())
         self.assertGreater(facts["limits"]["nofile"], 0)
         self.assertGreater(facts["limits"]["shm_size"], 0)
+        self.assertIn("nproc", facts["limits"])
+        self.assertIn("core", facts["limits"])
+        self.assertIn(facts["limits"]["userfaultfd"], ("all", "user mode", "none"))
 
     def test_without_a_driver_nvml_is_a_result(self):
         (facts,), _ = probe("facts")
@@ -57,6 +74,24 @@ class Facts(unittest.TestCase):
             self.assertRegex(said["version"], r"^\d+\.\d+$")
             self.assertTrue(os.path.exists(said["path"]), said)
 
+    def test_libfabrics_tcp_provider_for_real(self):
+        (said,), _ = probe("fabric", "tcp")
+        (version,), _ = probe("version")
+        if "error" in said or version["libfabric"] is None:
+            self.skipTest("no libfabric here, or none when this was built")
+        self.assertEqual(said["provider"], "tcp")
+        self.assertNotIn("provider_error", said)
+        self.assertIn("lo", [domain["name"] for domain in said["domains"]])
+        for domain in said["domains"]:
+            self.assertTrue(domain["opened"], domain)
+            self.assertTrue(domain["provider"].startswith("tcp"), domain)
+
+    def test_a_provider_that_libfabric_does_not_have(self):
+        (said,), done = probe("fabric", "cxi")
+        if "error" in said or os.path.exists("/dev/cxi0"):
+            self.skipTest("no libfabric here, or real Slingshot")
+        self.assertEqual((said["domains"], said["provider_error"], done.returncode), ([], "No data available", 0))
+
     def test_version_names_what_was_built_in(self):
         for argument in ("version", "--version"):
             (version,), _ = probe(argument)
@@ -67,6 +102,40 @@ class Facts(unittest.TestCase):
             lines, done = probe(*arguments)
             self.assertEqual((lines, done.returncode), ([], 64))
             self.assertIn("nlaunch-probe library PATH", done.stderr)
+
+
+class Folder(unittest.TestCase):
+    def test_a_folder_is_written_to_and_nothing_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (said,), _ = probe("folder", folder)
+            self.assertEqual(os.listdir(folder), [])
+        self.assertGreater(said["free"], 0)
+        self.assertGreater(said["seconds"], 0)
+        self.assertNotIn("error", said)
+
+    def test_what_is_not_there(self):
+        self.assertEqual(probe("folder", "/nowhere")[0], [{"event": "folder", "path": "/nowhere", "error": "No such file or directory"}])
+
+    def test_what_nobody_can_write_to(self):
+        (said,), _ = probe("folder", "/proc")
+        self.assertEqual(said["error"], "cannot be written to: No such file or directory")
+        self.assertFalse(said["read_only"])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_what_is_not_ours(self):
+        (said,), _ = probe("folder", "/usr")
+        self.assertEqual((said["error"], said["read_only"]), ("cannot be written to: Permission denied", True))
+
+
+class Names(unittest.TestCase):
+    def test_of_this_machine_and_others(self):
+        (said,), _ = probe("names", "localhost", "127.0.0.1", "no-such-name.invalid")
+        own, local, number, unknown = said["names"]
+        self.assertEqual((own["name"], own["own"]), (os.uname().nodename, True))
+        for one in (local, number):
+            self.assertEqual((one["addresses"][0], one["interface"]), ("127.0.0.1", "lo"))
+        self.assertEqual(unknown["addresses"], [])
+        self.assertTrue(unknown["error"])
 
 
 class Library(unittest.TestCase):
@@ -221,6 +290,33 @@ class Rank(unittest.TestCase):
                          "cannot open '/nowhere/spec.json': No such file or directory")
         child = self.start(self.spec(2), 2)
         self.assertRegex(json.loads(child.stdout.readline())["text"], r"^--index 2: .*spec.json has 2 ranks$")
+
+
+class Machine(unittest.TestCase):
+    def test_the_kernel_log_is_read_or_the_reason_is_told(self):
+        (said,), done = probe("kernel-log")
+        self.assertEqual((said["event"], done.returncode), ("kernel-log", 0))
+        if "source" in said:
+            self.assertIn(said["source"], ("/dev/kmsg", "journalctl"))
+            self.assertEqual([line for line in said["lines"] if line["age"] < 0], [])
+        else:
+            self.assertRegex(said.get("denied") or said["error"], r"^/dev/kmsg: ")
+
+    def test_shared_memory_that_is_mapped_is_told_from_what_was_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, size in (("nccl-held", 8192), ("nccl-left", 4096), ("sem.other", 4096)):
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(bytes(size))
+            with open(os.path.join(folder, "nccl-held"), "r+b") as file, mmap.mmap(file.fileno(), 0):
+                (said,), _ = probe("shared-memory", folder)
+        held, left = said["files"]
+        self.assertEqual([held["name"], left["name"], left["mine"]], ["nccl-held", "nccl-left", True])
+        if held["used"] is None:
+            self.skipTest("other processes are hidden from this one")
+        self.assertTrue(held["used"])
+        if any(not readable(pid) for pid in os.listdir("/proc") if pid.isdigit()):
+            self.skipTest("a process of this user cannot be looked into: it may use anything")
+        self.assertFalse(left["used"])
 
 
 if __name__ == "__main__":

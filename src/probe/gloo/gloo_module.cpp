@@ -1,11 +1,13 @@
 #include "probe/gloo/gloo_module.h"
 
+#include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/broadcast.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/types.h>
 
 #include <chrono>
 #include <cstdio>
@@ -22,6 +24,9 @@ struct nlaunch_gloo_context {
 };
 
 namespace {
+
+/// Apart from those of Gloo's own operations (gloo/types.h).
+constexpr uint8_t kSlotPrefix = 0x7f;
 
 /// Gloo's store, on the mail. Nodes need no folder in common for it.
 class MailStore : public gloo::rendezvous::Store {
@@ -66,6 +71,60 @@ int guarded(char* error, size_t size, Work work) {
   return -1;
 }
 
+struct Call {
+  nlaunch_gloo_context& context;
+  uint32_t* send;
+  uint32_t* receive;
+  size_t count;
+  std::chrono::milliseconds timeout;
+
+  template <class Options>
+  Options options() const {
+    Options made(context.context);
+    made.setTag(context.tag++);
+    made.setTimeout(timeout);
+    return made;
+  }
+};
+
+void all_reduce(const Call& call) {
+  auto options = call.options<gloo::AllreduceOptions>();
+  options.setInput(call.send, call.count);
+  options.setOutput(call.receive, call.count);
+  options.setReduceFunction(
+      static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<uint32_t>));
+  gloo::allreduce(options);
+}
+
+void broadcast(const Call& call) {
+  auto options = call.options<gloo::BroadcastOptions>();
+  if (call.context.context->rank == 0) options.setInput(call.send, call.count);
+  options.setOutput(call.receive, call.count);
+  options.setRoot(0);
+  gloo::broadcast(options);
+}
+
+void all_gather(const Call& call) {
+  auto options = call.options<gloo::AllgatherOptions>();
+  options.setInput(call.send, call.count / static_cast<size_t>(call.context.context->size));
+  options.setOutput(call.receive, call.count);
+  gloo::allgather(options);
+}
+
+void send_recv(const Call& call) {
+  const auto& context = call.context.context;
+  const int next = (context->rank + 1) % context->size;
+  const int before = (context->rank + context->size - 1) % context->size;
+  const auto bytes = call.count * sizeof(uint32_t);
+  const auto slot = gloo::Slot::build(kSlotPrefix, call.context.tag++);
+  auto out = context->createUnboundBuffer(call.send, bytes);
+  auto in = context->createUnboundBuffer(call.receive, bytes);
+  out->send(next, slot);
+  in->recv(before, slot);
+  out->waitSend(call.timeout);
+  in->waitRecv(call.timeout);
+}
+
 }  // namespace
 
 extern "C" {
@@ -92,28 +151,21 @@ nlaunch_gloo_context* nlaunch_gloo_join(const nlaunch_gloo_mail* mail, const cha
   return failed != 0 ? nullptr : made.release();
 }
 
-int nlaunch_gloo_all_reduce(nlaunch_gloo_context* context, uint32_t* data, size_t count, long timeout_ms,
-                            char* error, size_t error_size) {
+int nlaunch_gloo_run(nlaunch_gloo_context* context, nlaunch_gloo_op op, uint32_t* send, uint32_t* receive,
+                     size_t count, long timeout_ms, char* error, size_t error_size) {
   return guarded(error, error_size, [&] {
-    gloo::AllreduceOptions options(context->context);
-    options.setOutput(data, count);
-    options.setTag(context->tag++);
-    options.setTimeout(std::chrono::milliseconds(timeout_ms));
-    options.setReduceFunction(
-        static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<uint32_t>));
-    gloo::allreduce(options);
-  });
-}
-
-int nlaunch_gloo_broadcast(nlaunch_gloo_context* context, uint32_t* data, size_t count, long timeout_ms,
-                           char* error, size_t error_size) {
-  return guarded(error, error_size, [&] {
-    gloo::BroadcastOptions options(context->context);
-    options.setOutput(data, count);
-    options.setRoot(0);
-    options.setTag(context->tag++);
-    options.setTimeout(std::chrono::milliseconds(timeout_ms));
-    gloo::broadcast(options);
+    const Call call{*context, send, receive, count, std::chrono::milliseconds(timeout_ms)};
+    switch (op) {
+      case NLAUNCH_GLOO_ALL_REDUCE:
+        return all_reduce(call);
+      case NLAUNCH_GLOO_BROADCAST:
+        return broadcast(call);
+      case NLAUNCH_GLOO_ALL_GATHER:
+        return all_gather(call);
+      case NLAUNCH_GLOO_SEND_RECV:
+        return send_recv(call);
+    }
+    throw std::runtime_error("no such operation");
   });
 }
 

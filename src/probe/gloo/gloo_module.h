@@ -19,17 +19,21 @@ struct nlaunch_gloo_mail {
   const void* (*take)(void* self, const char* key, size_t* size);
 };
 
+enum nlaunch_gloo_op {
+  NLAUNCH_GLOO_ALL_REDUCE, /* sum */
+  NLAUNCH_GLOO_BROADCAST,  /* from rank 0 */
+  NLAUNCH_GLOO_ALL_GATHER, /* each rank sends its share of `count` */
+  NLAUNCH_GLOO_SEND_RECV   /* to the next rank, from the one before */
+};
+
 /* Meets the other ranks by mail, and talks over TCP on the network `interface`, or with this machine's
    `address` where that is not empty. Null on failure. */
 struct nlaunch_gloo_context* nlaunch_gloo_join(const struct nlaunch_gloo_mail* mail, const char* interface,
                                                const char* address, int rank, int size, long timeout_ms,
                                                char* error, size_t error_size);
-/* In place; 0 when done. */
-int nlaunch_gloo_all_reduce(struct nlaunch_gloo_context* context, uint32_t* data, size_t count,
-                            long timeout_ms, char* error, size_t error_size);
-/* In place, from rank 0; 0 when done. */
-int nlaunch_gloo_broadcast(struct nlaunch_gloo_context* context, uint32_t* data, size_t count,
-                           long timeout_ms, char* error, size_t error_size);
+/* `count`: elements that a rank receives. 0 when done. */
+int nlaunch_gloo_run(struct nlaunch_gloo_context* context, enum nlaunch_gloo_op op, uint32_t* send,
+                     uint32_t* receive, size_t count, long timeout_ms, char* error, size_t error_size);
 
 #ifdef __cplusplus
 }

@@ -49,6 +49,30 @@ TEST(TransportLog, KnowsTheFormsOfAllTransports) {
   }
 }
 
+TEST(Choice, IsTheLastThatTheLogTells) {
+  const auto choice = read_choice(
+      "h:1:2 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}\n"
+      "h:1:2 [0] NCCL INFO AllReduce: 22118400 Bytes -> Algo RING proto LL128 channel{Lo..Hi}={0..23}\n"
+      "h:1:2 [0] NCCL INFO Init COMPLETE\n");
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->algorithm, "RING");
+  EXPECT_EQ(choice->protocol, "LL128");
+  EXPECT_EQ(choice->channels, 24U);
+}
+
+TEST(Choice, ReadsTheNumbersOfOlderReleases) {
+  const auto choice =
+      read_choice("h:1:2 [0] NCCL INFO AllReduce: 1048576 Bytes -> Algo 1 proto 2 time 34.5\n");
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->algorithm, "RING");
+  EXPECT_EQ(choice->protocol, "SIMPLE");
+  EXPECT_EQ(choice->channels, 0U);
+}
+
+TEST(Choice, IsNotThereWhereNothingTellsIt) {
+  EXPECT_FALSE(read_choice("h:1:2 [0] NCCL INFO Using network Socket\n"));
+}
+
 TEST(TransportLog, PassesOverOtherLines) {
   EXPECT_TRUE(read_transport_log("").pairs.empty());
   EXPECT_TRUE(read_transport_log("NCCL INFO Channel 00/24 :    0   1\nNCCL INFO Channel x : y -> z via P2P")

@@ -1,0 +1,15 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "base/diagnostic.h"
+
+namespace nlaunch::probe {
+
+/// What a CUDA call said. The error is taken out of the thread, where the next launch would find it.
+inline Result<void> cuda(const char* call, cudaError_t error) {
+  if (error == cudaSuccess) return {};
+  cudaGetLastError();
+  return failure("probe.cuda", "{}: {}", call, cudaGetErrorString(error));
+}
+
+}  // namespace nlaunch::probe

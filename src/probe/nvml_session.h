@@ -1,0 +1,98 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "probe/dynamic_library.h"
+
+namespace nlaunch::probe {
+
+/// The part of NVML's stable interface that is used here. NVML is loaded at run time, and its header is not
+/// part of every CUDA toolkit, so that the few declarations stand here and where they are used. The numbers
+/// are those of nvml.h of CUDA 12.9 and of nvidia-ml-py 13.615.71, which has the newer ones.
+namespace nvml {
+
+using Device = void*;
+
+/// nvmlReturn_t, as far as something follows from it.
+enum : int {
+  kMissing = -1,  ///< this NVML does not have the function
+  kSuccess = 0,
+  kInvalidArgument = 2,
+  kNoPermission = 4,
+  kInsufficientSize = 7,
+  kDriverNotLoaded = 9,
+  kLibraryNotFound = 12,
+  kOperatingSystem = 17,  ///< "blocked by the operating system/cgroups"
+  kNoGpu = 28,
+};
+
+/// A GPU that NVML counts and does not hand out.
+struct Refused {
+  unsigned index = 0;  ///< as NVML counts
+  int code = 0;        ///< nvmlReturn_t
+  std::string error;
+};
+
+struct Devices {
+  std::vector<Device> usable;
+  std::vector<Refused> refused;
+};
+
+/// NVML, loaded and initialised; until the process ends.
+class Session {
+ public:
+  /// The failure says which library was looked for, and where. Its id is "probe.library" or "probe.no-driver"
+  /// where this machine has no driver, and so no GPU that could be used.
+  static Result<Session> open();
+
+  /// The result of a function, or kMissing.
+  template <class Function, class... Args>
+  int call(const char* name, Args... args) const {
+    const auto function = library_.find<Function>(name);
+    return function == nullptr ? kMissing : function(args...);
+  }
+
+  /// A number of a device; nothing where this NVML or this GPU has none.
+  template <class Number = unsigned>
+  [[nodiscard]] std::optional<Number> number(const char* name, Device device) const {
+    Number value{};
+    const int error = call<int (*)(Device, Number*)>(name, device, &value);
+    return error == kSuccess ? std::optional(value) : std::nullopt;
+  }
+
+  template <class... Before>
+  [[nodiscard]] std::string text(const char* name, Before... before) const {
+    std::array<char, 96> value{};
+    const int error = call<int (*)(Before..., char*, unsigned)>(name, before..., value.data(), 96U);
+    return error == kSuccess ? std::string(value.data()) : std::string();
+  }
+
+  [[nodiscard]] std::string error_text(int error) const;
+  Result<Devices> devices() const;
+  /// With the whole PCI domain: "00000000:3B:00.0".
+  [[nodiscard]] std::string bus_id(Device device) const;
+  /// "580.95.05".
+  [[nodiscard]] std::string driver() const { return text("nvmlSystemGetDriverVersion"); }
+  /// "13.0"; empty where it is not known.
+  [[nodiscard]] std::string cuda_driver() const;
+
+ private:
+  explicit Session(DynamicLibrary library) : library_(std::move(library)) {}
+  DynamicLibrary library_;
+};
+
+/// One value of nvmlDeviceGetFieldValues.
+struct Field {
+  unsigned id = 0;
+  unsigned scope = 0;                       ///< the link, for fields of links
+  std::optional<std::uint64_t> value = {};  ///< nothing where it cannot be had
+};
+/// Fills in all values, in one call to the driver.
+void read_fields(const Session& nvml, Device device, std::vector<Field>& fields);
+
+}  // namespace nvml
+}  // namespace nlaunch::probe
