@@ -7,9 +7,6 @@ namespace nlaunch::preflight {
 namespace {
 
 using nlohmann::json;
-using namespace std::chrono_literals;
-/// NVML waits long on a machine whose GPUs are sick.
-constexpr Duration kDeadline = 30s;
 
 std::optional<std::uint64_t> number(const json& from, const char* key) {
   const auto found = from.find(key);
@@ -20,19 +17,20 @@ std::optional<std::uint64_t> number(const json& from, const char* key) {
 }  // namespace
 
 Result<json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
-                       const std::vector<std::string>& env) {
+                       const std::vector<std::string>& env, Duration deadline) {
   sys::SpawnRequest request;
   request.argv = {probe};
   request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
   request.env = env;
-  const auto said = sys::run_command(request, kDeadline);
+  const auto said = sys::run_command(request, deadline);
   if (!said) return std::unexpected(said.error());
-  if (said->timed_out) {
-    return failure("preflight.probe", "nlaunch-probe {} did not answer within {}", arguments.front(),
-                   seconds_text(kDeadline));
-  }
+  // A driver can hold a probe that has said all it knows.
   auto line = json::parse(said->out, nullptr, false);
   if (line.is_object()) return line;
+  if (said->timed_out) {
+    return failure("preflight.probe", "nlaunch-probe {} did not answer within {}", arguments.front(),
+                   seconds_text(deadline));
+  }
   return failure("preflight.probe", "nlaunch-probe {} {}: {}", arguments.front(), said->status.str(),
                  text::printable(text::trim(said->err)));
 }
@@ -42,11 +40,16 @@ MachineFacts read_machine_facts(const json& line) {
   facts.hostname = line.value("hostname", "");
   facts.arch = line.value("arch", "");
   facts.driver = line.value("driver", "");
+  facts.cuda_driver = line.value("cuda_driver", "");
   facts.nvml_error = line.value("nvml_error", "");
+  facts.no_driver = line.value("no_driver", false);
   const auto limits = line.value("limits", json::object());
   facts.memlock = number(limits, "memlock");
   facts.nofile = number(limits, "nofile");
+  facts.nproc = number(limits, "nproc");
+  facts.core = number(limits, "core");
   facts.shm_free = number(limits, "shm_free");
+  facts.userfaultfd = limits.value("userfaultfd", "");
   for (const auto& gpu : line.value("gpus", json::array())) {
     facts.gpus.push_back({gpu.value("bus_id", ""), gpu.value("uuid", ""), gpu.value("name", ""),
                           gpu.value("memory_total", std::uint64_t{0}),

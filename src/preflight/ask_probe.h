@@ -8,9 +8,12 @@
 
 namespace nlaunch::preflight {
 
-/// Runs a short subcommand of nlaunch-probe and returns the line that it prints. Killed after thirty seconds.
+/// NVML waits long on a machine whose GPUs are sick.
+constexpr Duration kProbeDeadline = std::chrono::seconds(30);
+
+/// Runs a short subcommand of nlaunch-probe and returns the line that it prints. Killed at the deadline.
 Result<nlohmann::json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
-                                 const std::vector<std::string>& env);
+                                 const std::vector<std::string>& env, Duration deadline = kProbeDeadline);
 
 /// `nlaunch-probe facts` in the environment of this process, or `error` set.
 MachineFacts ask_machine_facts(const std::string& probe);

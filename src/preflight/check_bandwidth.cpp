@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
+#include <map>
 
 #include "preflight/checks.h"
 #include "preflight/expectations.h"
@@ -31,15 +30,21 @@ Row judge(const Evidence& evidence, const GroupTrial& group, const Measurement& 
 }  // namespace
 
 std::vector<Row> check_bandwidth(const Evidence& evidence) {
+  std::map<std::pair<std::string, std::uint64_t>, Measurement> measured;
+  for (auto& one : measurements(evidence)) measured[{one.group, one.bytes}] = one;
   std::vector<Row> rows;
-  const auto measured = measurements(evidence);
   for (const auto& group : evidence.groups) {
     for (const auto& expectation : evidence.plan.expected.all_reduce_busbw) {
-      if (!fits(expectation, evidence, group)) continue;
-      const auto one = std::ranges::find_if(measured, [&](const Measurement& candidate) {
-        return candidate.group == group.name && candidate.bytes == expectation.size;
-      });
-      if (one != measured.end()) rows.push_back(judge(evidence, group, *one, expectation));
+      if (!group.not_run.empty() || !fits(expectation, evidence, group)) continue;
+      if (tried_size(expectation) == 0) {
+        rows.push_back(unknown("bandwidth", group.name,
+                               fmt::format("the size of {} has no element of 4 B ({})",
+                                           format_size(expectation.size), expectation.origin)));
+      }
+      const auto one = measured.find({group.name, tried_size(expectation)});
+      if (one == measured.end()) continue;
+      rows.push_back(judge(evidence, group, one->second, expectation));
+      if (rows.back().status == Status::fail) rows.back().hosts = evidence.host_of(group);
     }
   }
   return rows;

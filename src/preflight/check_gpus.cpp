@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "preflight/checks.h"
+#include "preflight/gpu_state.h"
 
 namespace nlaunch::preflight {
 namespace {
@@ -61,11 +62,6 @@ Row judge_rank(const NodeEvidence& evidence, std::size_t index) {
   return passed("gpus", rank.subject, fmt::format("{} {} {}", gpu->name, gpu->bus_id, gpu->uuid));
 }
 
-/// Bus ids are compared as they end: profiles write the domain with four digits, NVML with eight.
-bool same_bus(const std::string& wanted, const std::string& found) {
-  return text::lower(found).ends_with(text::lower(wanted));
-}
-
 void judge_bus_ids(const NodeEvidence& evidence, std::vector<Row>& rows) {
   std::vector<std::string> absent;
   for (const auto& wanted : evidence.plan.expected.bus_ids) {
@@ -83,31 +79,19 @@ void judge_bus_ids(const NodeEvidence& evidence, std::vector<Row>& rows) {
   }
 }
 
-void judge_memory(const NodeEvidence& evidence, std::vector<Row>& rows) {
-  constexpr std::uint64_t kDriverShare = 50;  // a driver may hold 2 % for itself
-  constexpr std::uint64_t kAlways = 1U << 30U;
-  for (const auto& gpu : evidence.machine.gpus) {
-    const bool ours = std::ranges::any_of(
-        evidence.node.gpus, [&](const plan::BoundGpu& bound) { return bound.uuid == gpu.uuid; });
-    if (!ours || gpu.memory_used <= std::max(kAlways, gpu.memory_total / kDriverShare)) continue;
-    rows.push_back(warned("gpus", gpu.bus_id,
-                          fmt::format("{:.1f} of {:.1f} GiB are in use before the run starts",
-                                      static_cast<double>(gpu.memory_used) / double(kAlways),
-                                      static_cast<double>(gpu.memory_total) / double(kAlways)),
-                          "an idle GPU", {"nvidia-smi names the processes that hold it"}));
-  }
-}
-
 }  // namespace
 
 std::vector<Row> check_gpus(const NodeEvidence& evidence) {
   if (!evidence.has_gpus()) {
+    // A driver that fails is no machine without GPUs: the plan would have had them.
+    const auto& machine = evidence.machine;
+    const bool broken = evidence.plan.node.cpu_slots && !machine.nvml_error.empty() && !machine.no_driver;
+    if (broken) return {unknown("gpus", "NVML", machine.nvml_error)};
     return {skipped("gpus", "this machine", "no GPUs: the plan counts CPU slots")};
   }
   if (!evidence.machine.nvml_error.empty()) return {unknown("gpus", "NVML", evidence.machine.nvml_error)};
   std::vector<Row> rows;
   judge_bus_ids(evidence, rows);
-  judge_memory(evidence, rows);
   for (std::size_t i = 0; i < evidence.ranks.size(); ++i) {
     if (evidence.ranks[i].device >= 0) rows.push_back(judge_rank(evidence, i));
   }

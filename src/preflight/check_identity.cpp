@@ -82,7 +82,9 @@ class Owners {
 Row judge_rank(const Evidence& evidence, std::size_t index, Owners& owners) {
   const auto& identity = *evidence.reports[index].identity;
   if (const auto owner = owners.take(evidence.ranks[index].node, identity, index)) {
-    return judge_double(evidence, *owner, index);
+    auto row = judge_double(evidence, *owner, index);
+    row.hosts = evidence.hosts_of({*owner, index});
+    return row;
   }
   if (disagree(identity)) {
     return failed(
@@ -128,7 +130,7 @@ std::vector<Row> check_identity(const Evidence& evidence) {
   });
   Owners owners;
   const auto add = [&](std::size_t rank, Row row) {
-    row.hosts = evidence.hosts_of({rank});
+    if (row.hosts.empty()) row.hosts = evidence.hosts_of({rank});
     rows.push_back(std::move(row));
   };
   for (std::size_t i = 0; i < evidence.reports.size(); ++i) {

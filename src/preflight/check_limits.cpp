@@ -10,13 +10,6 @@ namespace {
 constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint64_t kGiB = 1U << 30U;
 
-/// "1.5 GiB": people compare these, they do not compute with them.
-std::string size_text(std::uint64_t bytes) {
-  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / double(kGiB));
-  if (bytes >= kMiB) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / double(kMiB));
-  return fmt::format("{} kiB", bytes / 1024);
-}
-
 /// Network cards register the memory that they read and write; a GPU of the same node needs nothing locked.
 Row judge_memlock(const NodeEvidence& evidence) {
   const auto& limit = evidence.machine.memlock;
@@ -55,25 +48,64 @@ Row judge_shm(const NodeEvidence& evidence) {
   return row;
 }
 
-Row judge_folder(const FolderFact& folder) {
-  const auto subject = fmt::format("{} {}", folder.what, folder.path);
-  if (!folder.error.empty()) {
-    return failed("space", subject, folder.error, "a folder that can be written to",
-                  {"choose another one, or ask for access"});
+/// Threads count: a rank has hundreds, a Ray node thousands.
+Row judge_nproc(const NodeEvidence& evidence) {
+  const auto& limit = evidence.machine.nproc;
+  constexpr std::uint64_t kComfortable = 4096;
+  const auto value = limit ? fmt::format("{}", *limit) : "unlimited";
+  if (!limit || *limit >= kComfortable) return passed("limits", "processes", value);
+  return warned("limits", "processes", value, "4096 and more, threads included",
+                {"raise it: ulimit -u 65536"});
+}
+
+Row judge_core(const NodeEvidence& evidence) {
+  const auto& limit = evidence.machine.core;
+  const auto value = !limit        ? "unlimited"
+                     : *limit == 0 ? "0: a crash leaves no core file"
+                                   : size_text(*limit);
+  return passed("limits", "core", value);
+}
+
+/// libfabric opens it for all faults before 2.0.0, and for those of user mode alone since
+/// (prov/util/src/util_mem_monitor.c). The cxi provider does not start without the monitor that was asked
+/// for; others go on without a cache of registrations.
+void judge_userfaultfd(const NodeEvidence& evidence, std::vector<Row>& rows) {
+  const auto& can = evidence.machine.userfaultfd;
+  for (const auto& [role, process] : evidence.first_of_roles()) {
+    const auto asked = variable_of(*process, "FI_MR_CACHE_MONITOR");
+    if (can.empty() || (asked != "userfaultfd" && asked != "uffd")) continue;
+    const auto& name = evidence.plan.roles[role].name;
+    const auto subject = name + "'s userfaultfd";
+    const auto* fabric = evidence.answer("fabric/" + name);
+    const bool known = fabric != nullptr && fabric->said.is_object();
+    const auto version = parse_version(known ? fabric->said.value("version", "") : "");
+    if (can == "all" || (can == "user mode" && version && *version >= Version{{2}})) {
+      rows.push_back(passed("limits", subject, "can be opened"));
+      continue;
+    }
+    const auto value =
+        can == "none"
+            ? std::string("cannot be opened: vm.unprivileged_userfaultfd is 0, or a container forbids it")
+            : fmt::format("only for user mode, which libfabric {} does not ask for",
+                          version ? version->str() : "before 2.0");
+    auto row = failed(
+        "limits", subject, value, "what FI_MR_CACHE_MONITOR=userfaultfd needs",
+        {"FI_MR_CACHE_MONITOR=kdreg2, where that module is loaded; or sysctl vm.unprivileged_userfaultfd=1"});
+    const bool certain = can == "none" || version.has_value();
+    if (evidence.plan.node.nic_kind != "cxi" || evidence.plan.node.count < 2 || !certain)
+      row.status = Status::warn;
+    rows.push_back(std::move(row));
   }
-  const auto value = size_text(folder.free) + " free";
-  constexpr std::uint64_t kLeast = 100 * kMiB;
-  if (folder.free >= kGiB) return passed("space", subject, value);
-  auto row = warned("space", subject, value, "1 GiB free", {"make room, or choose another folder"});
-  if (folder.free < kLeast) row.status = Status::fail;
-  return row;
 }
 
 }  // namespace
 
 std::vector<Row> check_limits(const NodeEvidence& evidence) {
   if (!evidence.machine.error.empty()) return {unknown("limits", "this machine", evidence.machine.error)};
-  return {judge_memlock(evidence), judge_nofile(evidence), judge_shm(evidence)};
+  std::vector<Row> rows{judge_memlock(evidence), judge_nofile(evidence), judge_nproc(evidence),
+                        judge_core(evidence), judge_shm(evidence)};
+  judge_userfaultfd(evidence, rows);
+  return rows;
 }
 
 std::vector<Row> check_ports(const NodeEvidence& evidence) {
@@ -88,12 +120,6 @@ std::vector<Row> check_ports(const NodeEvidence& evidence) {
     }
   }
   if (!free.empty()) rows.push_back(passed("ports", "this machine", free, "free"));
-  return rows;
-}
-
-std::vector<Row> check_space(const NodeEvidence& evidence) {
-  std::vector<Row> rows;
-  for (const auto& folder : evidence.folders) rows.push_back(judge_folder(folder));
   return rows;
 }
 

@@ -33,7 +33,27 @@ std::string who_loads(const Evidence& evidence, const Copies& copies, std::uint3
       std::ranges::count_if(copies, [&](const auto& entry) { return entry.first.first == role; });
   const auto& name = evidence.plan.roles[role].name;
   if (several < 2 || evidence.hosts.empty()) return name;
-  return fmt::format("{} on {}", name, text::join(evidence.hosts_of(loaded.ranks), ", "));
+  constexpr std::size_t kMost = 4;
+  auto hosts = evidence.hosts_of(loaded.ranks);
+  const auto more = hosts.size() > kMost ? hosts.size() - kMost : 0;
+  hosts.resize(hosts.size() - more);
+  return fmt::format("{} on {}{}", name, text::join(hosts, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// The nodes on which a role loads another version than on most nodes.
+std::vector<std::string> odd_hosts(const Evidence& evidence, const Copies& copies) {
+  std::map<std::uint32_t, std::size_t> all;
+  for (const auto& [key, loaded] : copies) all[key.first] += loaded.ranks.size();
+  std::vector<std::size_t> odd;
+  for (const auto& [key, loaded] : copies) {
+    const bool most_know_better = std::ranges::any_of(copies, [&](const auto& other) {
+      return other.first.first == key.first && other.second.ranks.size() * 2 > all[key.first] &&
+             &other.second != &loaded;
+    });
+    if (most_know_better) odd.insert(odd.end(), loaded.ranks.begin(), loaded.ranks.end());
+  }
+  return evidence.hosts_of(odd);
 }
 
 void judge_group(const Evidence& evidence, const GroupTrial& group, std::vector<Row>& rows) {
@@ -54,6 +74,7 @@ void judge_group(const Evidence& evidence, const GroupTrial& group, std::vector<
         failed("nccl-version", group.name, text::join(who, "; "), "one version of NCCL in the group",
                {"let these roles load one version: the same `preload:`, or the same wheel in their "
                 "environments (vLLM also takes VLLM_NCCL_SO_PATH)"}));
+    rows.back().hosts = odd_hosts(evidence, copies);
   }
 }
 

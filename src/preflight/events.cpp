@@ -18,6 +18,7 @@ void read_identity(const json& line, RankReport& report) {
     identity.bus_id = gpu.value("bus_id", "");
     identity.uuid = gpu.value("uuid", "");
     identity.nvml_uuid = gpu.value("nvml_uuid", "");
+    identity.free_bytes = gpu.value("free_bytes", std::uint64_t{0});
   }
   report.identity = std::move(identity);
 }
@@ -30,7 +31,8 @@ void read_result(const json& line, Progress& progress) {
   result.first_wrong = line.value("first_wrong", std::uint64_t{0});
   result.expected = line.value("expected", 0U);
   result.found = line.value("found", 0U);
-  result.missing = line.value("missing", -1);
+  result.rank = line.value("rank", -1);
+  result.fault = line.value("fault", "");
   result.seconds = line.at("seconds").get<double>();
   result.busbw = line.at("busbw").get<double>();
   progress.results.push_back(result);
@@ -43,6 +45,27 @@ void read_transport(const json& line, Progress& progress) {
     progress.pairs.push_back({pair.at("from").get<std::size_t>(), pair.at("to").get<std::size_t>(),
                               pair.at("via").get<std::string>()});
   }
+}
+
+void read_workload(const json& line, Progress& progress) {
+  progress.workloads.push_back({line.at("workload"), line.at("wrong"), line.at("seconds")});
+}
+
+void read_choice(const json& line, Progress& progress) {
+  const auto op = collective_of(line.at("op").get<std::string>()).value_or(Collective::all_reduce);
+  progress.choices.push_back(
+      {op, line.at("bytes"), line.at("algorithm"), line.at("protocol"), line.at("channels")});
+}
+
+void read_drill(const json& line, Progress& progress) {
+  using End = DrillSeen::End;
+  static const std::map<std::string, End> kEnds{{"completed", End::completed},
+                                                {"waiting", End::waiting},
+                                                {"blocked", End::blocked},
+                                                {"failed", End::failed}};
+  const auto end = kEnds.find(line.at("ended").get<std::string>());
+  progress.drill = DrillSeen{end == kEnds.end() ? End::failed : end->second, line.at("launched"),
+                             line.at("text"), line.at("wrong"), line.at("seconds")};
 }
 
 void read(const json& line, RankReport& report) {
@@ -62,14 +85,21 @@ void read(const json& line, RankReport& report) {
   if (event == "joining") progress.joining = true;
   if (event == "joined") progress.joined = true;
   if (event == "result") read_result(line, progress);
+  if (event == "workload") read_workload(line, progress);
+  if (event == "choice") read_choice(line, progress);
+  if (event == "drill") read_drill(line, progress);
   if (event == "transport") read_transport(line, progress);
 }
 
 }  // namespace
 
 bool read_event(std::string_view text, RankReport& report) {
+  return read_event(json::parse(text, nullptr, false), report);
+}
+
+bool read_event(const json& line, RankReport& report) {
   try {
-    read(json::parse(text), report);
+    read(line, report);
     return true;
   } catch (const json::exception&) {
     return false;

@@ -1,49 +1,72 @@
 #include "preflight/examine.h"
 
-#include <filesystem>
+#include <algorithm>
 
-#include "base/json.h"
 #include "preflight/checks.h"
-#include "preflight/prober.h"
+#include "preflight/expectations.h"
+#include "preflight/ladder.h"
+#include "preflight/take_apart.h"
 #include "preflight/trials.h"
-#include "sys/files.h"
+#include "preflight/try_groups.h"
 
 namespace nlaunch::preflight {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+Duration since(Clock::time_point begin) {
+  return std::chrono::duration_cast<Duration>(Clock::now() - begin);
+}
 
 class Examiner {
  public:
   Examiner(sys::Loop& loop, const Examination& request)
-      : loop_(loop),
-        request_(request),
-        evidence_{.plan = request.plan, .hosts = request.hosts, .deadlines = request.deadlines} {}
+      : loop_(loop), request_(request), evidence_(evidence_for(request, {})) {}
 
   Report go(std::vector<Findings> findings) {
     const auto begin = Clock::now();
     take(std::move(findings));
     evidence_.groups = make_trials(evidence_);
     judge(Stage::before);
-    if (request_.level == PreflightLevel::standard && !evidence_.ranks.empty()) probe();
-    report_.level = request_.level;
+    for (auto& figure : clock_figures(evidence_)) evidence_.figures.push_back(std::move(figure));
+    if (request_.options.level >= PreflightLevel::standard && !evidence_.ranks.empty()) {
+      if (!request_.options.ladder || climb()) probe();
+    }
+    judge(Stage::measured);
+    report_.figures = std::move(evidence_.figures);
+    report_.nodes = std::move(evidence_.nodes);
+    report_.level = request_.options.level;
+    report_.plan = request_.plan.name;
+    report_.site = request_.plan.site;
+    report_.time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     report_.verdict = worst(report_.rows);
-    report_.elapsed = std::chrono::duration_cast<Duration>(Clock::now() - begin);
+    report_.elapsed = since(begin);
     return std::move(report_);
+  }
+
+  Measured measure(std::vector<Rank> ranks, std::vector<GroupTrial> trials) {
+    evidence_.ranks = std::move(ranks);
+    evidence_.groups = std::move(trials);
+    try_plan();
+    return {std::move(report_.rows), std::move(evidence_.reports), evidence_.went, report_.cancelled};
   }
 
  private:
   void take(std::vector<Findings> findings);
+  bool climb();
   void probe();
-  [[nodiscard]] ProbeWork work();
+  bool try_plan();
+  void search();
+  void cancel();
   bool judge(Stage stage);
   void add(Row row);
+  void add(std::vector<Row> rows);
 
   sys::Loop& loop_;
   const Examination& request_;
   Evidence evidence_;
   Report report_;
+  bool judged_identity_ = false;
 };
 
 void Examiner::take(std::vector<Findings> findings) {
@@ -52,19 +75,32 @@ void Examiner::take(std::vector<Findings> findings) {
       if (!request_.hosts.empty()) row.hosts = {request_.hosts[node]};
       add(std::move(row));
     }
+    for (auto& figure : findings[node].figures) {
+      if (!request_.hosts.empty()) figure.host = request_.hosts[node];
+      evidence_.figures.push_back(std::move(figure));
+    }
+    for (auto& print : findings[node].fingerprints) {
+      print.node = static_cast<std::uint32_t>(node);
+      evidence_.fingerprints.push_back(std::move(print));
+    }
+    evidence_.nodes.push_back(std::move(findings[node].summary));
     auto& ranks = findings[node].ranks;
     evidence_.ranks.insert(evidence_.ranks.end(), ranks.begin(), ranks.end());
   }
 }
 
 void Examiner::add(Row row) {
-  if (request_.on_row) request_.on_row(row);
   report_.rows.push_back(std::move(row));
+}
+
+void Examiner::add(std::vector<Row> rows) {
+  for (auto& row : rows) add(std::move(row));
 }
 
 /// True when no row of the stage fails.
 bool Examiner::judge(Stage stage) {
   bool fit = true;
+  judged_identity_ = judged_identity_ || stage == Stage::identity;
   for (const auto& check : checks()) {
     if (check.stage != stage) continue;
     for (auto& row : check.judge(evidence_)) {
@@ -75,56 +111,73 @@ bool Examiner::judge(Stage stage) {
   return fit;
 }
 
-ProbeWork Examiner::work() {
-  // The probes keep their own deadlines and say more; these are for those that cannot.
-  constexpr Duration kSlack{500};
-  const auto& deadlines = request_.deadlines;
-  return {evidence_.ranks.size(),
-          evidence_.groups,
-          deadlines.join + kSlack,
-          std::max(deadlines.join, deadlines.op) + kSlack,
-          [this](const std::vector<RankReport>& reports) {
-            evidence_.reports = reports;
-            return judge(Stage::identity);
-          },
-          request_.cancelled};
+/// The rungs below the plan's own groups. True when these are next.
+bool Examiner::climb() {
+  request_.options.tell("the ladder, from one GPU upwards");
+  auto lower = climb_ladder(loop_, request_, evidence_);
+  add(std::move(lower.rows));
+  if (lower.cancelled) cancel();
+  return lower.all_well;
 }
 
-/// Takes away the logs in which nothing stands.
-void tidy(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> gone;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const auto name = entry.path().filename().string();
-    if (name.ends_with(".err") && entry.file_size(error) == 0) gone.push_back(entry.path());
-  }
-  for (const auto& path : gone) fs::remove_all(path, error);
+void Examiner::cancel() {
+  report_.cancelled = true;
+  add(unknown("identity", "preflight", "cancelled"));
 }
 
 void Examiner::probe() {
-  const auto folder = request_.folder + "/preflight";
-  std::error_code error;
-  fs::remove_all(folder, error);  // what is left of an earlier preflight would lead ranks astray
-  auto made = sys::make_private_folder(folder);
-  if (made) {
-    made = sys::write_file_atomically(folder + "/spec.json",
-                                      json_text(make_spec(evidence_, folder, request_.addresses), 1) + "\n");
+  const auto begin = Clock::now();
+  const auto before = report_.rows.size();
+  request_.options.tell(fmt::format("{} groups of the plan", evidence_.groups.size()));
+  if (!try_plan()) return;
+  if (request_.options.ladder) {
+    const std::vector<Row> judged(report_.rows.begin() + static_cast<std::ptrdiff_t>(before),
+                                  report_.rows.end());
+    add(top_rung(judged, since(begin)));
   }
-  if (!made) return add(unknown("identity", "preflight folder", made.error().items().front().message));
-  const auto probes = request_.probes(evidence_.ranks, folder);
-  auto outcome = run_probes(loop_, *probes, work());
-  const bool judged = !evidence_.reports.empty();
-  evidence_.reports = std::move(outcome.reports);
-  evidence_.went = outcome.went;
-  report_.cancelled = outcome.cancelled;
-  if (report_.cancelled) return add(unknown("identity", "preflight", "cancelled"));
-  if (!judged) judge(Stage::identity);
-  judge(Stage::after);
+  search();
   report_.measurements = measurements(evidence_);
-  tidy(folder);
+  set_expectations(evidence_, report_.measurements);
+}
+
+/// False when nothing more can be asked.
+bool Examiner::try_plan() {
+  const auto fit = [this](const std::vector<RankReport>& reports) {
+    evidence_.reports = reports;
+    return judge(Stage::identity);
+  };
+  const auto cancelled =
+      try_groups(loop_, request_, evidence_, {.folder = request_.folder + "/preflight", .fit = fit});
+  if (!cancelled) {
+    add(unknown("identity", "preflight folder", cancelled.error().items().front().message));
+    return false;
+  }
+  if (*cancelled) {
+    cancel();
+    return false;
+  }
+  if (!evidence_.went && !judged_identity_) judge(Stage::identity);
+  judge(Stage::after);
+  return true;
+}
+
+/// Which part of a group that is not well is to blame.
+void Examiner::search() {
+  const auto wrong = complaints(evidence_);
+  if (wrong.empty()) return;
+  request_.options.tell("looking for the part that is to blame");
+  auto found = take_apart(loop_, request_, evidence_, wrong);
+  add(std::move(found.rows));
+  std::ranges::move(found.figures, std::back_inserter(evidence_.figures));
+  if (found.cancelled) cancel();
 }
 
 }  // namespace
+
+Measured measure(sys::Loop& loop, const Examination& request, std::vector<Rank> ranks,
+                 std::vector<GroupTrial> trials) {
+  return Examiner(loop, request).measure(std::move(ranks), std::move(trials));
+}
 
 Report examine(sys::Loop& loop, const Examination& request, std::vector<Findings> findings) {
   return Examiner(loop, request).go(std::move(findings));

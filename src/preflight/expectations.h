@@ -7,4 +7,10 @@ namespace nlaunch::preflight {
 /// node, on as many nodes.
 bool fits(const plan::Expectation& expectation, const Evidence& evidence, const GroupTrial& group);
 
+/// Bytes of the message that is tried for it: whole elements. 0: there is none.
+std::uint64_t tried_size(const plan::Expectation& expectation);
+
+/// Writes beside each measurement of what kind its group is, and what the site expects of it.
+void set_expectations(const Evidence& evidence, std::vector<Measurement>& measurements);
+
 }  // namespace nlaunch::preflight

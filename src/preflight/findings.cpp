@@ -6,8 +6,10 @@
 #include "preflight/ask_probe.h"
 #include "preflight/checks.h"
 #include "preflight/gather.h"
+#include "preflight/inquiries.h"
 #include "preflight/report_json.h"
 #include "preflight/role_library.h"
+#include "preflight/role_python.h"
 #include "preflight/slow_settings.h"
 #include "preflight/trials.h"
 
@@ -16,10 +18,13 @@ namespace {
 
 using nlohmann::json;
 
-/// NVML and each role's Python take a fifth of a second and more: they are asked at the same time.
+/// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
 NodeEvidence gather(const Look& request) {
-  NodeEvidence evidence{.plan = request.plan, .node = request.node};
+  NodeEvidence evidence{.plan = request.plan, .node = request.node, .address = request.address};
   evidence.ranks = make_ranks(request.plan, request.node);
+  evidence.folders = folders_of(evidence, request.folder);
+  if (request.level >= PreflightLevel::standard) evidence.pythons = pythons_of_roles(evidence);
+  auto answers = std::async(std::launch::async, [&request, known = evidence] { return ask(request, known); });
   auto machine = std::async(std::launch::async, [&] {
     const auto known = json::parse(request.facts, nullptr, false);
     return known.is_object() ? read_machine_facts(known) : ask_machine_facts(request.probe);
@@ -32,11 +37,27 @@ NodeEvidence gather(const Look& request) {
       return find_role_library(request.node.processes[bound], request.probe);
     });
   }
+  evidence.ports = ask_ports(request.node);
   for (auto& [role, library] : libraries) evidence.libraries[role] = library.get();
   evidence.machine = machine.get();
-  evidence.ports = ask_ports(request.node);
-  evidence.folders = ask_folders(request.node, request.folder);
+  evidence.answers = answers.get();
   return evidence;
+}
+
+void add_once(std::string& list, const std::string& word) {
+  if (word.empty() || list.find(word) != std::string::npos) return;
+  list += (list.empty() ? "" : ", ") + word;
+}
+
+NodeSummary summary_of(const NodeEvidence& evidence) {
+  NodeSummary out;
+  out.host = evidence.node.host;
+  out.arch = evidence.machine.arch;
+  out.gpus = static_cast<std::uint32_t>(evidence.machine.gpus.size());
+  out.driver = evidence.machine.driver;
+  for (const auto& gpu : evidence.machine.gpus) add_once(out.gpu, gpu.name);
+  for (const auto& [role, library] : evidence.libraries) add_once(out.nccl, library.version);
+  return out;
 }
 
 }  // namespace
@@ -46,7 +67,11 @@ Findings look(const Look& request) {
   Findings findings;
   for (const auto& check : node_checks()) {
     for (auto& row : check.judge(evidence)) findings.rows.push_back(std::move(row));
+    if (check.figures == nullptr) continue;
+    for (auto& figure : check.figures(evidence)) findings.figures.push_back(std::move(figure));
   }
+  findings.fingerprints = gemm_fingerprints(evidence);
+  findings.summary = summary_of(evidence);
   for (auto& rank : evidence.ranks) {
     const auto library = evidence.libraries.find(request.plan.processes[rank.process].role);
     if (library != evidence.libraries.end()) rank.library = library->second;
@@ -57,8 +82,15 @@ Findings look(const Look& request) {
 }
 
 json to_json(const Findings& findings) {
-  json out{{"rows", json::array()}, {"ranks", json::array()}};
+  json out{{"rows", json::array()},
+           {"ranks", json::array()},
+           {"figures", json::array()},
+           {"fingerprints", json::array()},
+           {"summary", to_json(findings.summary)}};
   for (const auto& row : findings.rows) out["rows"].push_back(to_json(row));
+  for (const auto& figure : findings.figures) out["figures"].push_back(to_json(figure));
+  for (const auto& print : findings.fingerprints)
+    out["fingerprints"].push_back({{"gpu", print.gpu}, {"model", print.model}, {"value", print.value}});
   for (const auto& rank : findings.ranks) {
     out["ranks"].push_back({{"process", rank.process},
                             {"gpu", rank.gpu},
@@ -78,6 +110,10 @@ json to_json(const Findings& findings) {
 
 Findings findings_from_json(const json& from) {
   Findings findings;
+  findings.summary = summary_from_json(from.at("summary"));
+  for (const auto& figure : from.at("figures")) findings.figures.push_back(figure_from_json(figure));
+  for (const auto& print : from.at("fingerprints"))
+    findings.fingerprints.push_back({0, print.at("gpu"), print.at("model"), print.at("value")});
   for (const auto& row : from.at("rows")) findings.rows.push_back(row_from_json(row));
   for (const auto& rank : from.at("ranks")) {
     const auto& library = rank.at("library");

@@ -12,14 +12,19 @@ namespace nlaunch::preflight {
 struct Findings {
   std::vector<Row> rows;    ///< of the checks of a machine
   std::vector<Rank> ranks;  ///< of this node, in plan order
+  std::vector<Figure> figures{};
+  std::vector<Fingerprint> fingerprints{};  ///< of this node's GPUs
+  NodeSummary summary{};
 };
 
 struct Look {
   const plan::Plan& plan;
   const plan::BoundNode& node;
-  std::string folder;   ///< of the attempt
-  std::string probe;    ///< path of nlaunch-probe
-  std::string facts{};  ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
+  std::string folder;  ///< of the attempt
+  std::string probe;   ///< path of nlaunch-probe
+  PreflightLevel level = PreflightLevel::standard;
+  std::string facts{};    ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
+  std::string address{};  ///< by which other nodes reach this one; empty: there is only this machine
 };
 
 /// Looks at this machine: its GPUs, limits, ports and folders, and the libnccl of each role.

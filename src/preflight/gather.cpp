@@ -1,28 +1,16 @@
 #include "preflight/gather.h"
 
-#include <fmt/format.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 
 #include "sys/tcp_port.h"
 
 namespace nlaunch::preflight {
 namespace {
 
-FolderFact ask_folder(std::string what, const std::string& path) {
-  FolderFact fact{std::move(what), path, 0, ""};
-  struct statvfs info {};
-  if (::statvfs(path.c_str(), &info) != 0) {
-    fact.error = std::strerror(errno);
-    return fact;
-  }
-  fact.free = std::uint64_t{info.f_bavail} * info.f_frsize;
-  if (::access(path.c_str(), W_OK) != 0)
-    fact.error = fmt::format("cannot be written to: {}", std::strerror(errno));
-  return fact;
+void add(std::vector<Folder>& folders, Folder folder) {
+  if (folder.path.empty()) return;
+  if (std::ranges::find(folders, folder.path, &Folder::path) == folders.end())
+    folders.push_back(std::move(folder));
 }
 
 }  // namespace
@@ -38,9 +26,14 @@ std::vector<PortFact> ask_ports(const plan::BoundNode& node) {
   return out;
 }
 
-std::vector<FolderFact> ask_folders(const plan::BoundNode& node, const std::string& run_folder) {
-  std::vector<FolderFact> out{ask_folder("run directory", run_folder)};
-  if (!node.scratch.empty()) out.push_back(ask_folder("scratch", node.scratch));
+std::vector<Folder> folders_of(const NodeEvidence& evidence, const std::string& run_folder) {
+  std::vector<Folder> out;
+  add(out, {"run directory", run_folder});
+  add(out, {"scratch", evidence.node.scratch});
+  add(out, {"shared memory", "/dev/shm", Folder::Use::write});
+  if (evidence.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
+  for (const auto& [role, process] : evidence.first_of_roles())
+    add(out, {evidence.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
   return out;
 }
 

@@ -54,7 +54,9 @@ void LocalProbes::tell(std::size_t index, decltype(ProbeNews::what) what) {
 
 void LocalProbes::start(Tell tell_all) {
   tell_ = std::move(tell_all);
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
+  for (const auto rank : options_.wanted) {
+    const auto i = rank - options_.first;
+    if (i >= probes_.size()) continue;
     if (auto started = start(i); !started) {
       tell(i, probe_news::Ended{"could not be started: " + started.error().items().front().message});
     }

@@ -17,10 +17,11 @@ class LocalProbes : public Probes {
  public:
   struct Options {
     const plan::BoundNode& node;
-    const std::vector<Rank>& ranks;  ///< of this node
-    std::size_t first = 0;           ///< the index of the first of them among all ranks of the preflight
-    std::string folder;              ///< with spec.json; what the probes leave is put there
-    std::string probe;               ///< path of nlaunch-probe
+    const std::vector<Rank>& ranks;     ///< of this node
+    std::size_t first = 0;              ///< the index of the first of them among all ranks of the preflight
+    std::string folder;                 ///< with spec.json; what the probes leave is put there
+    std::string probe;                  ///< path of nlaunch-probe
+    std::vector<std::size_t> wanted{};  ///< which are started, among all ranks of the preflight
   };
   /// All outlive this.
   LocalProbes(sys::Loop& loop, Options options);

@@ -27,6 +27,29 @@ struct Measurement {
   std::uint64_t bytes = 0;
   double seconds = 0;  ///< for one operation
   double busbw = 0;    ///< bytes/s, as nccl-tests counts it
+  std::string kind{};  ///< of the group: "node", "world", "weight-sync"
+  double floor = 0;    ///< bytes/s that the site expects at this size; 0: nothing
+  double limit = 0;    ///< bytes/s that the links can carry, as the site says; 0: it does not
+};
+
+/// A figure of one GPU, of a pair, or of a node.
+struct Figure {
+  std::string what;  ///< "p2p", "host_to_device", "device_to_host", "gemm", "pair", "clock"
+  std::string host;  ///< empty where there is only this machine
+  std::string from;  ///< "GPU 0"; of a pair of nodes the first one's name
+  std::string to{};  ///< of a pair; else empty
+  double value = 0;
+  std::string unit;  ///< "B/s", "FLOP/s", "s"
+};
+
+/// What a node is, in a line.
+struct NodeSummary {
+  std::string host;
+  std::string arch;
+  std::string gpu;  ///< model; several are joined by ", "
+  std::uint32_t gpus = 0;
+  std::string driver;
+  std::string nccl;  ///< versions that its roles load, joined by ", "
 };
 
 struct Report {
@@ -34,8 +57,25 @@ struct Report {
   Status verdict = Status::pass;  ///< the worst of the rows
   std::vector<Row> rows;
   std::vector<Measurement> measurements;
+  std::vector<Figure> figures;
+  std::vector<NodeSummary> nodes;
   Duration elapsed{};
   bool cancelled = false;
+  std::string plan{};     ///< name of the experiment, or of the machine's own plan
+  std::string site{};     ///< name of the profile
+  std::int64_t time = 0;  ///< when it ended, seconds since 1970
+};
+
+/// What is to be checked.
+struct Options {
+  PreflightLevel level = PreflightLevel::standard;
+  bool ladder = false;  ///< one GPU, one node, two nodes, all: up to the first rung that fails
+  /// Told what goes on now, in a few words: "learner world: 4 of 16 groups"; may be empty.
+  std::function<void(const std::string&)> progress{};
+
+  void tell(const std::string& words) const {
+    if (progress) progress(words);
+  }
 };
 
 struct Request {
@@ -43,11 +83,10 @@ struct Request {
   const plan::BoundNode& node;
   std::string folder;  ///< of the attempt; "preflight" is made (or emptied) in it
   std::string probe;   ///< path of nlaunch-probe
-  PreflightLevel level = PreflightLevel::standard;
+  Options options{};
   Deadlines deadlines{};
-  std::function<void(const Row&)> on_row;  ///< called for each row as soon as it is known; may be empty
-  std::function<bool()> cancelled;         ///< asked ten times a second; true stops the checks; may be empty
-  std::string facts{};  ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
+  std::function<bool()> cancelled{};  ///< asked ten times a second; true stops the checks; may be empty
+  std::string facts{};                ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
 };
 
 /// Runs all checks of the level on this machine. When it returns, every probe has been reaped and the GPUs'

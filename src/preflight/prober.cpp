@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -20,8 +22,17 @@ constexpr Duration kAskWhetherCancelled = 100ms;
 class Prober {
  public:
   Prober(sys::Loop& loop, Probes& probes, const ProbeWork& work) : loop_(loop), probes_(probes), work_(work) {
-    outcome_.reports.resize(work.ranks);
-    running_.assign(work.ranks, true);
+    outcome_.reports.resize(work.of);
+    group_of_.resize(work.of);
+    outcome_.went = work.apart;
+    is_closed_.resize(work.groups.size());
+    running_.assign(work.of, false);
+    for (const auto rank : work.ranks) running_[rank] = true;
+    for (std::size_t i = 0; i < work.groups.size(); ++i) {
+      groups_[work.groups[i].name] = i;
+      unknown_.push_back(work.groups[i].members.size());
+      for (const auto rank : work.groups[i].members) group_of_[rank] = i;
+    }
   }
 
   ~Prober() {
@@ -47,21 +58,31 @@ class Prober {
   void hear(std::size_t rank, const probe_news::Ended& ended);
   void hear(std::size_t rank, const probe_news::Stuck& stuck);
   void hear(std::size_t rank, const probe_news::Lost& lost);
-  bool hand_around(std::size_t rank, const std::string& line);
+  bool hand_around(std::size_t rank, const nlohmann::json& line);
+  void know(std::size_t rank);
   void gone(std::size_t rank);
+  void close_group(std::size_t rank);
   void consider();
   void go();
+  void send_off(const std::vector<std::size_t>& ranks);
   void heard();
   void watch_for_cancel();
   void finish();
+  void tell(std::size_t rank) const;
 
   sys::Loop& loop_;
   Probes& probes_;
   const ProbeWork& work_;
   ProbeOutcome outcome_;
   std::vector<bool> running_;
+  std::map<std::string, std::size_t, std::less<>> groups_;  ///< by name
+  std::vector<std::size_t> group_of_;                       ///< by rank: one of those that it is in
+  std::vector<std::size_t> unknown_;  ///< by group: ranks that have not said who they are
+  std::vector<bool> is_closed_;       ///< by group: one of its ranks has failed or ended
+  std::size_t closed_ = 0;
   std::size_t ended_ = 0;
   std::size_t known_ = 0;  ///< have said who they are
+  std::size_t done_ = 0;   ///< have said that they are done
   bool failed_ = false;
   bool finishing_ = false;
   std::optional<sys::Loop::TimerId> silence_;
@@ -77,22 +98,54 @@ void Prober::hear(const ProbeNews& news) {
 void Prober::hear(std::size_t rank, const probe_news::Said& said) {
   auto& report = outcome_.reports[rank];
   const bool known = report.identity.has_value();
-  if (!hand_around(rank, said.line) && !read_event(said.line, report)) return;
+  const bool done = report.done;
+  const auto line = nlohmann::json::parse(said.line, nullptr, false);
+  if (!hand_around(rank, line) && !read_event(line, report)) return;
   heard();
-  if (!known && report.identity) ++known_;
+  if (!known && report.identity) know(rank);
+  if (!done && report.done) ++done_;
+  tell(rank);
   failed_ = failed_ || !report.errors.empty();
+  if (!report.errors.empty()) close_group(rank);
+}
+
+/// How far it all is. Of the groups the first rank is asked: it is in its node's, in the world, and in the
+/// weight sync.
+void Prober::tell(std::size_t rank) const {
+  if (!work_.progress || work_.apart) return;
+  if (!outcome_.went)
+    return work_.progress(fmt::format("{} of {} probes have their GPU", known_, work_.ranks.size()));
+  if (rank != 0) return;
+  for (const auto& group : work_.groups) {
+    const auto progress = outcome_.reports[rank].groups.find(group.name);
+    if (progress == outcome_.reports[rank].groups.end()) continue;
+    const auto done = progress->second.results.size();
+    if (done == group.sizes.size()) continue;
+    work_.progress(progress->second.joined
+                       ? fmt::format("{}: {} of {} sizes", group.name, done, group.sizes.size())
+                       : fmt::format("{}: {} ranks meet", group.name, group.members.size()));
+    return;
+  }
 }
 
 /// The id of a communicator is for the other ranks of its group.
-bool Prober::hand_around(std::size_t rank, const std::string& line) {
-  const auto id = nlohmann::json::parse(line, nullptr, false);
-  if (!id.is_object() || id.value("event", "") != "id") return false;
-  const auto group = std::ranges::find(work_.groups, id.value("group", ""), &GroupTrial::name);
-  if (group == work_.groups.end()) return false;
-  for (const auto member : group->members) {
-    if (member != rank) probes_.say(member, fmt::format("id {} {}", id.value("key", ""), id.value("id", "")));
+bool Prober::hand_around(std::size_t rank, const nlohmann::json& line) {
+  if (!line.is_object() || line.value("event", "") != "id") return false;
+  const auto group = groups_.find(line.value("group", ""));
+  if (group == groups_.end()) return false;
+  const auto words = fmt::format("id {} {}", line.value("key", ""), line.value("id", ""));
+  for (const auto member : work_.groups[group->second].members) {
+    if (member != rank) probes_.say(member, words);
   }
   return true;
+}
+
+/// A rank has said who it is.
+void Prober::know(std::size_t rank) {
+  ++known_;
+  if (!work_.apart) return;
+  const auto group = group_of_[rank];
+  if (--unknown_[group] == 0) send_off(work_.groups[group].members);
 }
 
 void Prober::hear(std::size_t rank, const probe_news::Ended& ended) {
@@ -118,23 +171,38 @@ void Prober::hear(std::size_t rank, const probe_news::Lost& lost) {
 void Prober::gone(std::size_t rank) {
   if (running_[rank]) ++ended_;
   running_[rank] = false;
+  close_group(rank);
+}
+
+/// Nothing more is to be learnt of the group of this rank than the last words of the others.
+void Prober::close_group(std::size_t rank) {
+  if (!work_.apart || is_closed_[group_of_[rank]]) return;
+  is_closed_[group_of_[rank]] = true;
+  ++closed_;
 }
 
 /// Decides what is next, from all that has been heard.
 void Prober::consider() {
-  if (ended_ == work_.ranks) return loop_.stop();
+  if (ended_ == work_.ranks.size()) return loop_.stop();
   if (finishing_) return;
-  if (failed_ && !last_words_) {
+  if (done_ == work_.ranks.size()) return finish();  // a rank may stay until it is killed
+  const bool over = work_.apart ? closed_ == work_.groups.size() : failed_;
+  if (over && !last_words_) {
     last_words_ = loop_.after(outcome_.went ? kLastWords : Duration(0), [this] { finish(); });
   }
-  if (known_ == work_.ranks && !outcome_.went && !last_words_) go();
+  if (known_ == work_.ranks.size() && !outcome_.went && !last_words_) go();
 }
 
 void Prober::go() {
   if (!work_.fit(outcome_.reports)) return finish();
   outcome_.went = true;
   heard();
-  for (std::size_t rank = 0; rank < work_.ranks; ++rank) probes_.say(rank, "go");
+  send_off(work_.ranks);
+}
+
+void Prober::send_off(const std::vector<std::size_t>& ranks) {
+  const auto words = fmt::format("go {}", room_for_messages(outcome_.reports, ranks));
+  for (const auto rank : ranks) probes_.say(rank, words);
 }
 
 void Prober::heard() {
@@ -162,6 +230,20 @@ void Prober::finish() {
 }
 
 }  // namespace
+
+std::uint64_t room_for_messages(const std::vector<RankReport>& reports,
+                                const std::vector<std::size_t>& ranks) {
+  constexpr std::uint64_t kAlways = 128U << 20U;               // bytes
+  constexpr std::uint64_t kForNccl = std::uint64_t{2} << 30U;  // its buffers on large nodes
+  auto room = std::numeric_limits<std::uint64_t>::max();
+  for (const auto rank : ranks) {
+    const auto& identity = reports[rank].identity;
+    if (!identity || identity->free_bytes == 0) continue;
+    const auto free = identity->free_bytes;
+    room = std::min(room, (free - std::min(free, kForNccl)) / 2);
+  }
+  return std::max(room, kAlways);
+}
 
 ProbeOutcome run_probes(sys::Loop& loop, Probes& probes, const ProbeWork& work) {
   return Prober(loop, probes, work).run();

@@ -27,8 +27,8 @@ struct ProbeNews {
   std::variant<probe_news::Said, probe_news::Ended, probe_news::Stuck, probe_news::Lost> what;
 };
 
-/// The probes of all ranks, where they live: on this machine, or on the nodes of an allocation. Each ends
-/// with one *Ended*, *Stuck* or *Lost*, on the loop of the one who decides.
+/// The probes of some ranks, or of all, where they live: on this machine, or on the nodes of an allocation.
+/// Each ends with one *Ended*, *Stuck* or *Lost*, on the loop of the one who decides.
 class Probes {
  public:
   using Tell = std::function<void(const ProbeNews&)>;

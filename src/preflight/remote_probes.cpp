@@ -14,10 +14,27 @@ constexpr Duration kForTheKill = std::chrono::seconds(8);
 
 }  // namespace
 
-RemoteProbes::RemoteProbes(sys::Loop& loop, std::vector<Node> nodes, const std::vector<Rank>& ranks,
-                           std::string folder)
-    : loop_(loop), nodes_(std::move(nodes)), running_(ranks.size(), true), folder_(std::move(folder)) {
-  for (const auto& rank : ranks) node_of_.push_back(rank.node);
+RemoteProbes::RemoteProbes(sys::Loop& loop, std::vector<Node> nodes, const Options& options)
+    : loop_(loop),
+      nodes_(std::move(nodes)),
+      running_(options.ranks.size()),
+      starts_(nodes_.size()),
+      run_(options.run) {
+  std::vector<std::size_t> first(nodes_.size(), options.ranks.size());
+  for (std::size_t rank = 0; rank < options.ranks.size(); ++rank) {
+    const auto node = options.ranks[rank].node;
+    node_of_.push_back(node);
+    first.at(node) = std::min(first[node], rank);
+  }
+  for (const auto rank : options.wanted) {
+    const auto node = node_of_.at(rank);
+    running_[rank] = true;
+    auto& start = starts_[node];
+    if (start.is_null()) {
+      start = {{"probes", "start"}, {"run", run_}, {"first", first[node]}, {"folder", options.folder}};
+    }
+    start["wanted"].push_back(rank);
+  }
 }
 
 RemoteProbes::~RemoteProbes() {
@@ -27,9 +44,9 @@ RemoteProbes::~RemoteProbes() {
 void RemoteProbes::start(Tell tell_all) {
   tell_ = std::move(tell_all);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    const auto first = std::ranges::find(node_of_, node) - node_of_.begin();
+    if (starts_[node].is_null()) continue;
     if (nodes_[node].channel != nullptr) {
-      nodes_[node].channel->send(json_text(json{{"probes", "start"}, {"first", first}, {"folder", folder_}}));
+      nodes_[node].channel->send(json_text(starts_[node]));
     } else {
       lose(node, nodes_[node].lost);
     }
@@ -60,6 +77,7 @@ void RemoteProbes::tell(const ProbeNews& news) {
 
 void RemoteProbes::hear(const json& message) {
   const auto news = news_from(message);
+  if (message.value("run", 0U) != run_) return;
   if (news.rank >= running_.size()) throw std::domain_error("no rank of this preflight");
   tell(news);
 }
@@ -71,8 +89,8 @@ void RemoteProbes::lose(std::uint32_t node, const std::string& why) {
   }
 }
 
-json to_message(const ProbeNews& news) {
-  json message{{"probe", news.rank}};
+json to_message(const ProbeNews& news, unsigned run) {
+  json message{{"probe", news.rank}, {"run", run}};
   if (const auto* said = std::get_if<probe_news::Said>(&news.what)) message["said"] = said->line;
   if (const auto* ended = std::get_if<probe_news::Ended>(&news.what)) message["ended"] = ended->how;
   if (const auto* stuck = std::get_if<probe_news::Stuck>(&news.what)) message["stuck"] = stuck->state;

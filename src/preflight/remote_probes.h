@@ -10,23 +10,31 @@
 
 namespace nlaunch::preflight {
 
-/// The probes of many nodes, through their agents. An agent is sent {"probes": "start", "first", "folder"},
-/// {"probes": "say", "rank", "line"} and {"probes": "kill"}; it answers with news.
+/// The probes of many nodes, through their agents. An agent is sent {"probes": "start", "run", "first",
+/// "wanted", "folder"}, {"probes": "say", "rank", "line"} and {"probes": "kill"}; it answers with news of
+/// that run.
 class RemoteProbes : public Probes {
  public:
   struct Node {
     sys::Channel* channel = nullptr;  ///< outlives this; null: the node is lost already
     std::string lost;                 ///< why
   };
-  /// `nodes` by index in the plan; `ranks` of all of them, node after node.
-  RemoteProbes(sys::Loop& loop, std::vector<Node> nodes, const std::vector<Rank>& ranks, std::string folder);
+  struct Options {
+    const std::vector<Rank>& ranks;          ///< of all nodes, node after node
+    const std::vector<std::size_t>& wanted;  ///< those that are started
+    std::string folder;                      ///< with spec.json
+    unsigned run = 0;                        ///< tells these probes from earlier ones
+  };
+  /// `nodes` by index in the plan.
+  RemoteProbes(sys::Loop& loop, std::vector<Node> nodes, const Options& options);
   ~RemoteProbes() override;
 
   void start(Tell tell) override;
   void say(std::size_t rank, const std::string& line) override;
   void kill() override;
 
-  /// News from a node's agent. What cannot be read is an exception.
+  /// News from a node's agent; what it says of earlier probes is nothing. What cannot be read is an
+  /// exception.
   void hear(const nlohmann::json& message);
   /// The connection to the node's agent has ended.
   void lose(std::uint32_t node, const std::string& why);
@@ -38,12 +46,13 @@ class RemoteProbes : public Probes {
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> node_of_;  ///< by rank
   std::vector<bool> running_;
-  std::string folder_;
+  std::vector<nlohmann::json> starts_;  ///< by node: what its agent is asked for; null: nothing
+  unsigned run_;
   Tell tell_;
   std::optional<sys::Loop::TimerId> patience_;
 };
 
-nlohmann::json to_message(const ProbeNews& news);
+nlohmann::json to_message(const ProbeNews& news, unsigned run = 0);
 ProbeNews news_from(const nlohmann::json& message);
 
 }  // namespace nlaunch::preflight

@@ -10,9 +10,18 @@ namespace {
 
 using nlohmann::json;
 
-json measurement_json(const Measurement& one) {
-  return {{"group", one.group}, {"op", one.op},           {"backend", one.backend}, {"ranks", one.ranks},
-          {"bytes", one.bytes}, {"seconds", one.seconds}, {"busbw", one.busbw}};
+json to_json(const Measurement& one) {
+  json out{{"group", one.group},     {"kind", one.kind},   {"op", one.op},       {"ranks", one.ranks},
+           {"backend", one.backend}, {"bytes", one.bytes}, {"busbw", one.busbw}, {"seconds", one.seconds}};
+  if (one.floor > 0) out["floor"] = one.floor;
+  if (one.limit > 0) out["limit"] = one.limit;
+  return out;
+}
+
+Measurement measurement_from_json(const json& from) {
+  return {from.at("group"),         from.at("op"),           from.at("backend"), from.at("ranks"),
+          from.at("bytes"),         from.at("seconds"),      from.at("busbw"),   from.value("kind", ""),
+          from.value("floor", 0.0), from.value("limit", 0.0)};
 }
 
 /// The one of `all` that has this name.
@@ -26,7 +35,7 @@ Word word(const json& name, const std::array<Word, N>& all) {
 
 constexpr std::array kStatuses{Status::pass, Status::warn, Status::fail, Status::unknown, Status::skip};
 constexpr std::array kWho{Who::nobody, Who::user, Who::admin};
-constexpr std::array kLevels{PreflightLevel::quick, PreflightLevel::standard};
+constexpr std::array kLevels{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep};
 
 }  // namespace
 
@@ -36,6 +45,28 @@ json to_json(const Row& row) {
            {"who", name_of(row.who)}};
   if (!row.hosts.empty()) out["hosts"] = row.hosts;
   return out;
+}
+
+json to_json(const Figure& figure) {
+  json out{{"what", figure.what}, {"from", figure.from}, {"value", figure.value}, {"unit", figure.unit}};
+  if (!figure.host.empty()) out["host"] = figure.host;
+  if (!figure.to.empty()) out["to"] = figure.to;
+  return out;
+}
+
+Figure figure_from_json(const json& from) {
+  return {from.at("what"),      from.value("host", ""), from.at("from"),
+          from.value("to", ""), from.at("value"),       from.at("unit")};
+}
+
+json to_json(const NodeSummary& node) {
+  return {{"host", node.host}, {"arch", node.arch},     {"gpu", node.gpu},
+          {"gpus", node.gpus}, {"driver", node.driver}, {"nccl", node.nccl}};
+}
+
+NodeSummary summary_from_json(const json& from) {
+  return {from.at("host"), from.at("arch"),   from.at("gpu"),
+          from.at("gpus"), from.at("driver"), from.at("nccl")};
 }
 
 Row row_from_json(const json& from) {
@@ -50,11 +81,18 @@ json to_json(const Report& report) {
            {"verdict", name_of(report.verdict)},
            {"elapsed", std::chrono::duration<double>(report.elapsed).count()},
            {"cancelled", report.cancelled},
+           {"plan", report.plan},
+           {"site", report.site},
+           {"time", report.time},
            {"fail_count", std::ranges::count(report.rows, Status::fail, &Row::status)},
            {"rows", json::array()},
-           {"measurements", json::array()}};
+           {"measurements", json::array()},
+           {"figures", json::array()},
+           {"nodes", json::array()}};
   for (const auto& row : report.rows) out["rows"].push_back(to_json(row));
-  for (const auto& one : report.measurements) out["measurements"].push_back(measurement_json(one));
+  for (const auto& one : report.measurements) out["measurements"].push_back(to_json(one));
+  for (const auto& figure : report.figures) out["figures"].push_back(to_json(figure));
+  for (const auto& node : report.nodes) out["nodes"].push_back(to_json(node));
   return out;
 }
 
@@ -65,11 +103,13 @@ Report report_from_json(const json& from) {
   report.elapsed =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(from.at("elapsed").get<double>()));
   report.cancelled = from.at("cancelled");
+  report.plan = from.value("plan", "");
+  report.site = from.value("site", "");
+  report.time = from.value("time", std::int64_t{0});
   for (const auto& row : from.at("rows")) report.rows.push_back(row_from_json(row));
-  for (const auto& one : from.at("measurements")) {
-    report.measurements.push_back({one.at("group"), one.at("op"), one.at("backend"), one.at("ranks"),
-                                   one.at("bytes"), one.at("seconds"), one.at("busbw")});
-  }
+  for (const auto& one : from.at("measurements")) report.measurements.push_back(measurement_from_json(one));
+  for (const auto& figure : from.at("figures")) report.figures.push_back(figure_from_json(figure));
+  for (const auto& node : from.at("nodes")) report.nodes.push_back(summary_from_json(node));
   return report;
 }
 

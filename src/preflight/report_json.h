@@ -8,10 +8,14 @@ namespace nlaunch::preflight {
 /// {check,status,subject,value,expected,fix,who[,hosts]}
 nlohmann::json to_json(const Row& row);
 /// Back again; what is no row is an exception.
+nlohmann::json to_json(const Figure& figure);
+nlohmann::json to_json(const NodeSummary& node);
+Figure figure_from_json(const nlohmann::json& from);
+NodeSummary summary_from_json(const nlohmann::json& from);
 Row row_from_json(const nlohmann::json& from);
 
-/// {"level","verdict","elapsed" (s),"cancelled","rows":[...],
-///  "measurements":[{group,op,backend,ranks,bytes,seconds,busbw}],"fail_count"}
+/// {"level","verdict","elapsed" (s),"cancelled","plan","site","time" (Unix),"fail_count","rows":[...],
+///  "measurements":[{group,kind,op,backend,ranks,bytes,seconds,busbw[,floor,limit]}],"figures":[...],"nodes":[...]}
 nlohmann::json to_json(const Report& report);
 /// Back again; what is no report is an exception.
 Report report_from_json(const nlohmann::json& from);

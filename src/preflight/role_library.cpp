@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "preflight/ask_probe.h"
+#include "preflight/role_python.h"
 #include "sys/command.h"
 
 namespace nlaunch::preflight {
@@ -28,13 +27,6 @@ constexpr const char* kSitePaths =
     "paths = [venv] + site.getsitepackages()\n"
     "print('\\n'.join(paths + [site.getusersitepackages()]))\n";
 
-std::string value_in(const plan::BoundProcess& process, std::string_view name) {
-  for (const auto& [key, value] : process.env) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
@@ -49,38 +41,8 @@ std::string in_venv(const std::string& venv) {
   return "";
 }
 
-/// The interpreter in a script's first line: "#!/usr/bin/env python3" or "#!/opt/venv/bin/python". Else
-/// empty.
-std::string interpreter_of(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string line;
-  constexpr std::size_t kLongest = 512;
-  line.resize(kLongest);
-  stream.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(stream.gcount()));
-  if (!line.starts_with("#!")) return "";
-  line = line.substr(2, line.find('\n') - 2);
-  for (const auto& word : text::split(text::trim(line), ' ')) {
-    if (fs::path(word).filename().string().starts_with("python")) return word;
-  }
-  return "";
-}
-
-/// The Python that runs a command: the command itself, its script's interpreter, or the first on PATH.
-std::string python_of(const plan::BoundProcess& process) {
-  const auto path = value_in(process, "PATH");
-  const auto program = process.argv.empty() ? Result<std::string>("")
-                                            : sys::find_program(process.argv[0], path, process.workdir);
-  if (program && fs::path(*program).filename().string().starts_with("python")) return *program;
-  for (const auto& name : {program ? interpreter_of(*program) : std::string(), std::string("python3")}) {
-    if (name.empty()) continue;
-    if (const auto found = sys::find_program(name, path, process.workdir)) return *found;
-  }
-  return "";
-}
-
 std::string in_python(const plan::BoundProcess& process) {
-  const auto python = python_of(process);
+  const auto python = python_of(process).path;
   if (python.empty()) return "";
   sys::SpawnRequest request;
   request.argv = {python, "-S", "-c", kSitePaths};
@@ -98,9 +60,9 @@ LibraryFact select(const plan::BoundProcess& process) {
   for (const auto& library : process.preload) {
     if (fs::path(library).filename().string().starts_with("libnccl")) return {library, "", "preload", ""};
   }
-  if (auto named = value_in(process, "VLLM_NCCL_SO_PATH"); !named.empty())
+  if (auto named = variable_of(process, "VLLM_NCCL_SO_PATH").value_or(""); !named.empty())
     return {named, "", "VLLM_NCCL_SO_PATH", ""};
-  const auto venv = value_in(process, "VIRTUAL_ENV");
+  const auto venv = variable_of(process, "VIRTUAL_ENV").value_or("");
   if (auto wheel = venv.empty() ? "" : in_venv(venv); !wheel.empty()) return {wheel, "", "NCCL wheel", ""};
   if (auto wheel = in_python(process); !wheel.empty()) return {wheel, "", "NCCL wheel", ""};
   return {"", "", "loader", ""};

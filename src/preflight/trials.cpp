@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
+#include <set>
 
 #include "preflight/expectations.h"
 
@@ -17,6 +17,11 @@ constexpr std::uint64_t kLatency = 8;
 constexpr std::uint64_t kSmall = 1U << 20U;
 constexpr std::uint64_t kTensor = 22118400;  // a weight of [1, 2160, 5120] in bf16
 constexpr std::uint64_t kLarge = 128U << 20U;
+/// Data that LL128 damages on GH200 over Slingshot shows here and near 1 MiB (NVIDIA/nccl#2001).
+constexpr std::uint64_t kLargest = 1U << 30U;
+/// A sweep takes every second power of two from 8 B on, and this.
+constexpr std::uint64_t kSweepNccl = std::uint64_t{4} << 30U;
+constexpr std::uint64_t kSweepGloo = 64U << 20U;
 
 std::string subject_of(const plan::Plan& plan, const plan::BoundNode& node, const plan::Process& process,
                        std::uint16_t gpu) {
@@ -47,27 +52,35 @@ std::map<GpuKey, std::size_t> index_ranks(const std::vector<Rank>& ranks) {
   return index;
 }
 
-std::map<std::string, std::vector<std::size_t>> by_version(const Evidence& evidence,
+std::map<std::string, std::vector<std::size_t>> by_version(const std::vector<Rank>& ranks,
                                                            const std::vector<std::size_t>& members) {
   std::map<std::string, std::vector<std::size_t>> out;
-  for (const auto rank : members) out[evidence.ranks[rank].library.version].push_back(rank);
+  for (const auto rank : members) out[ranks[rank].library.version].push_back(rank);
   return out;
 }
 
 std::vector<std::uint64_t> sizes_of(const Evidence& evidence, const GroupTrial& trial) {
-  if (trial.backend == Backend::gloo) return {kLatency, kSmall, kTensor};
-  std::vector<std::uint64_t> sizes{kLatency, kSmall, kTensor, kLarge};
+  const bool gloo = trial.backend == Backend::gloo;
+  if (trial.neighbours) return gloo ? std::vector{kSmall} : std::vector{kSmall, kLarge};
+  std::vector<std::uint64_t> sizes{kLatency, kSmall, kTensor};
+  if (gloo) return sizes;
+  sizes.push_back(kLarge);
+  if (evidence.crosses_nodes(trial)) sizes.push_back(kLargest);
   for (const auto& expectation : evidence.plan.expected.all_reduce_busbw) {
-    if (fits(expectation, evidence, trial)) sizes.push_back(expectation.size / 4 * 4);
+    if (tried_size(expectation) > 0 && fits(expectation, evidence, trial))
+      sizes.push_back(tried_size(expectation));
   }
-  std::ranges::sort(sizes);
-  const auto [first, last] = std::ranges::unique(sizes);
-  sizes.erase(first, last);
   return sizes;
 }
 
+void sort_once(std::vector<std::uint64_t>& sizes) {
+  std::ranges::sort(sizes);
+  const auto [first, last] = std::ranges::unique(sizes);
+  sizes.erase(first, last);
+}
+
 void add_node_trials(const Evidence& evidence, const GroupTrial& whole, std::vector<GroupTrial>& trials) {
-  const auto versions = by_version(evidence, whole.members);
+  const auto versions = by_version(evidence.ranks, whole.members);
   if (whole.backend == Backend::gloo || versions.size() == 1) {
     trials.push_back(whole);
     return;
@@ -81,24 +94,33 @@ void add_node_trials(const Evidence& evidence, const GroupTrial& whole, std::vec
   }
 }
 
+GroupTrial bare_trial(const plan::Group& group, const std::map<GpuKey, std::size_t>& index) {
+  GroupTrial trial{group.name, group.kind, group.backend, {}, {}, false, ""};
+  for (const auto& member : group.members) trial.members.push_back(index.at({member.process, member.gpu}));
+  return trial;
+}
+
+void mark_mixed(const std::vector<Rank>& ranks, GroupTrial& trial) {
+  if (trial.backend != Backend::nccl || by_version(ranks, trial.members).size() <= 1) return;
+  trial.not_run = "not run: its ranks load different versions of NCCL";
+}
+
 void add_trials(const Evidence& evidence, const plan::Group& group,
                 const std::map<GpuKey, std::size_t>& index, std::vector<GroupTrial>& trials) {
-  GroupTrial trial{group.name, group.kind, group.backend, {}, {}, false, ""};
   if (group.kind == plan::GroupKind::tensor_parallel) return;
-  for (const auto& member : group.members) trial.members.push_back(index.at({member.process, member.gpu}));
+  auto trial = bare_trial(group, index);
   if (group.kind == plan::GroupKind::node) return add_node_trials(evidence, trial, trials);
-  if (trial.backend == Backend::nccl && by_version(evidence, trial.members).size() > 1) {
-    trial.not_run = "not run: its ranks load different versions of NCCL";
-  }
+  mark_mixed(evidence.ranks, trial);
   trials.push_back(std::move(trial));
 }
 
 /// Why a group cannot be tried at all, as *unknown* reasons do: found before any probe is started.
-void mark_impossible(const Evidence& evidence, GroupTrial& trial) {
+void mark_impossible(const std::vector<Rank>& ranks, GroupTrial& trial) {
+  if (trial.members.size() < 2) trial.not_run = "not run: a group of one rank has nobody to talk to";
   if (!trial.not_run.empty() || trial.backend == Backend::gloo) return;
   for (const auto rank : trial.members) {
-    if (evidence.ranks[rank].library.version.empty()) {
-      trial.not_run = fmt::format("not run: no libnccl is known for {}", evidence.ranks[rank].subject);
+    if (ranks[rank].library.version.empty()) {
+      trial.not_run = fmt::format("not run: no libnccl is known for {}", ranks[rank].subject);
     }
   }
 }
@@ -108,7 +130,7 @@ void mark_repeated(std::vector<GroupTrial>& trials) {
   for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
     const auto first = std::find_if(trials.begin(), trial, [&](const GroupTrial& other) {
       return other.not_run.empty() && other.members == trial->members && other.backend == trial->backend &&
-             std::string_view(other.op()) == trial->op();
+             other.op() == trial->op();
     });
     if (first != trial && trial->not_run.empty()) {
       trial->not_run = fmt::format("not run: the same ranks as '{}'", first->name);
@@ -116,22 +138,58 @@ void mark_repeated(std::vector<GroupTrial>& trials) {
   }
 }
 
-bool covers(const GroupTrial& large, const GroupTrial& small) {
-  return std::ranges::all_of(small.members, [&](std::size_t rank) {
-    return std::ranges::find(large.members, rank) != large.members.end();
-  });
+/// Those that no larger one of them holds all members of.
+std::vector<GroupTrial*> largest_of(std::vector<GroupTrial*> trials) {
+  std::ranges::stable_sort(trials, std::ranges::greater(),
+                           [](const GroupTrial* trial) { return trial->members.size(); });
+  std::vector<GroupTrial*> largest;
+  std::vector<std::set<std::size_t>> held;
+  for (auto* trial : trials) {
+    const bool covered = std::ranges::any_of(held, [&](const std::set<std::size_t>& members) {
+      return std::ranges::all_of(trial->members, [&](auto rank) { return members.contains(rank); });
+    });
+    if (covered) continue;
+    largest.push_back(trial);
+    held.emplace_back(trial->members.begin(), trial->members.end());
+  }
+  return largest;
+}
+
+template <class Fits>
+std::vector<GroupTrial*> largest_that(std::vector<GroupTrial>& trials, Fits fits) {
+  std::vector<GroupTrial*> out;
+  for (auto& trial : trials) {
+    if (trial.not_run.empty() && fits(trial)) out.push_back(&trial);
+  }
+  return largest_of(std::move(out));
 }
 
 void choose_transports(std::vector<GroupTrial>& trials) {
-  std::vector<GroupTrial*> largest_first;
-  for (auto& trial : trials) {
-    if (trial.backend == Backend::nccl && trial.not_run.empty()) largest_first.push_back(&trial);
+  const auto nccl = [](const GroupTrial& trial) { return trial.backend == Backend::nccl; };
+  for (auto* trial : largest_that(trials, nccl)) trial->transport = true;
+}
+
+/// The curve of the all-reduce, of the largest groups alone.
+void add_sweeps(std::vector<GroupTrial>& trials) {
+  const auto reduces = [](const GroupTrial& trial) { return trial.op() == Collective::all_reduce; };
+  for (auto* trial : largest_that(trials, reduces)) {
+    const auto end = trial->backend == Backend::gloo ? kSweepGloo : kSweepNccl;
+    for (auto bytes = kLatency; bytes < end; bytes *= 4) trial->sizes.push_back(bytes);
+    trial->sizes.push_back(end);
   }
-  std::ranges::stable_sort(largest_first, std::ranges::greater(),
-                           [](const GroupTrial* trial) { return trial->members.size(); });
-  for (auto* trial : largest_first) {
-    trial->transport = std::ranges::none_of(
-        largest_first, [&](const GroupTrial* other) { return other->transport && covers(*other, *trial); });
+}
+
+/// Around the ring of each node's group, and of each group that crosses nodes: over the same communicators.
+void add_neighbours(const Evidence& evidence, std::vector<GroupTrial>& trials) {
+  const auto count = trials.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool wanted = trials[i].kind == plan::GroupKind::node || evidence.crosses_nodes(trials[i]);
+    if (!wanted || !trials[i].not_run.empty()) continue;
+    auto ring = trials[i];
+    ring.name += ", neighbours";
+    ring.neighbours = true;
+    ring.transport = false;
+    trials.push_back(std::move(ring));
   }
 }
 
@@ -151,18 +209,63 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
   return ranks;
 }
 
+GroupTrial trial_of(const plan::Group& group, const std::vector<Rank>& ranks) {
+  auto trial = bare_trial(group, index_ranks(ranks));
+  mark_mixed(ranks, trial);
+  mark_impossible(ranks, trial);
+  return trial;
+}
+
 std::vector<GroupTrial> make_trials(const Evidence& evidence) {
   std::vector<GroupTrial> trials;
   const auto index = index_ranks(evidence.ranks);
   for (const auto& group : evidence.plan.groups) add_trials(evidence, group, index, trials);
-  for (auto& trial : trials) {
-    mark_impossible(evidence, trial);
-    trial.sizes = sizes_of(evidence, trial);
-  }
+  for (auto& trial : trials) mark_impossible(evidence.ranks, trial);
   mark_repeated(trials);
   choose_transports(trials);
+  add_neighbours(evidence, trials);
+  for (auto& trial : trials) trial.sizes = sizes_of(evidence, trial);
+  if (evidence.level == PreflightLevel::deep) add_sweeps(trials);
+  for (auto& trial : trials) sort_once(trial.sizes);
   return trials;
 }
+
+namespace {
+
+json workloads_json(const std::vector<Workload>& workloads) {
+  auto out = json::array();
+  for (const auto& workload : workloads) {
+    auto step = json::array();
+    for (const auto& one : workload.step) {
+      step.push_back(
+          {{"op", name_of(one.op)}, {"bytes", one.bytes}, {"type", name_of(one.type)}, {"count", one.count}});
+    }
+    out.push_back({{"name", workload.name},
+                   {"step", step},
+                   {"steps", workload.steps},
+                   {"warm_up", workload.warm_up},
+                   {"busy", workload.busy}});
+  }
+  return out;
+}
+
+json drill_json(const Drill& drill) {
+  auto does = json::array();
+  for (const auto& rank : drill.does) {
+    auto& launches = does.emplace_back(json::array());
+    for (const auto& one : rank)
+      launches.push_back({{"communicator", one.communicator}, {"stream", one.stream}, {"part", one.part}});
+  }
+  return {{"name", drill.name},
+          {"bytes", drill.bytes},
+          {"communicators", drill.communicators},
+          {"captured", drill.captured},
+          {"env", drill.env},
+          {"deadline_ms", drill.deadline.count()},
+          {"does", does}};
+}
+
+}  // namespace
 
 json make_spec(const Evidence& evidence, const std::string& folder,
                const std::vector<std::string>& addresses) {
@@ -184,11 +287,13 @@ json make_spec(const Evidence& evidence, const std::string& folder,
   for (const auto& trial : evidence.groups) {
     if (!trial.not_run.empty()) continue;
     spec["groups"].push_back({{"name", trial.name},
-                              {"op", trial.op()},
+                              {"op", name_of(trial.op())},
                               {"backend", name_of(trial.backend)},
                               {"members", trial.members},
                               {"sizes", trial.sizes},
-                              {"transport", trial.transport}});
+                              {"transport", trial.transport},
+                              {"workloads", workloads_json(trial.workloads)}});
+    if (trial.drill) spec["groups"].back()["drill"] = drill_json(*trial.drill);
   }
   return spec;
 }

@@ -18,6 +18,10 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
 /// group before it. Of groups that use the same links only the largest asks for the transport.
 std::vector<GroupTrial> make_trials(const Evidence& evidence);
 
+/// A group of the plan over these ranks, with no work yet. `not_run` says why it cannot be tried: its ranks
+/// load different versions of NCCL, or none is known for one of them.
+GroupTrial trial_of(const plan::Group& group, const std::vector<Rank>& ranks);
+
 /// The file that all probes read (src/probe/spec.h has its form). `addresses` by node; empty: this machine
 /// alone.
 nlohmann::json make_spec(const Evidence& evidence, const std::string& folder,

@@ -8,11 +8,15 @@ namespace {
 TEST(CheckCollectives, PassesWithTimesAndBandwidths) {
   const Machine machine(2, 0);
   const auto rows = check_collectives(machine.healthy());
-  ASSERT_EQ(rows.size(), 2);
+  ASSERT_EQ(rows.size(), 3);
   EXPECT_EQ(
       line(rows[0]),
       "pass | node 0 | 2 ranks over nccl, every element right: 8 B 20.0 µs 0.0 GB/s, 1MiB 25.2 µs 41.5 GB/s, "
       "22118400 B 130.6 µs 169.4 GB/s, 128MiB 691.1 µs 194.2 GB/s |  |  | ");
+  EXPECT_EQ(rows[2].check, "send_recv");
+  EXPECT_EQ(line(rows[2]),
+            "pass | node 0, neighbours | 2 ranks over nccl, every element right: 1MiB 25.2 µs 41.5 GB/s, "
+            "128MiB 691.1 µs 194.2 GB/s |  |  | ");
 }
 
 TEST(CheckCollectives, NamesTheRankThatDidNotJoin) {
@@ -32,7 +36,8 @@ TEST(CheckCollectives, NamesTheRankThatDidNotJoin) {
           "fail | node 0 | learner rank 1 (GPU 1) did not join within 20 s; ranks 0, 2, 3 did | all ranks | "
           "look "
           "at what holds this GPU or process: nvidia-smi, and its .err file in the preflight folder | user",
-          "skip | learner world | not run: the same ranks as 'node 0' |  |  | "}));
+          "skip | learner world | not run: the same ranks as 'node 0' |  |  | ",
+          "skip | node 0, neighbours | not done: an earlier group failed |  |  | "}));
 }
 
 TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
@@ -41,6 +46,7 @@ TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
   for (auto& report : evidence.reports) {
     report.groups["node 0"].results.clear();
     report.groups.erase("weight sync");
+    report.groups.erase("node 0, neighbours");
   }
   evidence.reports[1].errors = {
       {"join", "node 0", "failed", "ncclCommInitRank: unhandled system error: no route"}};
@@ -51,7 +57,8 @@ TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
                    "the plan works "
                    "| NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside "
                    "preflight.json | user",
-                   "skip | weight sync | not done: an earlier group failed |  |  | "}));
+                   "skip | weight sync | not done: an earlier group failed |  |  | ",
+                   "skip | node 0, neighbours | not done: an earlier group failed |  |  | "}));
 }
 
 TEST(CheckCollectives, NamesWhoseTermIsMissing) {
@@ -62,7 +69,8 @@ TEST(CheckCollectives, NamesWhoseTermIsMissing) {
   result.first_wrong = 5;
   result.expected = 0xdeadbeef;
   result.found = 0x1;
-  result.missing = 1;
+  result.rank = 1;
+  result.fault = "missing";
   EXPECT_EQ(
       faults(check_collectives(evidence)),
       (Lines{"fail | node 0 | 37 of 5529600 elements are wrong at 22118400 B on learner rank 0 (GPU 0), "
@@ -73,6 +81,60 @@ TEST(CheckCollectives, NamesWhoseTermIsMissing) {
              "LL128 from the "
              "hardware, and report the node | admin",
              "skip | learner world | not run: the same ranks as 'node 0' |  |  | "}));
+}
+
+TEST(CheckCollectives, JudgesAWorkload) {
+  const Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  auto& group = evidence.groups.front();
+  group.sizes.clear();
+  group.workloads = {{"step", {{Collective::all_reduce, 64, DataType::bf16, 80}}}};
+  for (auto& report : evidence.reports) {
+    report.groups["node 0"].results.clear();
+    report.groups["node 0"].workloads = {{"step", 0, {0.001}}};
+  }
+  EXPECT_EQ(line(check_collectives(evidence)[0]),
+            "pass | node 0 | 2 ranks over nccl, every element right |  |  | ");
+  evidence.reports[1].groups["node 0"].workloads[0].wrong = 7;
+  EXPECT_EQ(
+      line(check_collectives(evidence)[0]),
+      "fail | node 0 | 7 elements are wrong in 'step' on learner rank 1 (GPU 1) | every element right | "
+      "nlaunch preflight says which; do not use these GPUs and links for training | user");
+  for (auto& report : evidence.reports) report.groups["node 0"].joining = true;
+  evidence.reports[1].groups["node 0"].workloads.clear();
+  EXPECT_EQ(line(check_collectives(evidence)[0]),
+            "fail | node 0 | ranks 0, 1 arrived, but the group was not "
+            "done in time | every group of the plan works | NCCL's own log says more: --with nccl-debug "
+            "writes it to the folder nccl beside preflight.json | user");
+}
+
+TEST(CheckCollectives, SaysHowAPartIsWrongWithoutBlamingItsSender) {
+  Machine machine(2, 0);
+  auto evidence = machine.healthy();
+  auto& result = evidence.reports[0].groups["node 0, neighbours"].results[0];
+  result.wrong = 1;
+  result.rank = 1;
+  result.fault = "received";
+  const auto row = check_collectives(evidence)[2];
+  EXPECT_EQ(row.value,
+            "1 of 262144 elements are wrong at 1MiB on learner rank 0 (GPU 0), the first at index 0 "
+            "(0x00000000 for 0x00000000): received by learner rank 0 (GPU 0) from learner rank 1 (GPU 1)");
+  EXPECT_TRUE(row.hosts.empty());
+  auto& sum = evidence.reports[1].groups["node 0"].results[0];
+  sum.wrong = 1;
+  sum.rank = 0;
+  sum.fault = "twice";
+  EXPECT_TRUE(
+      check_collectives(evidence)[0].value.ends_with(": the term of learner rank 0 (GPU 0) came twice"));
+  sum.fault = "";
+  EXPECT_TRUE(check_collectives(evidence)[0].value.ends_with("(0x00000000 for 0x00000000)"));
+}
+
+TEST(CheckCollectives, AGroupOfOneIsNotRun) {
+  Machine machine(1, 0);
+  machine.plan.groups.push_back({"learner world", plan::GroupKind::world, Backend::nccl, {{0, 0}}});
+  EXPECT_EQ(lines(check_collectives(machine.healthy())),
+            (Lines{"skip | learner world | not run: a group of one rank has nobody to talk to |  |  | "}));
 }
 
 TEST(CheckCollectives, TellsHowAProbeDied) {
@@ -118,7 +180,7 @@ TEST(Measurements, TakeTheSlowestRank) {
   evidence.reports[1].groups["node 0"].results[3].seconds = 0.5;
   evidence.reports[1].groups["node 0"].results[3].busbw = 7;
   const auto all = measurements(evidence);
-  ASSERT_EQ(all.size(), 4);
+  ASSERT_EQ(all.size(), 6) << "four sizes of the all-reduce, two between neighbours";
   EXPECT_EQ(all[3].group, "node 0");
   EXPECT_EQ(all[3].bytes, 128U << 20U);
   EXPECT_DOUBLE_EQ(all[3].seconds, 0.5);
@@ -154,6 +216,13 @@ TEST(CheckBandwidth, OnlyReportsWithoutAFittingFloor) {
   Machine machine(2, 0);
   machine.plan.expected.all_reduce_busbw = {{4, std::nullopt, 22118400, 200e9, "site"}};
   EXPECT_TRUE(check_bandwidth(machine.healthy()).empty());
+}
+
+TEST(CheckBandwidth, SaysThatASizeOfNothingIsNothing) {
+  Machine machine(2, 0);
+  machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 3, 200e9, "site.yaml:3:1"}};
+  EXPECT_EQ(lines(check_bandwidth(machine.healthy())),
+            (Lines{"unknown | node 0 | the size of 3B has no element of 4 B (site.yaml:3:1) |  |  | "}));
 }
 
 TEST(CheckTransport, ComparesWithTheSite) {
@@ -205,51 +274,6 @@ TEST(CheckLeftovers, NamesAProbeThatSurvivedSigkill) {
                                                      "GPU | no probe is left | a driver call does not "
                                                      "return: dmesg says more; the node may need a restart "
                                                      "| admin"}));
-}
-
-TEST(CheckLimits, JudgesEachLimit) {
-  const Machine machine(1, 1);
-  auto evidence = machine.of_node();
-  EXPECT_EQ(lines(check_limits(evidence)),
-            (Lines{"pass | memlock | unlimited |  |  | ", "pass | open files | 65536 |  |  | ",
-                   "pass | /dev/shm | 64.0 GiB free |  |  | "}));
-  evidence.machine.nofile = 1024;
-  evidence.machine.shm_free = std::uint64_t{64} << 20U;
-  EXPECT_EQ(
-      faults(check_limits(evidence)),
-      (Lines{
-          "warn | open files | 1024 | 4096 and more | raise it: ulimit -n 65536 | user",
-          "fail | /dev/shm | 64.0 MiB free | 2.0 GiB free | in a container: --shm-size or --ipc=host; else "
-          "remove what is left in /dev/shm | user"}));
-}
-
-TEST(CheckLimits, WantsLockedMemoryOverAFabric) {
-  Machine machine(1, 1);
-  machine.plan.node.count = 2;
-  auto evidence = machine.of_node();
-  evidence.machine.memlock = 8U << 20U;
-  EXPECT_EQ(
-      faults(check_limits(evidence)),
-      (Lines{
-          "fail | memlock | 8.0 MiB | unlimited, or 16 GiB and more | network cards cannot register memory: "
-          "raise `ulimit -l` in limits.conf and, for Slurm, LimitMEMLOCK=infinity of slurmd | admin"}));
-}
-
-TEST(CheckSpace, WarnsAndFails) {
-  const Machine machine(1, 0);
-  auto evidence = machine.of_node();
-  evidence.folders = {{"run directory", "/a", std::uint64_t{5} << 30U, ""},
-                      {"scratch", "/b", std::uint64_t{500} << 20U, ""},
-                      {"scratch", "/c", 1024, ""},
-                      {"scratch", "/d", 0, "No such file or directory"}};
-  EXPECT_EQ(
-      lines(check_space(evidence)),
-      (Lines{
-          "pass | run directory /a | 5.0 GiB free |  |  | ",
-          "warn | scratch /b | 500.0 MiB free | 1 GiB free | make room, or choose another folder | user",
-          "fail | scratch /c | 1 kiB free | 1 GiB free | make room, or choose another folder | user",
-          "fail | scratch /d | No such file or directory | a folder that can be written to | choose another "
-          "one, or ask for access | user"}));
 }
 
 TEST(CheckPorts, NamesTheOneThatIsTaken) {

@@ -152,16 +152,6 @@ TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
           "missing | admin"}));
 }
 
-TEST(CheckGpus, WarnsOfMemoryInUse) {
-  const Machine machine(2, 0);
-  auto evidence = machine.of_node();
-  evidence.machine.gpus[1].memory_used = std::uint64_t{70} << 30U;
-  EXPECT_EQ(
-      faults(check_gpus(evidence)),
-      (Lines{"warn | 00000000:07:00.0 | 70.0 of 140.0 GiB are in use before the run starts | an idle GPU | "
-             "nvidia-smi names the processes that hold it | user"}));
-}
-
 TEST(CheckGpus, IsUnknownWithoutNvml) {
   const Machine machine(1, 1);
   auto evidence = machine.of_node();
@@ -170,6 +160,17 @@ TEST(CheckGpus, IsUnknownWithoutNvml) {
   EXPECT_EQ(lines(check_gpus(evidence)),
             (Lines{"unknown | NVML | not found: looked for libnvidia-ml.so.1 in the "
                    "loader's cache and system folders |  |  | "}));
+}
+
+TEST(CheckGpus, ADriverThatHangsIsNoMachineWithoutGpus) {
+  Machine machine(1, 1, false);
+  machine.plan.node.cpu_slots = true;
+  auto evidence = machine.of_node();
+  evidence.machine.nvml_error = "NVML did not answer within 15 s: the driver hangs";
+  EXPECT_EQ(lines(check_gpus(evidence)),
+            (Lines{"unknown | NVML | NVML did not answer within 15 s: the driver hangs |  |  | "}));
+  evidence.machine.no_driver = true;
+  EXPECT_EQ(check_gpus(evidence)[0].status, Status::skip);
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST(MakeTrials, SplitsANodeOfTwoVersionsAndLeavesTheMixedGroupOut) {
                                trial.transport ? ", transport" : ""));
   }
   EXPECT_EQ(seen, (Lines{"node 0, NCCL 2.28.3: 2 3, transport", "node 0, NCCL 2.28.9: 0 1, transport",
-                         "learner world: 0 1"}));
+                         "learner world: 0 1", "node 0, NCCL 2.28.3, neighbours: 2 3",
+                         "node 0, NCCL 2.28.9, neighbours: 0 1"}));
 }
 
 TEST(MakeTrials, DoesNotTryAWeightSyncOfTwoVersions) {
@@ -133,7 +134,7 @@ TEST(MakeTrials, DoesNotTryAWeightSyncOfTwoVersions) {
 
 TEST(MakeTrials, MeasuresTheSameRanksOnce) {
   const auto trials = make_trials(Machine(2, 0).evidence());
-  ASSERT_EQ(trials.size(), 2);
+  ASSERT_EQ(trials.size(), 3);
   EXPECT_EQ(trials[0].name + trials[0].not_run, "node 0");
   EXPECT_EQ(trials[1].name, "learner world");
   EXPECT_EQ(trials[1].not_run, "not run: the same ranks as 'node 0'");
@@ -145,6 +146,19 @@ TEST(MakeTrials, AddsTheSizeThatTheSiteJudges) {
                                             {4, std::nullopt, 512U << 20U, 1e11, "site"}};
   EXPECT_EQ(machine.evidence().groups[0].sizes,
             (std::vector<std::uint64_t>{8, 1U << 20U, 22118400, 128U << 20U, 1U << 30U}));
+}
+
+TEST(MakeTrials, SweepsTheLargestGroupAtLevelDeep) {
+  const Machine machine(4, 0);
+  auto evidence = machine.evidence();
+  evidence.level = PreflightLevel::deep;
+  const auto trials = make_trials(evidence);
+  const std::vector<std::uint64_t> all{
+      8,        32,         128,         512,         2048,      8192,
+      32768,    131072,     524288,      1U << 20U,   2U << 20U, 8U << 20U,
+      22118400, 32U << 20U, 128U << 20U, 512U << 20U, 2U << 30U, std::uint64_t{4} << 30U};
+  EXPECT_EQ(trials[0].sizes, all);
+  EXPECT_EQ(trials[2].sizes, (std::vector<std::uint64_t>{1U << 20U, 128U << 20U})) << trials[2].name;
 }
 
 TEST(MakeRanks, TakesTheDeviceAsTheRoleWould) {

@@ -32,8 +32,10 @@ TEST(Nodes, ARanksNameHasItsNode) {
 TEST(Nodes, AGroupThatCrossesThemIsTried) {
   const TwoNodes machine;
   const auto rows = check_collectives(machine.job());
-  ASSERT_EQ(rows.size(), 1);
+  ASSERT_EQ(rows.size(), 2);
   EXPECT_EQ(rows[0].subject, "learner world");
+  EXPECT_EQ(machine.job().groups[0].sizes.back(), 1U << 30U) << "as large as where LL128 is known to fail";
+  EXPECT_EQ(rows[1].check, "send_recv");
   EXPECT_EQ(rows[0].status, Status::pass) << rows[0].value;
 }
 

@@ -1,0 +1,172 @@
+#include "preflight/inquiries.h"
+
+#include <fmt/format.h>
+
+#include <future>
+#include <utility>
+
+#include "base/text.h"
+#include "preflight/ask_probe.h"
+#include "preflight/checks.h"
+#include "preflight/role_library.h"
+#include "sys/command.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::string> folders(const NodeEvidence& evidence) {
+  std::vector<std::string> out;
+  for (const auto& folder : evidence.folders) out.push_back(folder.path);
+  return out;
+}
+
+bool over_a_fabric(const NodeEvidence& evidence) {
+  return evidence.plan.node.count > 1 || !evidence.plan.node.nic_kind.empty();
+}
+
+std::vector<std::string> provider(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
+  return {fabric_provider(evidence.plan.node)};
+}
+
+bool on_several_nodes(const NodeEvidence& evidence) {
+  return evidence.plan.node.count > 1;
+}
+
+std::vector<std::string> leaders(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
+  return meeting_points(evidence);
+}
+
+bool has_python(const NodeEvidence& evidence, std::uint32_t role) {
+  return evidence.pythons.contains(role);
+}
+
+std::vector<std::string> python(const NodeEvidence& evidence, const plan::BoundProcess* process) {
+  const auto role = evidence.plan.processes[process->process].role;
+  return {evidence.pythons.at(role).path, process->workdir};
+}
+
+/// With what the role preloads: torch then loads that NCCL.
+std::vector<std::string> python_and_preload(const NodeEvidence& evidence, const plan::BoundProcess* process) {
+  auto out = python(evidence, process);
+  out.push_back(text::join(process->preload, ":"));
+  return out;
+}
+
+bool has_python_and_gpus(const NodeEvidence& evidence, std::uint32_t role) {
+  return has_python(evidence, role) && evidence.has_gpus() && evidence.plan.roles[role].gpus > 0;
+}
+
+/// The GPUs of the plan on this node, which the probe numbers in this order.
+std::vector<std::string> all_gpus(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
+  std::vector<std::string> visible;
+  for (const auto& gpu : evidence.node.gpus) visible.push_back(gpu.visible);
+  return {"--devices", text::join(visible, ",")};
+}
+
+bool has_gpus(const NodeEvidence& evidence) {
+  return evidence.has_gpus();
+}
+
+constexpr Duration kMeasurement = std::chrono::minutes(1);
+
+constexpr Inquiry kInquiries[] = {
+    {.name = "gpu-health", .deadline = 10s, .applies = has_gpus},  // persistence mode may be off
+    {.name = "kernel-log"},
+    {.name = "shared-memory"},
+    {.name = "nics"},
+    {.name = "fabric", .of = Inquiry::Of::roles, .arguments = provider, .applies = over_a_fabric},
+    {.name = "names", .arguments = leaders, .applies = on_several_nodes},
+    {.name = "interpreter",
+     .level = PreflightLevel::standard,
+     .deadline = 20s,
+     .of = Inquiry::Of::roles,
+     .arguments = python,
+     .concerns = has_python},
+    {.name = "torch",
+     .level = PreflightLevel::deep,
+     .deadline = 90s,
+     .of = Inquiry::Of::roles,
+     .arguments = python_and_preload,
+     .concerns = has_python_and_gpus},
+    {.name = "folder", .deadline = 10s, .of = Inquiry::Of::things, .things = folders},
+    {.name = "copies",
+     .level = PreflightLevel::deep,
+     .deadline = kMeasurement,
+     .when = Inquiry::When::alone,
+     .arguments = all_gpus,
+     .applies = has_gpus},
+    {.name = "gemm",
+     .level = PreflightLevel::deep,
+     .deadline = kMeasurement,
+     .when = Inquiry::When::alone,
+     .arguments = all_gpus,
+     .applies = has_gpus},
+};
+
+struct Question {
+  const Inquiry& inquiry;
+  std::string name;  ///< of the answer
+  const plan::BoundProcess* process = nullptr;
+  std::string thing{};
+};
+
+std::vector<Question> questions(const Look& request, const NodeEvidence& evidence, Inquiry::When when) {
+  std::vector<Question> out;
+  for (const auto& inquiry : inquiries()) {
+    const bool wanted = inquiry.level <= request.level && inquiry.when == when;
+    if (!wanted || (inquiry.applies != nullptr && !inquiry.applies(evidence))) continue;
+    const std::string name(inquiry.name);
+    if (inquiry.of == Inquiry::Of::machine) {
+      out.push_back({inquiry, name});
+      continue;
+    }
+    if (inquiry.of == Inquiry::Of::things) {
+      for (auto& thing : inquiry.things(evidence))
+        out.push_back({inquiry, fmt::format("{}/{}", name, thing), nullptr, thing});
+      continue;
+    }
+    for (const auto& [role, process] : evidence.first_of_roles()) {
+      if (inquiry.concerns != nullptr && !inquiry.concerns(evidence, role)) continue;
+      out.push_back({inquiry, fmt::format("{}/{}", name, request.plan.roles[role].name), process});
+    }
+  }
+  return out;
+}
+
+Answer put(const Look& request, const NodeEvidence& evidence, const Question& question) {
+  std::vector<std::string> arguments{std::string(question.inquiry.name)};
+  if (!question.thing.empty()) arguments.push_back(question.thing);
+  if (question.inquiry.arguments != nullptr) {
+    for (auto& argument : question.inquiry.arguments(evidence, question.process))
+      arguments.push_back(std::move(argument));
+  }
+  const auto env =
+      question.process != nullptr ? probe_environment(*question.process) : sys::own_environment();
+  auto said = ask_probe(request.probe, arguments, env, question.inquiry.deadline);
+  if (said) return {std::move(*said), ""};
+  return {nullptr, said.error().items().front().message};
+}
+
+}  // namespace
+
+std::span<const Inquiry> inquiries() {
+  return kInquiries;
+}
+
+Answers ask(const Look& request, const NodeEvidence& evidence) {
+  Answers answers;
+  std::map<std::string, std::future<Answer>> going;
+  const auto together = questions(request, evidence, Inquiry::When::together);
+  for (const auto& question : together) {
+    going[question.name] = std::async(std::launch::async, [&] { return put(request, evidence, question); });
+  }
+  for (auto& [name, answer] : going) answers[name] = answer.get();
+  for (const auto& question : questions(request, evidence, Inquiry::When::alone)) {
+    answers[question.name] = put(request, evidence, question);
+  }
+  return answers;
+}
+
+}  // namespace nlaunch::preflight

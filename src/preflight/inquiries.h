@@ -1,0 +1,49 @@
+#pragma once
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "preflight/evidence.h"
+#include "preflight/findings.h"
+
+namespace nlaunch::preflight {
+
+/// A question to nlaunch-probe about this machine, each asked in a process of its own: a driver or a file
+/// system that hangs hangs that one alone, and is killed at the deadline.
+struct Inquiry {
+  enum class Of {
+    machine,  ///< in the environment of this process
+    roles,    ///< in that of each role's first process on the machine
+    things,   ///< in that of this process, for each of `things`, which is its first argument
+  };
+  enum class When {
+    together,  ///< with the others
+    alone,     ///< after them, and by itself: it measures
+  };
+  std::string_view name;  ///< subcommand of nlaunch-probe, and the answer's name (src/preflight/evidence.h)
+  PreflightLevel level = PreflightLevel::quick;  ///< the lowest at which it is asked
+  Duration deadline = std::chrono::seconds(5);
+  Of of = Of::machine;
+  When when = When::together;
+  /// What follows the subcommand; null: nothing. `process` is the role's, null where it is of the machine.
+  std::vector<std::string> (*arguments)(const NodeEvidence& evidence,
+                                        const plan::BoundProcess* process) = nullptr;
+  /// What Of::things asks about: the answer is "NAME/THING".
+  std::vector<std::string> (*things)(const NodeEvidence& evidence) = nullptr;
+  /// Of::roles: those that are asked; null: all.
+  bool (*concerns)(const NodeEvidence& evidence, std::uint32_t role) = nullptr;
+  /// Whether there is anything to ask for here; null: always.
+  bool (*applies)(const NodeEvidence& evidence) = nullptr;
+};
+
+/// All of them.
+std::span<const Inquiry> inquiries();
+
+/// Asks those of the level. Returns when all have answered, or have had their time. Of `evidence` the plan,
+/// the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
+Answers ask(const Look& request, const NodeEvidence& evidence);
+
+}  // namespace nlaunch::preflight

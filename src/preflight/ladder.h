@@ -1,0 +1,21 @@
+#pragma once
+#include "preflight/examine.h"
+
+/// From the smallest thing that can work to the whole job: the first rung that does not says which layer is
+/// at fault, since only one is new at each.
+namespace nlaunch::preflight {
+
+struct Ladder {
+  std::vector<Row> rows;  ///< "ladder", one for each rung, and what failed at the last of them
+  bool all_well = false;  ///< the plan's own groups are next
+  bool cancelled = false;
+};
+
+/// One GPU, one node, two nodes, each with fresh probes, up to the first rung that fails. `evidence` before
+/// any probe.
+Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Evidence& evidence);
+
+/// The last rung: the plan's own groups, of which these rows tell.
+Row top_rung(const std::vector<Row>& judged, Duration took);
+
+}  // namespace nlaunch::preflight

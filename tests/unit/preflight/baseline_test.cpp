@@ -1,0 +1,142 @@
+#include "preflight/baseline.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "sys/files.h"
+#include "unit/preflight/fixture.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+constexpr std::uint64_t kLarge = 128U << 20U;
+
+Report report(std::size_t nodes = 2) {
+  Report out;
+  out.time = 1795284000;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    const auto host = fmt::format("n{}", i);
+    out.nodes.push_back({host, "x86_64", "NVIDIA H200", 4, "570.1", "2.28.9"});
+    out.measurements.push_back(
+        {fmt::format("node {}", i), "all_reduce", "nccl", 4, kLarge, 1e-3, 330e9, "node"});
+    out.measurements.push_back({fmt::format("node {}", i), "all_reduce", "nccl", 4, 8, 2e-5, 4e5, "node"});
+    for (const auto* gpu : {"GPU 0", "GPU 1", "GPU 2", "GPU 3"})
+      out.figures.push_back({"gemm", host, gpu, "", 700e12, "FLOP/s"});
+    out.figures.push_back({"clock", host, host, "", 1e-5, "s"});
+  }
+  return out;
+}
+
+Lines compared(const Report& was, const Report& is) {
+  return lines(compare(baseline_of(was), is, "good.json"));
+}
+
+TEST(Baseline, HoldsOneValueForAllGroupsOfAKindAndNoLatencies) {
+  const auto baseline = baseline_of(report());
+  ASSERT_EQ(baseline.values.size(), 2U);
+  EXPECT_EQ(baseline.values[0].name, "all_reduce of node (nccl, 4 ranks) at 128MiB");
+  EXPECT_EQ(baseline.values[0].value, 330e9);
+  EXPECT_EQ(baseline.values[1].name, "gemm");
+  EXPECT_EQ(baseline.values[1].value, 700e12);
+}
+
+TEST(Baseline, WhatIsEqualPasses) {
+  EXPECT_EQ(
+      compared(report(1), report(1)),
+      (Lines{"pass | all_reduce of node 0 at 128MiB | 330.0 GB/s, as it was | 330.0 GB/s (good.json) |  | ",
+             "pass | gemm | 700.0 TFLOP/s, as it was | 700.0 TFLOP/s (good.json) |  | "}));
+}
+
+TEST(Baseline, WorseIsAWarningAndMuchWorseAFailureOfThatNode) {
+  auto now = report();
+  now.measurements[0].busbw = 303e9;
+  for (auto& figure : now.figures) {
+    if (figure.what == "gemm" && figure.host == "n1") figure.value = 500e12;
+  }
+  const auto rows = compare(baseline_of(report()), now, "good.json");
+  EXPECT_EQ(
+      faults(rows),
+      (Lines{"warn | all_reduce of node 0 at 128MiB | 303.0 GB/s, 8 % less than it was | 330.0 GB/s "
+             "(good.json) | if nothing was changed on purpose, report the node | admin",
+             "fail | gemm | 500.0 TFLOP/s, 29 % less than it was | 700.0 TFLOP/s (good.json) | if nothing "
+             "was changed on purpose, report the node | admin"}));
+  EXPECT_EQ(rows.back().hosts, std::vector<std::string>{"n1"});
+}
+
+TEST(Baseline, FourPercentIsNotJudgedAndBetterIsSaid) {
+  auto now = report(1);
+  now.measurements[0].busbw = 330e9 * 0.96;
+  now.figures[0].value = now.figures[1].value = now.figures[2].value = now.figures[3].value = 770e12;
+  EXPECT_EQ(compared(report(1), now),
+            (Lines{"pass | all_reduce of node 0 at 128MiB | 316.8 GB/s, 4 % less than it was | 330.0 GB/s "
+                   "(good.json) |  | ",
+                   "pass | gemm | 770.0 TFLOP/s, 10 % more than it was | 700.0 TFLOP/s (good.json) |  | "}));
+}
+
+TEST(Baseline, AnotherDriverIsNamedFirst) {
+  auto now = report(1);
+  now.nodes[0].driver = "580.2";
+  now.nodes[0].nccl = "2.30.1";
+  now.measurements[0].busbw = 200e9;
+  const auto rows = compare(baseline_of(report(1)), now, "good.json");
+  EXPECT_EQ(
+      rows[0].fix,
+      "the driver was 570.1 and is 580.2; NCCL was 2.28.9 and is 2.30.1; if nothing was changed on purpose, "
+      "report the node");
+}
+
+TEST(Baseline, OfOtherHardwareNothingIsCompared) {
+  auto now = report(2);
+  for (auto& node : now.nodes) node.gpu = "NVIDIA H100";
+  now.measurements[0].busbw = 1e9;
+  EXPECT_EQ(
+      compared(report(4), now),
+      (Lines{
+          "unknown | good.json | not compared: it is of 4 nodes with 4 × NVIDIA H200 (x86_64), and this is 2 "
+          "nodes with 4 × NVIDIA H100 (x86_64) |  |  | "}));
+}
+
+TEST(Baseline, WhatWasNotMeasuredIsSaid) {
+  auto now = report(1);
+  now.figures.clear();
+  EXPECT_EQ(faults(compare(baseline_of(report(1)), now, "good.json")),
+            (Lines{"skip | good.json | 1 of its 2 values were not measured this time |  |  | "}));
+}
+
+class BaselineFile : public ::testing::Test {
+ protected:
+  ~BaselineFile() override { std::filesystem::remove(path); }
+  std::string error_of(const std::string& content) const {
+    EXPECT_TRUE(sys::write_file_atomically(path, content));
+    const auto read = read_baseline(path);
+    return read ? "" : render(read.error());
+  }
+  std::string path = ::testing::TempDir() + "nlaunch-baseline-test.json";
+};
+
+TEST_F(BaselineFile, IsReadAsItWasWritten) {
+  const auto baseline = baseline_of(report());
+  ASSERT_TRUE(sys::write_file_atomically(path, json_text(to_json(baseline))));
+  const auto read = read_baseline(path);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(to_json(*read), to_json(baseline));
+}
+
+TEST_F(BaselineFile, ThatIsNoneIsAnErrorWithWhatToType) {
+  const auto hint = " [preflight.baseline]\nhint: nlaunch preflight --baseline save " + path + " makes one\n";
+  const auto missing = read_baseline(path);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(render(missing.error()), "error: cannot open '" + path + "': No such file or directory" + hint);
+  EXPECT_EQ(error_of("{"), "error: '" + path + "' is no baseline" + hint);
+  EXPECT_EQ(error_of("[1]"), "error: '" + path + "' is no baseline" + hint);
+  EXPECT_EQ(error_of("{\"nlaunch_baseline\": 2}"),
+            "error: '" + path + "' is a baseline of another nlaunch, which this one cannot read" + hint);
+  EXPECT_EQ(
+      error_of("{\"nlaunch_baseline\": 1}").find("error: '" + path + "' is a baseline that was damaged: "),
+      0U);
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight

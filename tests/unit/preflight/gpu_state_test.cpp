@@ -1,0 +1,333 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "unit/preflight/fixture.h"
+
+/// What is said of GPUs that `nlaunch-probe gpu-health` has described.
+namespace nlaunch::preflight {
+namespace {
+
+using nlohmann::json;
+
+/// A machine whose GPUs are those of a recorded answer.
+struct Recorded {
+  explicit Recorded(const std::string& name) : answer(read(name)) {
+    machine.node.gpus.clear();
+    for (const auto& gpu : answer["gpus"])
+      machine.node.gpus.push_back({std::to_string(gpu["index"].get<int>()), gpu["bus_id"], gpu["uuid"]});
+  }
+  static json read(const std::string& name) {
+    return json::parse(
+        std::ifstream(NLAUNCH_SOURCE_DIR "/tests/unit/preflight/facts/gpu-health." + name + ".json"));
+  }
+  json& gpu(std::size_t i) { return answer["gpus"][i]; }
+  [[nodiscard]] NodeEvidence evidence() const {
+    NodeEvidence out{.plan = machine.plan, .node = machine.node};
+    out.answers["gpu-health"] = {answer, ""};
+    return out;
+  }
+  [[nodiscard]] Lines all() const {
+    const auto of_machine = evidence();
+    Lines out;
+    for (const auto check : {check_gpu_health, check_nvlink, check_gpu_mode, check_gpu_processes}) {
+      for (const auto& said : lines(check(of_machine))) out.push_back(said);
+    }
+    return out;
+  }
+
+  Machine machine{1, 1};
+  json answer;
+};
+
+constexpr auto kReset =
+    "reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes back, have "
+    "the "
+    "GPU replaced | admin";
+
+TEST(GpuState, MachinesThatAreWellPass) {
+  EXPECT_EQ(
+      Recorded("2xH200").all(),
+      (Lines{"pass | 2 GPUs | no uncorrected ECC error, no row to be remapped, no recovery asked for, no "
+             "slowdown |  |  | ",
+             "pass | 2 GPUs | 18 of 18 links up on each, NVSwitch fabric ready |  |  | ",
+             "pass | 2 GPUs | driver 580.159.03, PCIe x16 |  |  | ",
+             "pass | 2 GPUs | nobody uses them | idle GPUs |  | "}));
+  EXPECT_EQ(
+      Recorded("4xGH200").all(),
+      (Lines{
+          "pass | 4 GPUs | no uncorrected ECC error, no row to be remapped, no slowdown |  |  | ",
+          "pass | 4 GPUs | 18 of 18 links up on each, 10 links to the CPU up |  |  | ",
+          "warn | driver | 565.57.01 is for CUDA 12.7, and nlaunch-probe was built with CUDA 13.0: it cannot "
+          "use the GPUs here | a driver for CUDA 13 | build nlaunch with CUDA 12, or install a newer driver "
+          "| "
+          "user",
+          "pass | 4 GPUs | nobody uses them | idle GPUs |  | "}));
+  EXPECT_EQ(faults(check_nvlink(Recorded("8xH100").evidence())), Lines{});
+}
+
+TEST(GpuState, WhatNvmlDoesNotKnowIsNoFault) {
+  Recorded machine("2xH200");
+  for (auto& gpu : machine.answer["gpus"])
+    gpu = {{"index", gpu["index"]}, {"bus_id", gpu["bus_id"]}, {"uuid", gpu["uuid"]}, {"name", gpu["name"]}};
+  EXPECT_EQ(machine.all(),
+            (Lines{"pass | 2 GPUs | NVML knows nothing of their health |  |  | ",
+                   "skip | 2 GPUs | no NVLink here |  |  | ", "pass | 2 GPUs | driver 580.159.03 |  |  | ",
+                   "pass | 2 GPUs | nobody uses them | idle GPUs |  | "}));
+}
+
+TEST(GpuState, WithoutAnAnswerOneRowSaysSo) {
+  Recorded machine("2xH200");
+  auto evidence = machine.evidence();
+  evidence.answers["gpu-health"] = {nullptr, "nlaunch-probe gpu-health did not answer within 10 s"};
+  EXPECT_EQ(
+      lines(check_gpu_health(evidence)),
+      (Lines{
+          "unknown | state, links, modes and processes of the GPUs | nlaunch-probe gpu-health did not answer "
+          "within 10 s |  |  | "}));
+  for (const auto check : {check_nvlink, check_gpu_mode, check_gpu_processes})
+    EXPECT_TRUE(check(evidence).empty());
+  evidence.answers["gpu-health"] = {{{"error", "nvmlInit_v2 failed: Driver/library version mismatch"}}, ""};
+  EXPECT_EQ(check_gpu_health(evidence)[0].value, "nvmlInit_v2 failed: Driver/library version mismatch");
+}
+
+TEST(GpuState, OnlyThePlansGpusAreJudged) {
+  Recorded machine("8xH100");
+  machine.machine.node.gpus.resize(2);
+  machine.gpu(5)["remap"]["failed"] = true;
+  EXPECT_EQ(faults(check_gpu_health(machine.evidence())), Lines{});
+  std::swap(machine.machine.node.gpus[0], machine.machine.node.gpus[1]);
+  machine.gpu(0)["remap"]["failed"] = true;
+  EXPECT_EQ(faults(check_gpu_health(machine.evidence())),
+            (Lines{"fail | GPU 1 (00000000:1B:00.0) | a bad row of its memory could not be remapped | rows "
+                   "remapped | take "
+                   "the node out of service and have the GPU replaced | admin"}));
+}
+
+TEST(GpuHealth, AnUncorrectedErrorFailsUnlessTheDriverAsksForNothing) {
+  Recorded machine("4xGH200");
+  machine.gpu(3)["uncorrected_ecc"] = 1;
+  EXPECT_EQ(
+      faults(check_gpu_health(machine.evidence())),
+      (Lines{std::string(
+                 "fail | GPU 3 (00000039:01:00.0) | 1 uncorrected ECC error since the driver was loaded | "
+                 "none | ") +
+             kReset}));
+  machine.gpu(3)["recovery_action"] = 0;
+  EXPECT_EQ(
+      faults(check_gpu_health(machine.evidence())),
+      (Lines{std::string(
+                 "warn | GPU 3 (00000039:01:00.0) | 1 uncorrected ECC error since the driver was loaded; the "
+                 "driver asks for no recovery | none | ") +
+             kReset}));
+}
+
+TEST(GpuHealth, WhatTheDriverAsksForIsToldOnceForAGpu) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["recovery_action"] = 4;
+  machine.gpu(1)["recovery_action"] = 4;
+  machine.gpu(1)["remap"]["pending"] = true;
+  EXPECT_EQ(faults(check_gpu_health(machine.evidence())),
+            (Lines{"fail | GPU 0 (00000000:2A:00.0) | its driver asks for an end of what runs there, and "
+                   "then a reset of the GPU "
+                   "| a GPU that needs no recovery | do what the driver asks for | admin",
+                   std::string("fail | GPU 1 (00000000:3C:00.0) | bad rows of its memory wait to be remapped "
+                               "| none that wait | ") +
+                       kReset}));
+}
+
+TEST(GpuHealth, OnlyTheHardwaresSlowdownsCount) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["clocks_event_reasons"] = 0x4 | 0x20 | 0x100;
+  EXPECT_EQ(faults(check_gpu_health(machine.evidence())), Lines{});
+  machine.gpu(0)["clocks_event_reasons"] = 0x48;
+  machine.gpu(1)["clocks_event_reasons"] = 0x88;
+  EXPECT_EQ(faults(check_gpu_health(machine.evidence())),
+            (Lines{"warn | GPU 0 (00000000:2A:00.0) | its hardware slows it down: it is too hot | full "
+                   "clocks | report the "
+                   "node: look at its cooling and its power supply | admin",
+                   "warn | GPU 1 (00000000:3C:00.0) | its hardware slows it down: the node's power supply "
+                   "asks for it | "
+                   "full clocks | report the node: look at its cooling and its power supply | admin"}));
+}
+
+TEST(GpuHealth, AGpuThatIsCountedAndNotHandedOut) {
+  Recorded machine("2xH200");
+  machine.answer["refused"] = {{{"index", 2}, {"code", 15}, {"error", "GPU is lost"}},
+                               {{"index", 3}, {"code", 4}, {"error", "Insufficient Permissions"}},
+                               {{"index", 4}, {"code", 999}, {"error", "Unknown Error"}}};
+  EXPECT_EQ(faults(check_gpu_health(machine.evidence())),
+            (Lines{std::string("fail | GPU 2 of NVML | GPU is lost | a GPU that answers | ") + kReset,
+                   "unknown | GPU 4 of NVML | Unknown Error |  |  | "}));
+}
+
+TEST(Nvlink, ALinkThatIsDownFailsWhereTheBoardUsesAll) {
+  constexpr auto kFix =
+      "reset the GPUs (nvidia-smi --gpu-reset) or reboot the node; if a link stays down, report it | admin";
+  Recorded machine("4xGH200");
+  machine.gpu(2)["links"][5]["active"] = false;
+  EXPECT_EQ(faults(check_nvlink(machine.evidence())),
+            (Lines{std::string(
+                       "fail | GPU 2 (00000029:01:00.0) | 17 of 18 links up: link 5 down | 18 links up | ") +
+                   kFix}));
+  for (auto& link : machine.gpu(2)["links"]) link["active"] = false;
+  EXPECT_EQ(check_nvlink(machine.evidence())[0].status, Status::warn) << "a bridge may be missing";
+  // Where all go to NVSwitches, GPUs that all miss the same links miss a switch.
+  Recorded switched("8xH100");
+  for (auto& gpu : switched.answer["gpus"]) gpu["links"][3]["active"] = gpu["links"][4]["active"] = false;
+  const auto rows = faults(check_nvlink(switched.evidence()));
+  ASSERT_EQ(rows.size(), 8);
+  EXPECT_EQ(
+      rows[0],
+      std::string("fail | GPU 0 (00000000:1B:00.0) | 16 of 18 links up: links 3, 4 down | 18 links up | ") +
+          kFix);
+}
+
+TEST(Nvlink, BridgesUseSomeLinksOnly) {
+  Recorded machine("4xGH200");
+  for (auto& gpu : machine.answer["gpus"]) {
+    for (std::size_t link = 12; link < 18; ++link) gpu["links"][link]["active"] = false;
+  }
+  EXPECT_EQ(check_nvlink(machine.evidence())[0].value, "12 of 18 links up on each, 10 links to the CPU up");
+  machine.gpu(0)["links"][0]["active"] = false;
+  EXPECT_EQ(check_nvlink(machine.evidence())[0].status, Status::warn);
+}
+
+TEST(Nvlink, CorrectedErrorsAreToldAndRecoveriesWarn) {
+  Recorded machine("2xH200");
+  machine.gpu(1)["links"][0]["crc"] = 2;
+  machine.gpu(1)["links"][7]["replay"] = 1;
+  EXPECT_EQ(
+      check_nvlink(machine.evidence())[0].value,
+      "18 of 18 links up on each, 3 corrected errors since the driver was loaded, NVSwitch fabric ready");
+  machine.gpu(1)["links"][7]["recovery"] = 1;
+  EXPECT_EQ(
+      faults(check_nvlink(machine.evidence())),
+      (Lines{
+          "warn | GPU 1 (00000000:3C:00.0) | its links had to be brought up again 1 time since the driver "
+          "was "
+          "loaded | links that stay up | watch whether the number grows; if so, report the node | admin"}));
+}
+
+TEST(Nvlink, TheFabricHasToBeReadyAndHealthy) {
+  constexpr auto kRest =
+      " | registered with the NVSwitch fabric, and healthy | see why: systemctl status nvidia-fabricmanager "
+      "(on NVL72 "
+      "machines nvidia-imex, too) | admin";
+  const auto said = [&](const json& fabric) {
+    Recorded machine("2xH200");
+    machine.gpu(0)["fabric"] = fabric;
+    const auto rows = faults(check_nvlink(machine.evidence()));
+    return rows.size() == 1 ? rows[0] : "";
+  };
+  const std::string gpu = "GPU 0 (00000000:2A:00.0)";
+  EXPECT_EQ(said({{"state", 1}, {"status", 0}, {"health_mask", 0}}),
+            "fail | " + gpu + " | its registration has not begun: CUDA cannot be used (error 802)" + kRest);
+  EXPECT_EQ(said({{"state", 3}, {"status", 999}, {"status_text", "Unknown Error"}, {"health_mask", 0}}),
+            "fail | " + gpu + " | its registration failed: Unknown Error" + kRest);
+  EXPECT_EQ(said({{"state", 3}, {"status", 0}, {"health_mask", 0x2 | 0x10}}),
+            "fail | " + gpu + " | NVSwitch fabric: its routes through the NVSwitches are unhealthy" + kRest);
+  EXPECT_EQ(said({{"state", 3}, {"status", 0}, {"health_mask", 0x1}}),
+            "warn | " + gpu + " | NVSwitch fabric: its bandwidth is degraded" + kRest);
+  EXPECT_EQ(said({{"state", 3}, {"status", 0}, {"health_mask", 0}, {"summary", 2}}),
+            "fail | " + gpu + " | NVSwitch fabric: it is unhealthy" + kRest);
+}
+
+TEST(Nvlink, ALinkToTheCpuThatIsDownFails) {
+  Recorded machine("4xGH200");
+  machine.gpu(1)["c2c"][4]["active"] = false;
+  EXPECT_EQ(faults(check_nvlink(machine.evidence())),
+            (Lines{"fail | GPU 1 (00000019:01:00.0) | 1 of 10 links to its CPU down | all up | reboot the "
+                   "node; if a link "
+                   "stays down, report it | admin"}));
+}
+
+TEST(GpuMode, WhatIsNotFitForTheRun) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["compute_mode"] = 2;
+  machine.gpu(0)["pcie"]["width"] = 8;
+  machine.gpu(1)["mig"]["current"] = machine.gpu(1)["mig"]["pending"] = true;
+  EXPECT_EQ(faults(check_gpu_mode(machine.evidence())),
+            (Lines{"fail | GPU 0 (00000000:2A:00.0) | its compute mode lets no program use it (prohibited) | "
+                   "default | set it "
+                   "back: nvidia-smi --compute-mode=DEFAULT | admin",
+                   "warn | GPU 0 (00000000:2A:00.0) | PCIe x8 | x16 | report the node: its slot or its riser "
+                   "card gives the GPU a "
+                   "part of the lanes | admin",
+                   "fail | GPU 1 (00000000:3C:00.0) | MIG mode is on: programs see slices of it, which NCCL "
+                   "cannot join | MIG mode "
+                   "off, or MIG devices in CUDA_VISIBLE_DEVICES | turn it off while nobody uses the GPU "
+                   "(nvidia-smi -mig 0), or "
+                   "give nlaunch the slices by their UUIDs | admin"}));
+}
+
+TEST(GpuMode, SlicesAreForWhoWasGivenSlices) {
+  Recorded machine("2xH200");
+  machine.gpu(1)["mig"]["current"] = machine.gpu(1)["mig"]["pending"] = true;
+  machine.machine.node.gpus = {{"MIG-1", "", "MIG-1"}};
+  EXPECT_EQ(lines(check_gpu_mode(machine.evidence())),
+            (Lines{"pass | 1 GPU | driver 580.159.03, PCIe x16 |  |  | "}));
+}
+
+TEST(GpuMode, AnIdleLinkAndASleepingGpuAreNoFaults) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["pcie"]["generation"] = 1;
+  machine.gpu(0)["persistence"] = false;
+  EXPECT_EQ(lines(check_gpu_mode(machine.evidence())),
+            (Lines{"pass | 2 GPUs | driver 580.159.03, PCIe x16; persistence mode is off: who uses an idle "
+                   "GPU waits for it "
+                   "first |  |  | "}));
+}
+
+TEST(GpuProcesses, WhoHoldsAGpuIsNamed) {
+  Recorded machine("2xH200");
+  constexpr auto kGiB = std::uint64_t{1} << 30U;
+  machine.gpu(0)["processes"] = {{{"pid", 4711},
+                                  {"kind", "compute"},
+                                  {"memory", 38 * kGiB},
+                                  {"command", "python train.py"},
+                                  {"user", "bob"},
+                                  {"mine", false}},
+                                 {{"pid", 99},
+                                  {"kind", "graphics"},
+                                  {"memory", 4U << 20U},
+                                  {"command", "Xorg"},
+                                  {"user", "root"},
+                                  {"mine", false}}};
+  machine.gpu(1)["processes"] = {
+      {{"pid", 12}, {"kind", "compute"}, {"memory", kGiB}},
+      {{"pid", 13}, {"kind", "mps"}, {"command", "vllm"}, {"user", "me"}, {"mine", true}}};
+  EXPECT_EQ(faults(check_gpu_processes(machine.evidence())),
+            (Lines{"warn | GPU 0 (00000000:2A:00.0) | held by pid 4711 (python train.py, bob, 38.0 GiB) | an "
+                   "idle GPU | ask "
+                   "bob, or take another node | admin",
+                   "warn | GPU 1 (00000000:3C:00.0) | held by pid 12 (not visible here, 1.0 GiB), pid 13 "
+                   "(vllm, me) | an "
+                   "idle GPU | end what is yours: kill 13 | user"}));
+}
+
+TEST(GpuProcesses, AFullGpuFails) {
+  Recorded machine("2xH200");
+  auto& gpu = machine.gpu(0);
+  gpu["processes"] = {{{"pid", 12}, {"kind", "compute"}, {"memory", std::uint64_t{139} << 30U}}};
+  gpu["memory"]["used"] = std::uint64_t{139} << 30U;
+  EXPECT_EQ(faults(check_gpu_processes(machine.evidence())),
+            (Lines{"fail | GPU 0 (00000000:2A:00.0) | held by pid 12 (not visible here, 139.0 GiB) | an idle "
+                   "GPU | look on "
+                   "the host itself: it is outside of this container, or hidden from you | admin"}));
+}
+
+TEST(GpuProcesses, MemoryThatNobodyHoldsIsTold) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["memory"]["used"] = std::uint64_t{2} << 30U;  // 2 % of its 140 GiB are more
+  machine.gpu(1)["memory"]["used"] = std::uint64_t{70} << 30U;
+  EXPECT_EQ(faults(check_gpu_processes(machine.evidence())),
+            (Lines{"warn | GPU 1 (00000000:3C:00.0) | 70.0 GiB of 140.4 GiB are in use, by no process that "
+                   "NVML shows | an "
+                   "idle GPU | it may be a process of another container, or one that ends and cannot (state "
+                   "D in ps): look "
+                   "on the host; if there is none, reset the GPU | admin"}));
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include "preflight/xid.h"
+#include "unit/preflight/fixture.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+using nlohmann::json;
+
+/// Two GPUs at 00000000:06:00.0 and 00000000:07:00.0, and a kernel log.
+struct Log {
+  Machine machine{1, 1};
+  json lines = json::array();
+  json gpus = json::array();
+
+  Log& line(double age, const std::string& text) {
+    lines.push_back({{"age", age}, {"text", text}});
+    return *this;
+  }
+  Log& recovery(std::uint32_t gpu, unsigned action) {
+    gpus.push_back(
+        {{"bus_id", Machine::bus(gpu)}, {"uuid", Machine::uuid(gpu)}, {"recovery_action", action}});
+    return *this;
+  }
+  [[nodiscard]] Lines rows() const {
+    NodeEvidence evidence{.plan = machine.plan, .node = machine.node};
+    evidence.answers["kernel-log"] = {{{"source", "/dev/kmsg"}, {"lines", lines}}, ""};
+    evidence.answers["gpu-health"] = {{{"gpus", gpus}}, ""};
+    return preflight::lines(check_kernel_log(evidence));
+  }
+};
+
+constexpr auto kReset =
+    " | none in the last 24 hours | reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot "
+    "the node; if it "
+    "comes back, have the GPU replaced | admin";
+constexpr auto kReboot =
+    " | none in the last 24 hours | reboot the node; if it comes back, have the GPU and its slot looked at | "
+    "admin";
+constexpr auto kWatch =
+    " | none in the last 24 hours | watch whether it comes back; NVIDIA's Xid catalog says what it may mean "
+    "| admin";
+
+TEST(KernelLog, IsFineWithoutFaults) {
+  EXPECT_EQ(Log().rows(), (Lines{"pass | Xid, SXid, hung tasks | no fault in the last 24 hours |  |  | "}));
+  EXPECT_EQ(Log().line(90000, "NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.").rows()[0],
+            "pass | Xid, SXid, hung tasks | no fault in the last 24 hours |  |  | ");
+}
+
+TEST(KernelLog, AFaultNamesTheGpuAndHowLongAgo) {
+  EXPECT_EQ(
+      Log()
+          .line(
+              720,
+              "NVRM: Xid (PCI:0000:07:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.")
+          .rows(),
+      (Lines{std::string(
+                 "fail | GPU 1 (00000000:07:00.0) | Xid 79 (the GPU has fallen off the bus), 12 min ago") +
+             kReboot}));
+  EXPECT_EQ(Log().line(720, "NVRM: GPU 0000:07:00.0: GPU has fallen off the bus.").rows()[0].substr(0, 60),
+            "fail | GPU 1 (00000000:07:00.0) | Xid 79 (the GPU has fallen");
+}
+
+TEST(KernelLog, TheSameFaultIsToldOnce) {
+  Log log;
+  for (const double age : {7300.0, 3000.0, 40.0})
+    log.line(
+        age,
+        "NVRM: Xid (PCI:0000:06:00): 119, pid=1, name=python3, Timeout after 6s of waiting for RPC response");
+  EXPECT_EQ(log.rows(), (Lines{std::string("fail | GPU 0 (00000000:06:00.0) | Xid 119 (the GPU's system "
+                                           "processor (GSP) did not answer), 3 "
+                                           "times, the last 40 s ago") +
+                               kReset}));
+}
+
+TEST(KernelLog, AGpuThatNeedsNoRecoveryNowIsNotBlamed) {
+  Log log;
+  log.line(50000, "NVRM: Xid (PCI:0000:06:00): 95, pid=1, name=python3, Uncontained ECC error")
+      .recovery(0, 0);
+  EXPECT_EQ(
+      log.rows(),
+      (Lines{std::string(
+                 "warn | GPU 0 (00000000:06:00.0) | Xid 95 (a memory error that was not contained), 14 h "
+                 "ago; the driver asks for no recovery now") +
+             kWatch}));
+  log.gpus[0]["recovery_action"] = 1;
+  EXPECT_TRUE(log.rows()[0].starts_with("fail"));
+}
+
+TEST(KernelLog, AGpuThatIsNotThePlansIsNoReasonToRefuse) {
+  Log log;
+  log.line(60, "NVRM: Xid (PCI:0009:01:00): 48, pid=1, name=python3, DBE");
+  EXPECT_TRUE(log.rows()[0].starts_with("warn | GPU 0009:01:00.0, none of the plan's | Xid 48"));
+  log.machine.plan.expected.bus_ids = {"0009:01:00.0"};
+  EXPECT_TRUE(log.rows()[0].starts_with("fail"));
+  log.machine.plan.expected.bus_ids.clear();
+  log.machine.node.gpus.clear();  // NVML shows none: perhaps because of this
+  EXPECT_TRUE(log.rows()[0].starts_with("fail"));
+}
+
+TEST(KernelLog, ProgramsOwnFaultsAreTold) {
+  EXPECT_EQ(
+      Log()
+          .line(7200, "NVRM: Xid (PCI:0000:06:00): 31, pid=77, name=python3, MMU Fault")
+          .line(300, "NVRM: Xid (PCI:0000:07:00): 43, pid=78, name=python3, Ch 00000008")
+          .rows(),
+      (Lines{"pass | Xid, SXid, hung tasks | no fault in the last 24 hours; no fault of the node: Xid 31 (a "
+             "program accessed memory "
+             "that it does not have), 2 h ago, Xid 43 (the GPU stopped processing for a program), 5 "
+             "min ago |  |  | "}));
+}
+
+TEST(KernelLog, TheLineSaysWhetherAnNvlinkErrorWasFatal) {
+  const std::string intro = "NVRM: Xid (PCI:0000:06:00): ";
+  EXPECT_EQ(Log().line(60, intro + "149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6)").rows(),
+            (Lines{std::string("fail | GPU 0 (00000000:06:00.0) | Xid 149 (NETIR_LINK_EVT  Fatal   XC0 i0 "
+                               "Link 08 (0x004505c6)), 60 "
+                               "s ago") +
+                   kReset}));
+  EXPECT_TRUE(Log()
+                  .line(60, intro + "145, RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x0)")
+                  .rows()[0]
+                  .starts_with("warn"));
+}
+
+TEST(KernelLog, TheDriversLastAdviceCounts) {
+  Log log;
+  log.line(90,
+           "NVRM: Xid (PCI:0000:06:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot "
+           "Required)");
+  EXPECT_TRUE(log.rows()[0].ends_with(kReboot)) << log.rows()[0];
+  log.line(60,
+           "NVRM: Xid (PCI:0000:06:00): 154, GPU recovery action changed from 0x2 (Node Reboot Required) to "
+           "0x0 (None)");
+  EXPECT_TRUE(log.rows()[0].starts_with("pass")) << log.rows()[0];
+}
+
+TEST(KernelLog, SwitchesHaveSxids) {
+  EXPECT_EQ(
+      Log()
+          .line(60, "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up")
+          .rows(),
+      (Lines{
+          std::string("fail | NVSwitch 0000:c1:00.0 | SXid 20034 (Fatal, Link 30 LTSSM Fault Up), 60 s ago") +
+          kReset}));
+  EXPECT_EQ(
+      Log()
+          .line(60, "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress (First)")
+          .rows(),
+      (Lines{std::string(
+                 "warn | NVSwitch 0000:c1:00.0 | SXid 12028 (Non-fatal, Link 32 egress (First)), 60 s ago") +
+             kWatch}));
+}
+
+TEST(KernelLog, AnUnknownXidIsToldInItsOwnWords) {
+  EXPECT_EQ(
+      Log().line(60, "NVRM: Xid (PCI:0000:06:00): 999, something \x1b[31mnew").rows(),
+      (Lines{std::string("warn | GPU 0 (00000000:06:00.0) | Xid 999 (something \\x1b[31mnew), 60 s ago") +
+             kWatch}));
+}
+
+TEST(KernelLog, TasksThatHangNowAreNamed) {
+  EXPECT_EQ(Log()
+                .line(9000, "INFO: task dd:12 blocked for more than 120 seconds.")
+                .line(600, "INFO: task python3:4711 blocked for more than 122 seconds.")
+                .line(480, "INFO: task python3:4711 blocked for more than 245 seconds.")
+                .rows(),
+            (Lines{"warn | tasks | 1 task hung in the last hour: python3:4711 | none | see what they wait "
+                   "for: a file system or a "
+                   "driver that does not answer | admin"}));
+}
+
+TEST(KernelLog, WithoutTheRightItIsSkipped) {
+  const Machine machine(1, 1);
+  NodeEvidence evidence{.plan = machine.plan, .node = machine.node};
+  EXPECT_TRUE(check_kernel_log(evidence).empty());
+  evidence.answers["kernel-log"] = {{{"denied", "/dev/kmsg: Operation not permitted"}}, ""};
+  EXPECT_EQ(lines(check_kernel_log(evidence)),
+            (Lines{"skip | Xid, SXid, hung tasks | needs to read the kernel log: root, CAP_SYSLOG, "
+                   "kernel.dmesg_restrict=0, or "
+                   "the group adm or systemd-journal (/dev/kmsg: Operation not permitted) |  |  | "}));
+  evidence.answers["kernel-log"] = {nullptr, "nlaunch-probe kernel-log did not answer within 5 s"};
+  EXPECT_EQ(check_kernel_log(evidence)[0].status, Status::unknown);
+}
+
+TEST(Xids, AreInOrderEachOnce) {
+  for (std::size_t i = 1; i < xids().size(); ++i) EXPECT_LT(xids()[i - 1].code, xids()[i].code);
+}
+
+TEST(Xids, LinesThatAreNone) {
+  for (const auto* line :
+       {"", "NVRM: Xid (", "NVRM: Xid ()", "NVRM: Xid (PCI:0000:06:00): ", "NVRM: Xid (PCI:0000:06:00): x, y",
+        "NVRM: Xid (PCI:0000:06:00): 99999999999999999999, y", "GPU has fallen off the bus"}) {
+    EXPECT_FALSE(parse_gpu_event(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight

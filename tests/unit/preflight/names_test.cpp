@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include "unit/preflight/host_fixture.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+nlohmann::json name(const std::string& text, const std::string& address, const std::string& interface,
+                    bool own = false) {
+  nlohmann::json out{{"name", text}, {"addresses", {address}}, {"interface", interface}};
+  if (own) out["own"] = true;
+  return out;
+}
+
+/// A node at 10.0.0.2 that was told these names.
+NodeEvidence told(const Cluster& cluster, const std::vector<nlohmann::json>& names) {
+  auto evidence = cluster.with("names", {{"event", "names"}, {"names", names}});
+  evidence.address = "10.0.0.2";
+  return evidence;
+}
+
+const std::string kSite =
+    "name the interface that carries the job: node.nics.interface of the site's profile";
+const std::string kOwn =
+    "Gloo and Ray ask for it: set GLOO_SOCKET_IFNAME for the roles, and let /etc/hosts or the DNS give this "
+    "host "
+    "its address in the cluster";
+
+TEST(CheckNames, PassesAnAddressOfTheSitesInterface) {
+  Cluster cluster("cxi");
+  cluster.plan.node.interface = "hsn";
+  EXPECT_EQ(lines(check_names(told(
+                cluster, {name("nid2", "10.0.0.2", "hsn0", true), name("10.0.0.1", "10.0.0.1", "hsn0")}))),
+            (Lines{"pass | this host's name | nid2 is 10.0.0.2, by hsn0 |  |  | ",
+                   "pass | MASTER_ADDR | 10.0.0.1, by hsn0 |  |  | "}));
+}
+
+TEST(CheckNames, RefusesLoopbackAndBridges) {
+  const Cluster cluster("");
+  EXPECT_EQ(
+      lines(check_names(
+          told(cluster, {name("head", "127.0.1.1", "lo"), name("other", "172.17.0.2", "docker0")}))),
+      (Lines{
+          "fail | MASTER_ADDR | head is 127.0.1.1, by lo | an address that the other nodes reach | " + kSite +
+              " | user",
+          "fail | MASTER_ADDR | other is 172.17.0.2, by docker0 | an address that the other nodes reach | " +
+              kSite + " | user"}));
+}
+
+TEST(CheckNames, WarnsOfAnotherInterface) {
+  Cluster cluster("cxi");
+  cluster.plan.node.interface = "hsn";
+  EXPECT_EQ(lines(check_names(told(cluster, {name("head", "192.168.0.1", "nmn0")}))),
+            (Lines{"warn | MASTER_ADDR | head is 192.168.0.1, by nmn0 | an address of hsn* | " + kSite +
+                   " | user"}));
+}
+
+TEST(CheckNames, SaysWhatCannotBeResolved) {
+  EXPECT_EQ(
+      lines(check_names(told(Cluster(""), {{{"name", "head"}, {"error", "Name or service not known"}}}))),
+      (Lines{
+          "fail | MASTER_ADDR | head: Name or service not known | an address that the other nodes reach | " +
+          kSite + " | user"}));
+}
+
+TEST(CheckNames, AHostsOwnNameCountsWhereTheSiteHasAnInterface) {
+  Cluster cluster("");
+  const auto own = name("vm", "127.0.1.1", "lo", true);
+  EXPECT_EQ(lines(check_names(told(cluster, {own}))), Lines{});
+  cluster.plan.node.interface = "hsn";
+  EXPECT_EQ(
+      lines(check_names(told(cluster, {own}))),
+      (Lines{"warn | this host's name | vm is 127.0.1.1, by lo | an address of hsn* | " + kOwn + " | user"}));
+  cluster.set(0, "GLOO_SOCKET_IFNAME", "hsn0");
+  EXPECT_EQ(lines(check_names(told(cluster, {own}))), Lines{});
+}
+
+TEST(CheckNames, NodesThatAreOneMachineMayMeetThere) {
+  const Cluster cluster("");
+  auto evidence = told(cluster, {name("127.0.0.1", "127.0.0.1", "lo")});
+  evidence.address = "127.0.0.1";
+  EXPECT_EQ(lines(check_names(evidence)),
+            (Lines{"skip | this machine | the nodes are on one machine |  |  | "}));
+}
+
+TEST(CheckNames, AsksForEachLeaderOnce) {
+  Machine machine(2, 1);
+  machine.set(0, "MASTER_ADDR", "10.0.0.1");
+  machine.set(1, "MASTER_ADDR", "10.0.0.1");
+  EXPECT_EQ(meeting_points(machine.of_node()), (Lines{"10.0.0.1"}));
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight

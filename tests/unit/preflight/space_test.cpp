@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include "preflight/gather.h"
+#include "unit/preflight/host_fixture.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+/// A machine whose folders have said this.
+struct Folders : Machine {
+  Folders() : Machine(1, 0) {}
+  [[nodiscard]] NodeEvidence said(const std::vector<std::pair<Folder, nlohmann::json>>& all) const {
+    auto evidence = of_node();
+    for (const auto& [folder, answer] : all) {
+      evidence.folders.push_back(folder);
+      evidence.answers["folder/" + folder.path] = {answer, ""};
+    }
+    return evidence;
+  }
+};
+
+nlohmann::json room(std::uint64_t free, double seconds = 0.001) {
+  return {{"free", free}, {"seconds", seconds}};
+}
+
+TEST(CheckSpace, WarnsAndFails) {
+  EXPECT_EQ(
+      lines(check_space(Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U)},
+                                        {{"scratch", "/b"}, room(std::uint64_t{500} << 20U)},
+                                        {{"scratch", "/c"}, room(1024)},
+                                        {{"scratch", "/d"}, {{"error", "No such file or directory"}}}}))),
+      (Lines{
+          "pass | run directory /a | 5.0 GiB free |  |  | ",
+          "warn | scratch /b | 500.0 MiB free | 1 GiB free | make room, or choose another folder | user",
+          "fail | scratch /c | 1 kiB free | 1 GiB free | make room, or choose another folder | user",
+          "fail | scratch /d | No such file or directory | a folder that can be written to | choose another "
+          "one, or ask for access | user"}));
+}
+
+TEST(CheckSpace, SaysHowLongAWriteTookThatIsSlow) {
+  EXPECT_EQ(
+      lines(check_space(Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U, 3.21)}}))),
+      (Lines{"warn | run directory /a | a file of 4 KiB took 3.2 s to write | less than 1 s | its file "
+             "system is "
+             "overloaded or sick: choose another one, or report it | user"}));
+}
+
+TEST(CheckSpace, AFolderThatDoesNotAnswerBlamesNobody) {
+  const Folders machine;
+  auto evidence = machine.of_node();
+  evidence.folders = {{"run directory", "/gone"}};
+  evidence.answers["folder/" + std::string("/gone")] = {nullptr,
+                                                        "nlaunch-probe folder did not answer within 10 s"};
+  EXPECT_EQ(lines(check_space(evidence)), (Lines{"unknown | run directory /gone | nlaunch-probe folder did "
+                                                 "not answer within 10 s: its file system may "
+                                                 "hang |  |  | "}));
+}
+
+TEST(CheckSpace, AWorkdirMayBeReadOnly) {
+  const nlohmann::json denied{
+      {"free", 1024}, {"read_only", true}, {"error", "cannot be written to: Permission denied"}};
+  EXPECT_EQ(lines(check_space(Folders().said(
+                {{{"learner's workdir", "/code", Folder::Use::look}, denied}, {{"scratch", "/s"}, denied}}))),
+            (Lines{"pass | learner's workdir /code | cannot be written to: Permission denied |  |  | ",
+                   "fail | scratch /s | cannot be written to: Permission denied | a folder that can be "
+                   "written to | choose "
+                   "another one, or ask for access | user"}));
+  EXPECT_EQ(lines(check_space(Folders().said({{{"learner's workdir", "/gone", Folder::Use::look},
+                                               {{"error", "No such file or directory"}}}}))),
+            (Lines{"fail | learner's workdir /gone | No such file or directory | a folder that is there | "
+                   "choose another "
+                   "one, or ask for access | user"}));
+}
+
+TEST(FoldersOf, HasEachOnce) {
+  Machine machine(1, 1);
+  machine.plan.experiment = "grpo.yaml";
+  machine.plan.sources = {"grpo.yaml"};
+  machine.node.scratch = "/tmp/scratch";
+  machine.node.processes[1].workdir = "/tmp/scratch";
+  std::vector<std::string> seen;
+  for (const auto& folder : folders_of(machine.of_node(), "/runs/a"))
+    seen.push_back(folder.what + " " + folder.path);
+  machine.plan.sources.clear();
+  EXPECT_EQ(folders_of(machine.of_node(), "/runs/a").size(), 3)
+      << "a machine that is checked for itself has no workdir";
+  EXPECT_EQ(seen, (Lines{"run directory /runs/a", "scratch /tmp/scratch", "shared memory /dev/shm",
+                         "learner's workdir /"}));
+}
+
+}  // namespace
+}  // namespace nlaunch::preflight
