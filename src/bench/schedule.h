@@ -1,0 +1,17 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace nlaunch::bench {
+
+struct Turn {
+  std::size_t arm = 0;
+  std::uint32_t repeat = 0;
+};
+
+/// Every arm once in each repeat, in an order that is drawn anew for each: what drifts (a clock, a
+/// temperature, a neighbour) meets all arms alike. The same for the same seed on every machine.
+std::vector<Turn> make_schedule(std::size_t arms, std::uint32_t repeats, std::uint64_t seed);
+
+}  // namespace nlaunch::bench

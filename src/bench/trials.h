@@ -1,0 +1,48 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "preflight/examine.h"
+
+namespace nlaunch::bench {
+
+/// What one workload took in one group, in one repeat.
+struct Timing {
+  std::string workload;
+  std::string group;
+  std::uint32_t ranks = 0;
+  Backend backend = Backend::nccl;
+  bool two_ranks = false;  ///< the first two of the group alone, for the scaling
+  double seconds = 0;      ///< the median of its steps, each as long as its slowest rank took
+};
+
+/// What NCCL chose for a group, in words.
+struct Chosen {
+  std::string group;
+  std::vector<preflight::Choice> choices;
+  std::vector<std::string> transports;  ///< "P2P/CUMEM", each once
+};
+
+/// One repeat of one arm.
+struct Repeat {
+  std::vector<Timing> timings;  ///< of what was done, and right
+  std::vector<Chosen> chosen;   ///< where it was asked for
+  std::string failure;          ///< empty: all was done
+};
+
+/// The plan's workloads over its groups, those of a name in `only` alone (empty: all). Each group is a trial;
+/// one of more than two ranks has another of its first two, where a workload says how it should scale.
+std::vector<preflight::GroupTrial> make_trials(const plan::Plan& plan,
+                                               const std::vector<preflight::Rank>& ranks,
+                                               const std::vector<std::string>& only);
+
+/// What the probes said of these trials.
+Repeat read_repeat(const std::vector<preflight::GroupTrial>& trials, const preflight::Measured& measured);
+
+/// Bus bandwidth of a whole step: what all its operations move over each link, by its time.
+double bus_bandwidth(const Workload& workload, double seconds, std::size_t ranks);
+
+/// "RING/LL128 16ch, over P2P": for the operations of a step, or what there is; empty without any.
+std::string text_of(const Chosen& chosen, const std::vector<Operation>& step);
+
+}  // namespace nlaunch::bench
