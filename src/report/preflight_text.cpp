@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <tuple>
 
 #include "base/text.h"
 #include "base/units.h"
+#include "preflight/figures.h"
+#include "report/fold.h"
+#include "report/heat_map.h"
 
 namespace nlaunch::report {
 
@@ -17,6 +18,9 @@ using preflight::Row;
 using preflight::Status;
 
 namespace {
+
+/// A pair below this share of the median stands out.
+constexpr double kSlow = 0.85;
 
 /// "pass" in green, "fail" in red.
 std::string status_text(Status status, const Paint& paint) {
@@ -43,30 +47,6 @@ std::string hosts_text(const std::vector<std::string>& hosts, std::size_t all) {
   return hosts.size() == 1 ? hosts.front() : fmt::format("{} and {} more", hosts.front(), hosts.size() - 1);
 }
 
-/// How many nodes the rows are about.
-std::size_t count_hosts(const std::vector<Row>& rows) {
-  std::set<std::string> hosts;
-  for (const auto& row : rows) hosts.insert(row.hosts.begin(), row.hosts.end());
-  return hosts.size();
-}
-
-/// What is the same on several nodes is one row.
-std::vector<Row> fold(const std::vector<Row>& rows) {
-  std::vector<Row> out;
-  std::map<std::tuple<std::string, Status, std::string, std::string, std::string>, std::size_t> places;
-  for (const auto& row : rows) {
-    const auto [place, is_new] =
-        places.try_emplace({row.check, row.status, row.subject, row.value, row.expected}, out.size());
-    if (is_new || row.hosts.empty()) {
-      out.push_back(row);
-    } else {
-      auto& hosts = out[place->second].hosts;
-      hosts.insert(hosts.end(), row.hosts.begin(), row.hosts.end());
-    }
-  }
-  return out;
-}
-
 std::string row_line(const Row& row, std::size_t nodes, const Paint& paint) {
   auto out = fmt::format("{} {}{}{}", status_text(row.status, paint), row.check,
                          row.subject.empty() ? "" : " ", row.subject);
@@ -79,6 +59,50 @@ std::string row_line(const Row& row, std::size_t nodes, const Paint& paint) {
   if (!row.expected.empty() && row.status != Status::pass) out += fmt::format(" (expected {})", row.expected);
   if (!row.fix.empty()) out += fmt::format("\n     fix ({}): {}", preflight::name_of(row.who), row.fix);
   return out + "\n";
+}
+
+/// What was measured of GPUs and links, a line for each kind of figure.
+std::string figures_table(const Report& report, const Paint& paint) {
+  std::map<std::string, std::vector<const preflight::Figure*>> by_what;
+  for (const auto& figure : report.figures) by_what[figure.what].push_back(&figure);
+  Table table({"figure", "number", "median", "least", "most", "where it is least"});
+  for (const auto& [what, figures] : by_what) {
+    std::vector<double> values;
+    for (const auto* figure : figures) values.push_back(figure->value);
+    const auto* least =
+        *std::ranges::min_element(figures, {}, [](const auto* figure) { return figure->value; });
+    const auto spread = preflight::spread_of(std::move(values));
+    const auto said = [&](double value) { return preflight::figure_text(value, least->unit); };
+    table.add({what, std::to_string(figures.size()), said(spread.median), said(spread.least),
+               said(spread.most), preflight::place_of(*least)});
+  }
+  return table.str(paint);
+}
+
+/// The pairs of GPUs of one machine: of several nodes, of the one with the slowest pair.
+std::string matrix_table(const Report& report, const Paint& paint) {
+  constexpr std::size_t kMostGpus = 8;
+  auto matrices = pair_matrices(report.figures);
+  std::erase_if(matrices, [](const PairMatrix& matrix) {
+    return matrix.what != "p2p" || matrix.unit != "B/s" || matrix.names.size() > kMostGpus;
+  });
+  const auto worst = std::ranges::min_element(matrices, {}, &PairMatrix::worst);
+  if (worst == matrices.end()) return "";
+  std::vector<std::string> head{
+      fmt::format("{}{}, GB/s", worst->host.empty() ? "" : worst->host + " ", worst->what)};
+  for (const auto& name : worst->names) head.push_back(name.substr(name.find(' ') + 1));
+  Table table(std::move(head));
+  for (const auto& from : worst->names) {
+    std::vector<std::string> cells{from};
+    for (const auto& to : worst->names) {
+      const auto* value = worst->at(from, to);
+      const auto text = value == nullptr ? "" : fmt::format("{:.0f}", *value / 1e9);
+      const bool slow = value != nullptr && *value < kSlow * worst->median();
+      cells.push_back(slow ? paint.red(text) : text);
+    }
+    table.add(std::move(cells));
+  }
+  return fmt::format("\n{}", table.str(paint));
 }
 
 }  // namespace
@@ -109,13 +133,15 @@ std::string preflight_table(const Report& report, const Paint& paint) {
                row.value, row.expected});
   }
   auto out = table.str(paint);
+  if (!report.figures.empty())
+    out += fmt::format("\n{}{}", figures_table(report, paint), matrix_table(report, paint));
   if (report.measurements.empty()) return out;
   Table times({"group", "operation", "ranks", "size", "time", "bus bandwidth"});
   for (const auto& m : report.measurements) {
     times.add({m.group, fmt::format("{} ({})", m.op, m.backend), std::to_string(m.ranks),
                format_size(m.bytes), fmt::format("{:.1f} µs", m.seconds * 1e6), format_rate(m.busbw)});
   }
-  return out + "\n" + times.str(paint);
+  return fmt::format("{}\n{}", out, times.str(paint));
 }
 
 std::string preflight_text(const Report& report, const Paint& paint) {

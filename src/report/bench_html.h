@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "bench/results.h"
+
+namespace nlaunch::report {
+
+/// One self-contained page: the verdicts first, bus bandwidth against size with a line for each arm, the
+/// table of times, failures, what differed, and the whole environment of each arm.
+std::string bench_html(const bench::Bench& bench);
+
+}  // namespace nlaunch::report

@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "preflight/preflight.h"
+
+namespace nlaunch::report {
+
+/// A report as one page that needs nothing else: the verdict with its reasons first, then pairs, curves,
+/// nodes, and all rows and figures. Made from templates/preflight.html.
+std::string preflight_html(const preflight::Report& report);
+
+}  // namespace nlaunch::report
