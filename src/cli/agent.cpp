@@ -9,11 +9,13 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/preflight.h"
 #include "launch/bind.h"
 #include "launch/handshake.h"
 #include "launch/provenance.h"
 #include "plan/bound_json.h"
 #include "plan/json.h"
+#include "preflight/clocks.h"
 #include "preflight/remote_probes.h"
 #include "supervise/wire.h"
 #include "sys/addresses.h"
@@ -121,7 +123,8 @@ void Agent::hear(std::string_view line) {
   if (!message.is_object()) return forsaken("nlaunch said what cannot be read");
   if (message.contains("keep")) return keep(message);
   if (message.contains("bind")) return bind();
-  if (message.contains("look")) return look();
+  if (message.contains("clock")) return channel_->send(json_text(preflight::ClockExchange::answer(message)));
+  if (message.contains("look")) return look(level_of(message["look"].get<std::string>()));
   if (message.contains("probes")) return probe(message);
   if (message.contains("supervise")) return supervise(message["supervise"]);
   if (message.contains("do") && crew_) return crew_->perform(supervise::action_from(message));
@@ -150,6 +153,7 @@ void Agent::bind() {
     directory.push_back({node.at("host"), node.at("address")});
     ports.push_back(node.at("ports"));
   }
+  address_ = directory.at(index_).address;
   launch::take_ports(plan_, ports);
   const auto machine = machine_.get_for(plan_);
   if (!machine) return refuse(exit_code::internal, machine.error());
@@ -180,9 +184,10 @@ void Agent::refuse(int exit_code, const Diagnostics& why) {
   answer({{"refused", exit_code}, {"sentence", why.items().front().message}, {"text", render(why)}});
 }
 
-void Agent::look() {
-  preflight::Look look{plan_, node_, assignment_.paths.attempt.string(), machine_.install().probe};
+void Agent::look(PreflightLevel level) {
+  preflight::Look look{plan_, node_, assignment_.paths.attempt.string(), machine_.install().probe, level};
   if (const auto machine = machine_.get_for(plan_)) look.facts = machine->facts;
+  look.address = address_;
   findings_ = preflight::look(look);
   answer(preflight::to_json(findings_));
 }
@@ -191,10 +196,12 @@ void Agent::probe(const json& message) {
   const auto& what = message["probes"];
   if (what == "start") {
     probes_ = std::make_unique<preflight::LocalProbes>(
-        loop_, preflight::LocalProbes::Options{node_, findings_.ranks, message.at("first"),
-                                               message.at("folder"), machine_.install().probe});
-    probes_->start(
-        [this](const preflight::ProbeNews& news) { channel_->send(json_text(preflight::to_message(news))); });
+        loop_,
+        preflight::LocalProbes::Options{node_, findings_.ranks, message.at("first"), message.at("folder"),
+                                        machine_.install().probe, message.at("wanted")});
+    probes_->start([this, run = message.at("run").get<unsigned>()](const preflight::ProbeNews& news) {
+      channel_->send(json_text(preflight::to_message(news, run)));
+    });
   } else if (probes_ && what == "say") {
     probes_->say(message.at("rank"), message.at("line"));
   } else if (probes_ && what == "kill") {

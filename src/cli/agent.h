@@ -43,7 +43,7 @@ class Agent {
   void bind();
   void keep(const nlohmann::json& message);
   void refuse(int exit_code, const Diagnostics& why);
-  void look();
+  void look(PreflightLevel level);
   void probe(const nlohmann::json& message);
   void supervise(const nlohmann::json& message);
   void open_output();
@@ -70,6 +70,7 @@ class Agent {
   launch::Ports ports_;
   std::optional<launch::GpuLocks> locks_;
   plan::BoundNode node_;
+  std::string address_;  ///< by which the other nodes reach this one
   preflight::Findings findings_;
   supervise::Rules rules_;
 

@@ -40,6 +40,7 @@ extern const std::vector<Subcommand> kSubcommands;
 
 void add_run(CLI::App& app, Context& context);
 void add_preflight(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_render(CLI::App& app, Context& context);
 void add_reference(CLI::App& app, Context& context);

@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 
 /// Modules, secrets and libraries on a slow file system.
 constexpr Duration kToBind = 5min;
-/// Each program that a node asks is given half a minute.
-constexpr Duration kToLook = 2min;
+/// Each program that a node asks is given half a minute, each measurement of level deep a minute.
+constexpr Duration kToLook = 5min;
 constexpr Duration kToLeave = 10s;
 /// srun waits for the tasks of a node that is lost, whether they are there or not.
 constexpr Duration kToLeaveTheOthers = 1s;
@@ -184,27 +184,63 @@ std::optional<Place::Refused> FleetPlace::refused_by_nodes() const {
 
 // --- the two great questions ---
 
-preflight::Report FleetPlace::check(PreflightLevel level) {
-  const auto begin = std::chrono::steady_clock::now();
-  ask_all({{"look", true}});
-  const bool all = wait_for([this] { return all_answered(); }, kToLook);
+bool FleetPlace::look(const preflight::Options& options) {
+  ask_all({{"look", name_of(options.level)}});
+  const auto answered = [&] {
+    const auto number =
+        std::ranges::count_if(agents_, [](const Agent& one) { return !one.answer.is_null(); });
+    options.tell(
+        fmt::format("{} of {} have looked at themselves", number, text::count(agents_.size(), "node")));
+    return static_cast<std::size_t>(number) == agents_.size();
+  };
+  return wait_for(answered, kToLook);
+}
+
+preflight::Examination FleetPlace::examination(const preflight::Options& options) {
   json nodes = json::array();
   write_nodes(nodes);
   std::vector<std::string> addresses;
   for (const auto& node : nodes) addresses.push_back(node.at("address"));
-  preflight::Examination examination{
-      .plan = plan_,
-      .level = level,
-      .folder = paths_.attempt,
-      .hosts = hosts(),
-      .addresses = std::move(addresses),
-      .cancelled = [this] { return Interrupts::received() != 0 || !guardian_.alive(); },
-      .probes = [this](const auto& ranks, const auto& folder) { return make_probes(ranks, folder); }};
-  auto report = all ? preflight::examine(loop_, examination, findings()) : report_of_absent();
+  return {.plan = plan_,
+          .options = options,
+          .folder = paths_.attempt,
+          .hosts = hosts(),
+          .addresses = std::move(addresses),
+          .cancelled = [this] { return Interrupts::received() != 0 || !guardian_.alive(); },
+          .probes = [this](const preflight::ProbeStart& start) { return make_probes(start); }};
+}
+
+preflight::Report FleetPlace::check(const preflight::Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto clocks = compare_clocks();  // while the agents have nothing else to do
+  const bool all = look(options);
+  auto asked = examination(options);
+  asked.clocks = std::move(clocks);
+  auto report = all ? preflight::examine(loop_, asked, findings()) : report_of_absent();
   probes_ = nullptr;
-  report.level = level;
+  report.level = options.level;
   report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
   return report;
+}
+
+Result<std::vector<preflight::Rank>> FleetPlace::ranks() {
+  if (!look({.level = PreflightLevel::quick})) {
+    const auto absent = report_of_absent().rows.front();
+    return failure("launch.node", "{}: {}", absent.subject, absent.value);
+  }
+  ranks_.clear();
+  for (const auto& node : findings()) ranks_.insert(ranks_.end(), node.ranks.begin(), node.ranks.end());
+  return ranks_;
+}
+
+preflight::Measured FleetPlace::measure(std::vector<preflight::GroupTrial> trials,
+                                        const preflight::Deadlines& deadlines) {
+  const preflight::Options options;
+  auto asked = examination(options);
+  asked.deadlines = deadlines;
+  auto measured = preflight::measure(loop_, asked, ranks_, std::move(trials));
+  probes_ = nullptr;
+  return measured;
 }
 
 std::vector<preflight::Findings> FleetPlace::findings() const {
@@ -213,14 +249,16 @@ std::vector<preflight::Findings> FleetPlace::findings() const {
   return all;
 }
 
-std::unique_ptr<preflight::Probes> FleetPlace::make_probes(const std::vector<preflight::Rank>& ranks,
-                                                           const std::string& folder) {
-  if (const auto why = hand_out("preflight/spec.json")) say(fmt::format("nlaunch: {}\n", *why));
+std::unique_ptr<preflight::Probes> FleetPlace::make_probes(const preflight::ProbeStart& start) {
+  const auto spec = std::filesystem::path(start.folder).lexically_relative(paths_.attempt) / "spec.json";
+  if (const auto why = hand_out(spec)) say(fmt::format("nlaunch: {}\n", *why));
   std::vector<preflight::RemoteProbes::Node> nodes;
   for (const auto& agent : agents_) {
     nodes.push_back({agent.lost.empty() ? agent.channel.get() : nullptr, agent.lost});
   }
-  auto probes = std::make_unique<preflight::RemoteProbes>(loop_, std::move(nodes), ranks, folder);
+  auto probes = std::make_unique<preflight::RemoteProbes>(
+      loop_, std::move(nodes),
+      preflight::RemoteProbes::Options{start.ranks, start.wanted, start.folder, ++probe_runs_});
   probes_ = probes.get();
   return probes;
 }
@@ -272,7 +310,9 @@ void FleetPlace::let_in(Reception::Guest guest) {
 void FleetPlace::hear(std::uint32_t node, std::string_view line) {
   auto message = json::parse(line, nullptr, false);
   if (!message.is_object()) return lose(node, "its agent said what cannot be read");
-  if (message.contains("audit")) {
+  if (message.contains("clock")) {
+    hear_time(node, message);
+  } else if (message.contains("audit")) {
     const auto& audit = message["audit"];
     audit_.json[agents_[node].host] = audit.at("json");
     audit_.findings += audit.at("findings").get<std::size_t>();

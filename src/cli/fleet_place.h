@@ -7,6 +7,7 @@
 #include "cli/gathering.h"
 #include "cli/place.h"
 #include "cli/reception.h"
+#include "preflight/clocks.h"
 #include "preflight/examine.h"
 #include "preflight/remote_probes.h"
 #include "supervise/remote_crew.h"
@@ -25,7 +26,10 @@ class FleetPlace : public Place {
   ~FleetPlace() override;
 
   std::optional<Refused> bind(const launch::RunPaths& paths) override;
-  preflight::Report check(PreflightLevel level) override;
+  preflight::Report check(const preflight::Options& options) override;
+  Result<std::vector<preflight::Rank>> ranks() override;
+  preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
+                              const preflight::Deadlines& deadlines) override;
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override { return audit_; }
   void conclude(int exit_code) override;
@@ -59,10 +63,14 @@ class FleetPlace : public Place {
   /// Runs the loop until `done`, or until that cannot be any more; false then.
   bool wait_for(const std::function<bool()>& done, Duration limit);
   void ask_all(const nlohmann::json& message);
+  /// Every node looks at itself. False: one did not answer.
+  bool look(const preflight::Options& options);
+  [[nodiscard]] preflight::Examination examination(const preflight::Options& options);
+  std::vector<std::optional<preflight::ClockOffset>> compare_clocks();
+  void hear_time(std::uint32_t node, const nlohmann::json& message);
   [[nodiscard]] std::vector<preflight::Findings> findings() const;
   [[nodiscard]] preflight::Report report_of_absent() const;
-  std::unique_ptr<preflight::Probes> make_probes(const std::vector<preflight::Rank>& ranks,
-                                                 const std::string& folder);
+  std::unique_ptr<preflight::Probes> make_probes(const preflight::ProbeStart& start);
   [[nodiscard]] bool all_answered() const;
   [[nodiscard]] std::string starter_log() const;
   /// What went wrong before all nodes were bound, in words for a person.
@@ -82,13 +90,16 @@ class FleetPlace : public Place {
   std::vector<std::string> turned_away_;
   std::string misfit_;  ///< why one of ours can never take part
   std::vector<Agent> agents_;
+  std::vector<preflight::Rank> ranks_;  ///< once they were asked for
   pid_t starter_ = -1;
   std::optional<sys::WaitStatus> starter_end_;
   bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
   Duration kill_wait_{};
   std::function<bool()> waiting_;
-  preflight::RemoteProbes* probes_ = nullptr;  ///< while they try the plan's groups
-  supervise::RemoteCrew* crew_ = nullptr;      ///< while it supervises
+  preflight::ClockExchange* clocks_ = nullptr;  ///< while it goes on
+  preflight::RemoteProbes* probes_ = nullptr;   ///< while they try groups
+  unsigned probe_runs_ = 0;
+  supervise::RemoteCrew* crew_ = nullptr;  ///< while it supervises
   supervise::Crew::Tell tell_;
   Audit audit_;
 };

@@ -5,6 +5,7 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/preflight.h"
 #include "launch/machine.h"
 #include "launch/nccl_logs.h"
 #include "launch/provenance.h"
@@ -91,7 +92,7 @@ std::optional<Place::Refused> Job::check(const supervise::GuardianLink& guardian
   }
   auto level = options_.level.value_or(plan_.preflight.level);
   if (restarts_ > 0) level = PreflightLevel::quick;
-  const auto report = place_->check(level);
+  const auto report = check_place(*place_, {.level = level}, context_);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
   events_.write("preflight", preflight_);

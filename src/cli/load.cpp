@@ -133,8 +133,9 @@ Result<launch::Machine> MachineSource::get() {
 }
 
 Result<launch::Machine> MachineSource::get_for(const plan::Plan& plan) {
-  if (plan.node.gpus == 0 || plan.node.cpu_slots) return launch::this_host();
-  return get();
+  const bool asked = machine_ && *machine_;
+  const bool uses_gpus = plan.node.gpus > 0 && !plan.node.cpu_slots;
+  return asked || uses_gpus ? get() : launch::this_host();
 }
 
 Result<config::Site> load_site(const PlanArgs& args, const Context& context, MachineSource& machine) {

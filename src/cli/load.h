@@ -36,7 +36,7 @@ class MachineSource {
  public:
   explicit MachineSource(launch::Install install) : install_(std::move(install)) {}
   Result<launch::Machine> get();
-  /// As far as a plan needs it: one that uses no GPU does not wait for NVML.
+  /// As far as a plan needs it, or as it is known already: one that uses no GPU does not wait for NVML.
   Result<launch::Machine> get_for(const plan::Plan& plan);
   [[nodiscard]] const launch::Install& install() const { return install_; }
 

@@ -48,13 +48,30 @@ std::optional<Place::Refused> LocalPlace::bind(const launch::RunPaths& paths) {
   return std::nullopt;
 }
 
-preflight::Report LocalPlace::check(PreflightLevel level) {
+preflight::Request LocalPlace::request(const preflight::Options& options) {
   // Nobody else watches the guardian yet.
-  const auto cancelled = [&] { return Interrupts::received() != 0 || !guardian_.alive(); };
-  preflight::Request request{plan_, node_,    paths_.attempt.string(), machine_.install().probe, level, {},
+  const auto cancelled = [this] { return Interrupts::received() != 0 || !guardian_.alive(); };
+  preflight::Request request{plan_, node_,    paths_.attempt.string(), machine_.install().probe, options,
                              {},    cancelled};
   if (const auto machine = machine_.get_for(plan_)) request.facts = machine->facts;
-  return preflight::run(request);
+  return request;
+}
+
+preflight::Report LocalPlace::check(const preflight::Options& options) {
+  return preflight::run(request(options));
+}
+
+Result<std::vector<preflight::Rank>> LocalPlace::ranks() {
+  const auto quick = request({.level = PreflightLevel::quick});
+  ranks_ = preflight::look({plan_, node_, quick.folder, quick.probe, quick.options.level, quick.facts}).ranks;
+  return ranks_;
+}
+
+preflight::Measured LocalPlace::measure(std::vector<preflight::GroupTrial> trials,
+                                        const preflight::Deadlines& deadlines) {
+  auto asked = request({});
+  asked.deadlines = deadlines;
+  return preflight::measure(asked, ranks_, std::move(trials));
 }
 
 supervise::Outcome LocalPlace::supervise(unsigned attempt, supervise::EventLog& events) {

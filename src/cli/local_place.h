@@ -16,12 +16,17 @@ class LocalPlace : public Place {
   ~LocalPlace() override;
 
   std::optional<Refused> bind(const launch::RunPaths& paths) override;
-  preflight::Report check(PreflightLevel level) override;
+  preflight::Report check(const preflight::Options& options) override;
+  Result<std::vector<preflight::Rank>> ranks() override;
+  preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
+                              const preflight::Deadlines& deadlines) override;
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override;
   [[nodiscard]] std::string mask(const std::string& text) const override;
 
  private:
+  preflight::Request request(const preflight::Options& options);
+
   const plan::Plan& plan_;
   bool share_;
   const Context& context_;
@@ -31,6 +36,7 @@ class LocalPlace : public Place {
   std::optional<launch::GpuLocks> locks_;
   std::optional<launch::Ports> ports_;
   plan::BoundNode node_;
+  std::vector<preflight::Rank> ranks_;  ///< once they were asked for
   launch::AuditReport audit_;
 };
 

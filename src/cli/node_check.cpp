@@ -107,6 +107,19 @@ void drain(const std::string& node, const std::string& reason, Duration patience
   }
 }
 
+/// The report to whom it is for, and the exit code.
+int conclude(const NodeCheckRequest& request, const Checked& checked, const Output& output,
+             const Context& context) {
+  if (request.check.prolog) {
+    std::ignore = output.write(checked.report);
+    const bool failed = checked.report.verdict == preflight::Status::fail;
+    return failed ? exit_code::preflight_failed : exit_code::ok;
+  }
+  if (checked.refusal.empty()) return output.finish(checked.report, context);
+  say(checked.refusal);
+  return exit_code::bad_input;
+}
+
 }  // namespace
 
 void add_node_options(CLI::App& app, NodeCheck& check) {
@@ -133,21 +146,18 @@ int check_node(const NodeCheckRequest& request, const Context& context) {
     const auto time = parse_duration(check.inner).value_or(kShortest);
     return check_this_machine(request.plan, request.level, time, context);
   }
+  const auto output = Output::open(request.output);
+  if (!output) return complain(context, output.error());
   const Times times(check);
-  const auto [report, refusal] = run_inner(request, times, context);
+  auto checked = run_inner(request, times, context);
+  output->judge(checked.report);
   const auto node = launch::slurm_node_name(context.environment);
-  const auto reason = report::preflight_reason(report);
-  if (check.prolog) {
-    if (!reason.empty()) say(fmt::format("nlaunch: {}: {}\n", node, reason));
-  } else if (!refusal.empty()) {
-    say(refusal);
-  } else {
-    print_report(report, request.json, context);
-  }
-  const bool failed = report.verdict == preflight::Status::fail;
+  const auto reason = report::preflight_reason(checked.report);
+  const int code = conclude(request, checked, *output, context);
+  if (check.prolog && !reason.empty()) say(fmt::format("nlaunch: {}: {}\n", node, reason));
+  const bool failed = checked.report.verdict == preflight::Status::fail;
   if (check.drain && failed) drain(node, reason, times.drain, context);
-  if (check.prolog) return failed ? exit_code::preflight_failed : exit_code::ok;
-  return refusal.empty() ? code_of(report.verdict, request.strict) : exit_code::bad_input;
+  return code;
 }
 
 }  // namespace nlaunch::cli

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/context.h"
 #include "cli/load.h"
+#include "cli/preflight_output.h"
 
 /// `nlaunch preflight --node`: this machine alone, for a Prolog, a health check or a person.
 namespace nlaunch::cli {
@@ -24,8 +25,7 @@ struct NodeCheckRequest {
   const NodeCheck& check;
   const PlanArgs& plan;
   std::string level;  ///< empty: the plan's
-  bool json = false;
-  bool strict = false;
+  const OutputArgs& output;
 };
 
 /// Ends by the timeout, whatever hangs on the machine, and needs no HOME, no PATH and no folder of the

@@ -3,14 +3,16 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "launch/bind.h"
+#include "preflight/examine.h"
 #include "preflight/suspects.h"
 #include "supervise/conductor.h"
 
 namespace nlaunch::cli {
 
-/// Where the processes of one attempt live: this machine, or the nodes of an allocation. Each of the three
-/// steps is called once, in this order.
+/// Where the processes of one attempt live: this machine, or the nodes of an allocation. It is bound once,
+/// then checked or measured in, and at last its processes are supervised.
 class Place {
  public:
   /// Why an attempt goes no further.
@@ -39,7 +41,14 @@ class Place {
   Place& operator=(const Place&) = delete;
 
   virtual std::optional<Refused> bind(const launch::RunPaths& paths) = 0;
-  virtual preflight::Report check(PreflightLevel level) = 0;
+  virtual preflight::Report check(const preflight::Options& options) = 0;
+  /// The ranks of the plan where it is bound, each with the libnccl that its role loads there. To be asked
+  /// for before measure().
+  virtual Result<std::vector<preflight::Rank>> ranks() = 0;
+  /// Lets fresh probes, each in its rank's environment, do these trials, whose members are indices into
+  /// ranks(). As often as one likes. What they leave is in "preflight" of the attempt until the next time.
+  virtual preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
+                                      const preflight::Deadlines& deadlines) = 0;
   virtual supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) = 0;
 
   /// The last that is heard of the run, whose summary is written. Nodes that were not given one of their own

@@ -8,6 +8,8 @@
 #include "cli/load.h"
 #include "cli/local_place.h"
 #include "cli/node_check.h"
+#include "cli/preflight_output.h"
+#include "cli/progress_line.h"
 #include "launch/allocation.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"
@@ -22,14 +24,17 @@ namespace {
 struct Args {
   PlanArgs plan;
   std::string level;
-  bool json = false;
-  bool strict = false;
+  std::string from;  ///< a saved report
+  OutputArgs output;
+  bool ladder = false;
   std::string runs_dir = "runs";
   NodeCheck node;
 };
 
 /// Checks what there is, with results in a run directory.
 int check(const Args& args, const plan::Plan& plan, const Context& context, Venue& venue) {
+  const auto output = Output::open(args.output);
+  if (!output) return complain(context, output.error());
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());
   auto saved = launch::make_attempt_folder(*paths, 0);
@@ -51,14 +56,15 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, Venu
   }
   if (refused) return refused->exit_code;
   for (const auto& note : place->bound().notes) say(fmt::format("note: {}\n", text::printable(note)));
-  const auto report = place->check(level);
+  auto report = check_place(*place, {.level = level, .ladder = args.ladder}, context);
+  output->judge(report);
   const auto json = json_text(preflight::to_json(report), 2) + "\n";
   if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json); !wrote)
     say(render(wrote.error()));
-  print_report(report, args.json, context);
+  const int code = output->finish(report, context);
   venue.record(preflight::suspects(report, plan.node.count));
   if (const int signal = Interrupts::received(); signal != 0) return supervise::exit_code_of_stop(signal);
-  return code_of(report.verdict, args.strict);
+  return code;
 }
 
 int check_here(const Args& args, const plan::Plan& plan, const Context& context, MachineSource& machine) {
@@ -93,10 +99,23 @@ int check_experiment(const Args& args, const std::optional<launch::Allocation>& 
   return exit_code::usage;
 }
 
-int run(const Args& args, const Context& context) {
-  if (args.node.wanted) {
-    return check_node({args.node, args.plan, args.level, args.json, args.strict}, context);
+/// A report that was saved, once more.
+int show(const Args& args, const Context& context) {
+  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
+    say("nlaunch preflight: --from shows what was found, and checks nothing: leave the experiment out\n");
+    return exit_code::usage;
   }
+  const auto output = Output::open(args.output);
+  if (!output) return complain(context, output.error());
+  auto report = read_report(args.from);
+  if (!report) return complain(context, report.error());
+  output->judge(*report);
+  return output->finish(*report, context);
+}
+
+int run(const Args& args, const Context& context) {
+  if (!args.from.empty()) return show(args, context);
+  if (args.node.wanted) return check_node({args.node, args.plan, args.level, args.output}, context);
   MachineSource machine(launch::find_install());
   const auto allocation = launch::find_allocation(context.environment);
   if (!allocation) return complain(context, allocation.error());
@@ -112,23 +131,31 @@ int run(const Args& args, const Context& context) {
 
 }  // namespace
 
-PreflightLevel level_of(std::string_view typed) {
-  return typed == name_of(PreflightLevel::quick) ? PreflightLevel::quick : PreflightLevel::standard;
+preflight::Report check_place(Place& place, preflight::Options options, const Context& context) {
+  ProgressLine line(context);
+  options.progress = line.teller();
+  return place.check(options);
 }
 
-int code_of(preflight::Status verdict, bool strict) {
-  switch (verdict) {
-    case preflight::Status::fail:
-      return exit_code::preflight_failed;
-    case preflight::Status::unknown:
-      return exit_code::preflight_unknown;
-    case preflight::Status::warn:
-      return strict ? exit_code::preflight_warned : exit_code::ok;
-    case preflight::Status::pass:
-    case preflight::Status::skip:
-      return exit_code::ok;
+Result<preflight::Report> read_report(const std::string& path) {
+  constexpr std::uint64_t kMost = 256U << 20U;
+  const auto content = sys::read_regular_file(path, kMost);
+  if (!content) return std::unexpected(content.error());
+  try {
+    return preflight::report_from_json(nlohmann::json::parse(*content));
+  } catch (const std::exception& error) {
+    Diagnostics out;
+    out.error("preflight.report", {}, fmt::format("'{}' is no report of a preflight: {}", path, error.what()))
+        .hint = "a run directory has one: attempt-0/preflight.json; nlaunch preflight --json prints one";
+    return std::unexpected(std::move(out));
   }
-  return exit_code::internal;
+}
+
+PreflightLevel level_of(std::string_view typed) {
+  for (const auto level : {PreflightLevel::quick, PreflightLevel::deep}) {
+    if (typed == name_of(level)) return level;
+  }
+  return PreflightLevel::standard;
 }
 
 void print_report(const preflight::Report& report, bool json, const Context& context) {
@@ -142,12 +169,19 @@ void add_preflight(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand(
       "preflight", "The checks alone; without an experiment, of all GPUs of the allocation or the machine");
   add_plan_options(*command, args->plan, Experiment::optional);
-  command->add_option("--level", args->level, "quick (no CUDA context) or standard")
-      ->check(CLI::IsMember({"quick", "standard"}));
+  command->add_option("--level", args->level, "quick (no CUDA context), standard or deep")
+      ->check(CLI::IsMember({"quick", "standard", "deep"}));
+  command->add_flag("--ladder", args->ladder,
+                    "One GPU, one node, two nodes, all: up to the first that fails, and what is new there");
   command->add_option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");
-  command->add_flag("--json", args->json, "As JSON");
-  command->add_flag("--strict", args->strict, "Exit code 1 for warnings");
+  add_output_options(*command, args->output);
   add_node_options(*command, args->node);
+  command
+      ->add_option("--from", args->from, "Check nothing: show a saved preflight.json, in all of these forms")
+      ->type_name("FILE")
+      ->excludes("--node")
+      ->excludes("--level")
+      ->excludes("--ladder");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }
 

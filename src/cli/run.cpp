@@ -137,7 +137,7 @@ void add_run(CLI::App& app, Context& context) {
   add_plan_options(*command, args->plan, Experiment::required);
   command->add_option("--runs-dir", args->job.runs_dir, "Where run directories are made (runs)");
   command->add_option("--level", args->level, "Level of the preflight")
-      ->check(CLI::IsMember({"quick", "standard"}));
+      ->check(CLI::IsMember({"quick", "standard", "deep"}));
   command->add_flag("--no-preflight", args->job.no_preflight,
                     "Start without the checks; the summary says so");
   command->add_flag("--no-lint", args->no_lint, "Start whatever lint finds");

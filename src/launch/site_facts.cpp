@@ -11,6 +11,7 @@
 #include "sys/addresses.h"
 #include "sys/command.h"
 #include "sys/files.h"
+#include "sys/nics.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -33,14 +34,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
     names.push_back(at->path().filename());
   std::ranges::sort(names);
   return names;
-}
-
-/// EFA's devices are of the infiniband class too, and say who drives them.
-std::string kind_of(const fs::path& device) {
-  std::error_code error;
-  const auto driver = fs::read_symlink(device / "device" / "driver", error).filename().string();
-  if (driver == "efa") return "efa";
-  return first_line(device / "ports" / "1" / "link_layer") == "Ethernet" ? "roce" : "ib";
 }
 
 std::string ask(std::vector<std::string> words, const std::vector<std::string>& environment) {
@@ -81,9 +74,7 @@ void ask_slurm(emit::SiteFacts& facts, const std::vector<std::string>& environme
 
 std::vector<emit::SiteFacts::Nic> find_nics(const fs::path& sys) {
   std::vector<emit::SiteFacts::Nic> nics;
-  for (const auto& name : names_in(sys / "class" / "cxi")) nics.push_back({name, "cxi"});
-  for (const auto& name : names_in(sys / "class" / "infiniband"))
-    nics.push_back({name, kind_of(sys / "class" / "infiniband" / name)});
+  for (const auto& nic : sys::find_nics(sys, "/dev")) nics.push_back({nic.name, nic.kind});
   return nics;
 }
 

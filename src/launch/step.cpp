@@ -64,7 +64,9 @@ std::optional<std::filesystem::path> common_file(const RunPaths& paths, const st
   if (std::ranges::find(kOfAttempt, name) != kOfAttempt.end()) return paths.attempt / name;
   const auto parts = text::split(name, '/');
   const bool of_role = parts.size() == 2 && (parts[0] == "env" || parts[0] == "addrs");
-  if (of_role && !parts[1].empty() && parts[1] != "." && parts[1] != "..") return paths.attempt / name;
+  const bool of_probes = parts.size() == 3 && parts[0] == "preflight" && parts[2] == "spec.json";
+  const bool within = parts.size() > 1 && !parts[1].empty() && parts[1] != "." && parts[1] != "..";
+  if ((of_role || of_probes) && within) return paths.attempt / name;
   return std::nullopt;
 }
 

@@ -22,7 +22,7 @@ class Bind : public testing::Test {
     paths_ = make_run_folder(folder_, "test").value();
     ASSERT_TRUE(make_attempt_folder(paths_, 0));
     plan_.name = "test";
-    plan_.node = {1, 2, 0, false, "H200", "x86_64", "", "", folder_.string()};
+    plan_.node = {1, 2, 0, false, "H200", "x86_64", "", "", 0, folder_.string()};
     plan_.weight_sync = {Backend::nccl, 2, 20100};
     add_role("learner", RoleKind::learner, {0});
     add_role("engine", RoleKind::engine, {1});

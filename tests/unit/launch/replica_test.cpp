@@ -45,9 +45,11 @@ TEST(CommonFile, NobodyWritesElsewhere) {
   EXPECT_EQ(common_file(paths, "summary.json"), "/r/n/id/summary.json");
   EXPECT_EQ(common_file(paths, "nodes.json"), "/r/n/id/attempt-0/nodes.json");
   EXPECT_EQ(common_file(paths, "preflight/spec.json"), "/r/n/id/attempt-0/preflight/spec.json");
+  EXPECT_EQ(common_file(paths, "preflight/pairs-1/spec.json"),
+            "/r/n/id/attempt-0/preflight/pairs-1/spec.json");
   EXPECT_EQ(common_file(paths, "env/engine.json"), "/r/n/id/attempt-0/env/engine.json");
-  for (const char* name : {"", "plan.json", "/etc/passwd", "../x", "env/..", "env/.", "env/", "env/../x",
-                           "env//x", "env/a/b", "logs/x", "addrs"}) {
+  for (const char* name : {"", "plan.json", "/etc/passwd", "../x", "preflight/../spec.json", "preflight/x/y",
+                           "env/..", "env/.", "env/", "env/../x", "env//x", "env/a/b", "logs/x", "addrs"}) {
     EXPECT_FALSE(common_file(paths, name)) << name;
   }
 }

@@ -1,0 +1,265 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "bench/results.h"
+#include "cli/bench_arms.h"
+#include "cli/bench_drill.h"
+#include "cli/fleet_venue.h"
+#include "cli/interrupt.h"
+#include "cli/load.h"
+#include "cli/local_place.h"
+#include "cli/progress_line.h"
+#include "launch/allocation.h"
+#include "launch/run_folder.h"
+#include "plan/json.h"
+#include "report/bench_html.h"
+#include "report/bench_text.h"
+#include "supervise/stop_signal.h"
+#include "sys/files.h"
+
+namespace nlaunch::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Args {
+  PlanArgs plan;
+  std::vector<std::string> vary;
+  std::vector<std::string> only;
+  std::uint32_t repeats = 5;
+  std::optional<std::uint64_t> seed;
+  bool json = false;
+  std::string csv, html;
+  std::string runs_dir = "runs";
+  std::string drill;
+};
+
+/// One arm where it is bound.
+struct Bound {
+  const plan::Plan& plan;
+  std::unique_ptr<Venue> venue;
+  std::unique_ptr<Place> place;
+  std::vector<preflight::Rank> ranks;
+  bench::ArmResult result;
+};
+
+std::unique_ptr<Venue> make_venue(const plan::Plan& plan, const std::optional<launch::Allocation>& allocation,
+                                  const Context& context, MachineSource& machine) {
+  if (plan.scheduler == Scheduler::slurm)
+    return std::make_unique<FleetVenue>(plan, *allocation, true, context);
+  return std::make_unique<LocalVenue>(plan, true, context, machine);
+}
+
+/// Of the first process of each role, from what bind() has left: masked there.
+bench::Environments read_environments(const std::filesystem::path& attempt) {
+  constexpr std::uint64_t kLargest = 64U << 20U;
+  bench::Environments out;
+  std::error_code error;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(attempt, error)) {
+    if (entry.path().filename().string().starts_with("bound.")) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const auto& file : files) {
+    const auto bound = json::parse(sys::read_regular_file(file, kLargest).value_or(""), nullptr, false);
+    if (!bound.is_object()) continue;
+    for (const auto& process : bound.at("processes")) {
+      const auto name = process.at("name").get<std::string>();
+      out.try_emplace(name.substr(0, name.rfind('.')),
+                      process.at("env").get<std::map<std::string, std::string>>());
+    }
+  }
+  return out;
+}
+
+/// Binds an arm in a folder of its own. What is wrong is in its result.
+void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string& id,
+              const supervise::GuardianLink& guardian) {
+  launch::RunPaths paths{id, folder, {}};
+  auto made = sys::make_private_folder(folder);
+  if (made) made = launch::make_attempt_folder(paths, 0);
+  if (made)
+    made = sys::write_file_atomically(folder / "plan.json", json_text(plan::to_json(arm.plan), 2) + "\n");
+  if (!made) {
+    arm.result.refused = made.error().items().front().message;
+    return;
+  }
+  arm.place = arm.venue->next(guardian);
+  if (const auto refused = arm.place->bind(paths)) {
+    arm.result.refused = refused->sentence;
+    return;
+  }
+  auto ranks = arm.place->ranks();
+  if (!ranks) {
+    arm.result.refused = ranks.error().items().front().message;
+    return;
+  }
+  arm.ranks = std::move(*ranks);
+  arm.result.environments = read_environments(paths.attempt);
+}
+
+/// One repeat. What NCCL chose is read in the first that an arm makes.
+bench::Repeat measure(Bound& arm, const Args& args) {
+  auto trials = bench::make_trials(arm.plan, arm.ranks, args.only);
+  for (auto& trial : trials) trial.transport = arm.result.repeats.empty() && trial.backend == Backend::nccl;
+  const preflight::Deadlines deadlines{arm.plan.bench.timeout, arm.plan.bench.timeout};
+  return bench::read_repeat(trials, arm.place->measure(trials, deadlines));
+}
+
+void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const Args& args, const Context& context) {
+  ProgressLine line(context);
+  const auto tell = line.teller();
+  for (const auto& turn : bench::make_schedule(arms.size(), args.repeats, bench.seed)) {
+    auto& arm = arms[turn.arm];
+    if (!arm.result.refused.empty()) continue;
+    if (Interrupts::received() != 0) return;
+    if (tell) tell(fmt::format("repeat {} of {}: {}", turn.repeat + 1, args.repeats, arm.result.arm.name));
+    bench.order.push_back(turn);
+    arm.result.repeats.push_back(measure(arm, args));
+  }
+}
+
+/// To a file that somebody asked for; false: it could not be written.
+bool write(const std::string& file, const std::string& text) {
+  if (file.empty()) return true;
+  const auto wrote = sys::write_file_atomically(file, text);
+  if (!wrote) say(render(wrote.error()));
+  return wrote.has_value();
+}
+
+int finish(const bench::Bench& bench, const Args& args, const std::filesystem::path& folder,
+           const Context& context) {
+  const auto text = json_text(bench::to_json(bench), 2) + "\n";
+  bool written = write((folder / "bench.json").string(), text);
+  written = write(args.csv, bench::csv(bench)) && written;
+  if (!args.html.empty()) written = write(args.html, report::bench_html(bench)) && written;
+  if (args.json) {
+    print(text);
+  } else {
+    if (!context.quiet) print(report::bench_table(bench, context.out()) + "\n");
+    print(report::bench_text(bench, context.out()));
+    print(fmt::format("results: {}\n", (folder / "bench.json").string()));
+  }
+  const int code = bench::code_of(bench);
+  return written || code != exit_code::ok ? code : exit_code::internal;
+}
+
+int compare(const Args& args, const std::vector<ArmPlan>& plans,
+            const std::optional<launch::Allocation>& allocation, const Context& context,
+            MachineSource& machine) {
+  const auto paths = launch::make_run_folder(args.runs_dir, plans.front().plan.name);
+  if (!paths) return complain(context, paths.error());
+  const auto guardian = supervise::enter_guarded([](const supervise::SupervisorLost& lost) {
+    say(fmt::format("nlaunch bench: its supervisor {}\n", lost.status.str()));
+  });
+  const Interrupts interrupts;
+  std::vector<Bound> arms;
+  for (const auto& [arm, plan] : plans) {
+    arms.push_back({plan,
+                    make_venue(plan, allocation, context, machine),
+                    nullptr,
+                    {},
+                    {arm, plan.bench.workloads, {}, "", {}}});
+    bind_arm(arms.back(), paths->folder / fmt::format("arm-{}", arms.size() - 1), paths->id, guardian);
+  }
+  bench::Bench bench{
+      plans.front().plan.name, plans.front().plan.site, args.seed.value_or(0), args.repeats, {}, {}};
+  if (!args.seed) bench.seed = static_cast<std::uint64_t>(::getpid());
+  measure_all(arms, bench, args, context);
+  for (auto& arm : arms) bench.arms.push_back(std::move(arm.result));
+  const int code = finish(bench, args, paths->folder, context);
+  if (const int signal = Interrupts::received(); signal != 0) return supervise::exit_code_of_stop(signal);
+  return code;
+}
+
+/// Why these arms cannot be measured where we are; empty: they can.
+std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation) {
+  for (const auto& [arm, plan] : plans) {
+    if (plan.scheduler != Scheduler::slurm) continue;
+    if (!allocation) {
+      return fmt::format(
+          "site '{}' is reached through Slurm, and this is no allocation: salloc -N {} nlaunch bench ...",
+          plan.site, plan.node.count);
+    }
+    if (auto why = launch::misfit(plan, *allocation); !why.empty()) return why;
+  }
+  return "";
+}
+
+/// What the plan has to say on --only, and whether it has anything to measure.
+Result<void> check_workloads(const plan::Plan& plan, const std::vector<std::string>& only) {
+  std::vector<std::string> names;
+  for (const auto& workload : plan.bench.workloads) names.push_back(workload.work.name);
+  if (names.empty()) {
+    return std::unexpected(Diagnostics({Severity::error,
+                                        "bench.no-workloads",
+                                        fmt::format("'{}' has no workloads to measure", plan.experiment),
+                                        {},
+                                        {},
+                                        "add `bench: {workloads: ...}` (docs/bench.md), or take one of "
+                                        "configs/bench"}));
+  }
+  for (const auto& one : only) {
+    if (std::ranges::find(names, one) != names.end()) continue;
+    const auto nearest = text::nearest(one, names);
+    return std::unexpected(Diagnostics({Severity::error,
+                                        "bench.only",
+                                        fmt::format("--only: there is no workload '{}'", one),
+                                        {},
+                                        {},
+                                        nearest ? fmt::format("did you mean '{}'?", *nearest)
+                                                : fmt::format("there are {}", text::join(names, ", "))}));
+  }
+  return {};
+}
+
+int run(const Args& args, const Context& context) {
+  if (!args.drill.empty()) return run_drills({args.drill, args.json, args.runs_dir}, args.plan, context);
+  if (args.plan.experiment.empty() && args.plan.plan_file.empty()) {
+    say("nlaunch bench: what is to be timed? An experiment, or --plan FILE (only --drill needs neither)\n");
+    return exit_code::usage;
+  }
+  MachineSource machine(launch::find_install());
+  const auto allocation = launch::find_allocation(context.environment);
+  if (!allocation) return complain(context, allocation.error());
+  const auto plans = load_arms(args.plan, args.vary, context, machine);
+  if (!plans) return complain(context, plans.error());
+  for (const auto& [arm, plan] : *plans) {
+    if (const auto fit = check_workloads(plan, args.only); !fit) return complain(context, fit.error());
+  }
+  if (const auto why = misfit(*plans, *allocation); !why.empty()) {
+    say(fmt::format("nlaunch bench: {}\n", why));
+    return exit_code::usage;
+  }
+  return compare(args, *plans, *allocation, context, machine);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command =
+      app.add_subcommand("bench", "Times the plan's own groups, and compares environments with each other");
+  add_plan_options(*command, args->plan, Experiment::optional);
+  add_drill_option(*command, args->drill);
+  add_vary_option(*command, args->vary);
+  command->add_option("--repeats", args->repeats, "Of each arm (5); fewer than 5 give no interval")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--seed", args->seed, "Of the order of the repeats, and of the intervals");
+  command->add_option("--only", args->only, "Workloads, by name; may be repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");
+  command->add_flag("--json", args->json, "As JSON");
+  command->add_option("--csv", args->csv, "Every repeat as a row of this file");
+  command->add_option("--html", args->html, "A page with curves, tables and environments");
+  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,21 @@
+#pragma once
+#include "bench/arms.h"
+#include "cli/load.h"
+
+namespace nlaunch::cli {
+
+struct ArmPlan {
+  bench::Arm arm;
+  plan::Plan plan;
+};
+
+void add_vary_option(CLI::App& app, std::vector<std::string>& vary);
+
+/// `args` as they are for one arm.
+PlanArgs args_of(const PlanArgs& args, const bench::Arm& arm);
+
+/// The plan of each arm that `vary` asks for. A frozen plan has one, and takes no `vary`.
+Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<std::string>& vary,
+                                       const Context& context, MachineSource& machine);
+
+}  // namespace nlaunch::cli
