@@ -81,6 +81,21 @@ a_rank_that_never_joins_is_named() {
     python3 tests/gpu/stop_probe.py 1 "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
 
+a_gpu_that_another_process_fills_is_named() {
+  expect "${FUNCNAME[0]}" 2 'pid [0-9]+' 'python3' -- \
+    python3 tests/gpu/fill_gpu.py 0 "$NLAUNCH" preflight --level quick "${OPTIONS[@]}"
+}
+
+a_python_that_imports_torch_when_it_starts_is_named() {
+  expect "${FUNCNAME[0]}" 69 'sitecustomize' 'torch' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env "PYTHONPATH=$PWD/tests/gpu/eager"
+}
+
+a_library_that_is_no_nccl_is_named() {
+  expect "${FUNCNAME[0]}" 69 'is no NCCL: it has no ncclGetVersion' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env "VLLM_NCCL_SO_PATH=$(ldconfig -p | sed -n 's/.*libz\.so\.1 .*=> //p' | head -n1)"
+}
+
 no_gpu_memory_is_held_afterwards() {
   expect "${FUNCNAME[0]}" 0 -- test -z "$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)"
 }
@@ -111,6 +126,27 @@ a_machine_that_lost_a_gpu_fails_its_prolog() {
   expect "${FUNCNAME[0]}" 0 -- "$NLAUNCH" preflight --node --prolog "${OPTIONS[@]:0:4}"
   expect "${FUNCNAME[0]}" 2 'fail gpus number: [0-9] GPUs \(expected 99, as the profile says\)' -- \
     "$NLAUNCH" preflight --node --prolog "${OPTIONS[@]:0:4}" --set site.node.gpus=99
+}
+
+level_deep_measures_the_gpus() {
+  expect "${FUNCNAME[0]}" 0 'pass +copies +GPU to GPU +[0-9]+ ways, [0-9]+ with peer access: .*every element right' \
+    'pass +copies +GPU to host' 'pass +gemm +bf16 matrix products .*TFLOP/s' \
+    'pass +gemm-agreement +.*GPUs found the same bits' -- "$NLAUNCH" preflight --level deep "${OPTIONS[@]}"
+}
+
+copies_are_measured_by_hand() {
+  expect "${FUNCNAME[0]}" 0 '"pairs":\[\{"bandwidth":[0-9.e+]+,"from":0,"peer":true,"to":1,"wrong":0\}' \
+    '"host_to_device":[0-9.e+]+,"name":"NVIDIA [^"]+","wrong":0\}' -- "$(dirname "$NLAUNCH")/nlaunch-probe" copies --devices 0,1
+}
+
+products_have_the_same_bits() {
+  expect "${FUNCNAME[0]}" 0 '"differing":0' '"wrong_samples":0' -- \
+    "$(dirname "$NLAUNCH")/nlaunch-probe" gemm --devices 1,0 --seconds 5
+}
+
+drills_show_what_failures_look_like() {
+  expect "${FUNCNAME[0]}" 0 'missing-rank' 'hangs: .*ended after 10 s by its deadline' 'graph: all ranks' \
+    'completes after .*every element right' 'two-streams: two orders' -- "$NLAUNCH" bench --drill all "${OPTIONS[@]}"
 }
 
 # 2.28.9 of a library, as a regular expression.

@@ -9,7 +9,7 @@ BUILD_PACKAGES=(
 # shellcheck disable=SC2034  # for those who source this file
 TEST_PACKAGES=(
   "${BUILD_PACKAGES[@]}"
-  libgtest-dev lmod python3-torch python3-numpy python3-jsonschema python3-yaml zsh shellcheck git
+  libgtest-dev lmod python3-torch python3-numpy python3-jsonschema python3-yaml python3-prometheus-client zsh shellcheck git
   slurmctld slurmd slurm-client munge iproute2
 )
 
