@@ -11,7 +11,7 @@ NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
              "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
-             "--port", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace"}  # of CMake, Slurm, Beaker, Python, torchrun, and of the examples' own programs
+             "--port", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds"}  # of CMake, Slurm, Beaker, Python, torchrun, nlaunch-probe, and of the examples' own programs
 
 
 def nlaunch(*arguments):

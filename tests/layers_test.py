@@ -6,7 +6,7 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
 # Top to bottom. probe/ and scope/ are programs of their own.
-ORDER = ["cli", "report", "supervise", "launch", "emit", "preflight", "lint", "diagnose", "plan", "config", "sys", "base"]
+ORDER = ["cli", "report", "supervise", "launch", "emit", "bench", "preflight", "lint", "diagnose", "plan", "config", "sys", "base"]
 PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # A library that belongs to one layer alone.
