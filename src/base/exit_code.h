@@ -26,6 +26,9 @@ inline constexpr int preflight_unknown = 3;
 inline constexpr int bench_missed = 2;
 inline constexpr int bench_failed = 3;
 
+/// Of `nlaunch diagnose`.
+inline constexpr int diagnose_found = 1;
+
 /// The same for people.
 struct Meaning {
   int code;
@@ -48,6 +51,11 @@ inline constexpr Meaning kPreflightMeanings[] = {
     {preflight_warned, "warnings, under --strict"},
     {preflight_failed, "a check failed"},
     {preflight_unknown, "a check could not be carried out"},
+};
+
+inline constexpr Meaning kDiagnoseMeanings[] = {
+    {ok, "nothing wrong found"},
+    {diagnose_found, "something wrong was found"},
 };
 
 inline constexpr Meaning kBenchMeanings[] = {

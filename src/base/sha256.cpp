@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace nlaunch {
 namespace {
@@ -42,12 +44,9 @@ void take_block(Hash& hash, std::string_view block) {
   for (std::size_t i = 0; i < hash.size(); ++i) hash[i] += step[i];
 }
 
-/// As bytes.
-std::string digest(std::string_view data) {
-  Hash hash{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const std::uint64_t bits = std::uint64_t{data.size()} * 8;
-  for (; data.size() >= kBlock; data.remove_prefix(kBlock)) take_block(hash, data.substr(0, kBlock));
-  std::string rest(data);
+/// As bytes, the last blocks taken in.
+std::string digest_of(Hash hash, std::uint64_t bytes, std::string rest) {
+  const std::uint64_t bits = bytes * 8;
   rest += '\x80';
   while (rest.size() % kBlock != kBlock - sizeof(bits)) rest += '\0';
   for (unsigned shift = 64; shift > 0; shift -= 8) rest += static_cast<char>(bits >> (shift - 8) & 0xFFU);
@@ -58,6 +57,13 @@ std::string digest(std::string_view data) {
     for (unsigned shift = 32; shift > 0; shift -= 8) out += static_cast<char>(word >> (shift - 8) & 0xFFU);
   }
   return out;
+}
+
+std::string digest(std::string_view data) {
+  Hash hash{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  const std::uint64_t bytes = data.size();
+  for (; data.size() >= kBlock; data.remove_prefix(kBlock)) take_block(hash, data.substr(0, kBlock));
+  return digest_of(hash, bytes, std::string(data));
 }
 
 std::string hex(std::string_view bytes) {
@@ -80,6 +86,24 @@ std::string hmac_sha256(std::string_view key, std::string_view data) {
   for (auto& c : inner) c ^= 0x36;
   for (auto& c : outer) c ^= 0x5c;
   return hex(digest(outer + digest(inner.append(data))));
+}
+
+void Sha256::feed(std::string_view data) {
+  bytes_ += data.size();
+  if (!rest_.empty()) {
+    const auto missing = std::min(kBlock - rest_.size(), data.size());
+    rest_ += data.substr(0, missing);
+    data.remove_prefix(missing);
+    if (rest_.size() < kBlock) return;
+    take_block(hash_, rest_);
+    rest_.clear();
+  }
+  for (; data.size() >= kBlock; data.remove_prefix(kBlock)) take_block(hash_, data.substr(0, kBlock));
+  rest_ = data;
+}
+
+std::string Sha256::finish() {
+  return hex(digest_of(hash_, bytes_, std::move(rest_)));
 }
 
 bool same_secret(std::string_view a, std::string_view b) {

@@ -44,6 +44,7 @@ constexpr std::array kDurations{Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 6e4}, U
                                 Unit{"d", 8.64e7}};
 constexpr std::array kShortTimes{Unit{"us", 1e-6}, Unit{"µs", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1}};
 constexpr std::array kShares{Unit{"%", 0.01}};
+constexpr std::array kFactors{Unit{"x", 1}};
 constexpr std::array kSizes{Unit{"B", 1},        Unit{"kB", 1e3},     Unit{"MB", 1e6},
                             Unit{"GB", 1e9},     Unit{"TB", 1e12},    Unit{"KiB", 0x1p10},
                             Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
@@ -115,6 +116,10 @@ std::expected<double, std::string> parse_short_time(std::string_view text) {
 
 std::expected<double, std::string> parse_share(std::string_view text) {
   return parse_quantity(text, kShares, "share", "95%");
+}
+
+std::expected<double, std::string> parse_factor(std::string_view text) {
+  return parse_quantity(text, kFactors, "factor", "2x");
 }
 
 std::expected<std::uint64_t, std::string> parse_size(std::string_view text) {

@@ -23,6 +23,9 @@ std::expected<double, std::string> parse_short_time(std::string_view text);
 /// A share of something: "95%" is 0.95.
 std::expected<double, std::string> parse_share(std::string_view text);
 
+/// How many times as much: "2x" is 2.
+std::expected<double, std::string> parse_factor(std::string_view text);
+
 /// Bytes: "8B", "1MiB", "22118400B", "64kB" (1000), "1GiB" (1024³).
 std::expected<std::uint64_t, std::string> parse_size(std::string_view text);
 std::string format_size(std::uint64_t bytes);

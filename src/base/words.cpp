@@ -50,6 +50,20 @@ std::string_view name_of(Walltime::Then then) {
   return "?";
 }
 
+std::string_view name_of(OnStall on_stall) {
+  switch (on_stall) {
+    case OnStall::warn:
+      return "warn";
+    case OnStall::dump:
+      return "dump";
+    case OnStall::abort:
+      return "abort";
+    case OnStall::restart:
+      return "restart";
+  }
+  return "?";
+}
+
 std::string_view name_of(BeakerPriority priority) {
   switch (priority) {
     case BeakerPriority::low:

@@ -53,6 +53,14 @@ struct Walltime {
   Duration min_runtime = std::chrono::minutes(15);  ///< a run that fails sooner is not continued
 };
 
+/// What is done when a run makes no progress any more.
+enum class OnStall {
+  warn,
+  dump,     ///< evidence is collected, and the run goes on
+  abort,    ///< evidence, then the end
+  restart,  ///< evidence, then another attempt, as after a failure
+};
+
 enum class PreflightLevel {
   quick,     ///< no CUDA context
   standard,  ///< also the interpreters, and the plan's groups
@@ -82,5 +90,6 @@ std::string_view name_of(AuditMode mode);
 std::string_view name_of(Scheduler scheduler);
 std::string_view name_of(BeakerPriority priority);
 std::string_view name_of(Walltime::Then then);
+std::string_view name_of(OnStall on_stall);
 
 }  // namespace nlaunch

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -96,6 +97,17 @@ Result<void> make_private_folder(const std::filesystem::path& path) {
     return failure("file.folder", "'{}' is there already, and is no folder of this user", path.string());
   }
   return {};
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename());
+  std::ranges::sort(names, [](const std::string& a, const std::string& b) {
+    return ::strverscmp(a.c_str(), b.c_str()) < 0;
+  });
+  return names;
 }
 
 bool write_all(int fd, std::string_view data) {

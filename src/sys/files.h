@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/diagnostic.h"
 
@@ -49,6 +50,10 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
 /// Makes a folder and those above it, mode 0700 for the last. One that is there already must be this user's
 /// own, and no link.
 Result<void> make_private_folder(const std::filesystem::path& path);
+
+/// The names in a folder, numbers in them by their value: "mlx5_9" before "mlx5_10". A folder that cannot be
+/// read has none.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 /// Writes all of `data`, over short writes and EINTR; false with errno set when it cannot.
 bool write_all(int fd, std::string_view data);

@@ -22,17 +22,6 @@ std::string line_of(const fs::path& file) {
   return text ? std::string(text::trim(*text)) : "";
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename());
-  std::ranges::sort(names, [](const std::string& a, const std::string& b) {  // "mlx5_9" before "mlx5_10"
-    return ::strverscmp(a.c_str(), b.c_str()) < 0;
-  });
-  return names;
-}
-
 std::string driver_of(const fs::path& device) {
   std::error_code error;
   return fs::read_symlink(device / "driver", error).filename().string();

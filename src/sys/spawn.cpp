@@ -65,6 +65,7 @@ struct ChildSetup {
       if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
       if (::getppid() != parent) ::raise(SIGKILL);  // it died before the line above
     }
+    if (request.tracer != 0) ::prctl(PR_SET_PTRACER, request.tracer, 0, 0, 0);  // EINVAL without Yama
     reset_signals();
     sigset_t none;
     ::sigemptyset(&none);

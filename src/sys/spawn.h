@@ -22,6 +22,9 @@ struct SpawnRequest {
   std::vector<unsigned> cpus;     ///< CPUs it may run on; empty: the caller's
   bool new_session = true;        ///< a session and process group of its own
   bool die_with_parent = true;    ///< SIGKILL when the calling thread ends (PR_SET_PDEATHSIG)
+  /// Under Yama (kernel.yama.ptrace_scope=1) this process and all below it may look into the new one, which
+  /// keeps that over an exec and does not hand it on: PR_SET_PTRACER. 0: its ancestors alone.
+  pid_t tracer = 0;
   /// By which all that descends from it can be told, even once it is gone: see Subtree in sys/sweep.h.
   std::optional<std::uint64_t> mark;
 };

@@ -44,5 +44,14 @@ TEST(SameSecret, ComparesAll) {
   EXPECT_FALSE(same_secret("abc", "abcd"));
 }
 
+TEST(Sha256, OfPartsIsThatOfTheWhole) {
+  const std::string text(1000, 'x');
+  for (const std::size_t part : {1U, 63U, 64U, 65U, 1000U}) {
+    Sha256 sum;
+    for (std::size_t at = 0; at < text.size(); at += part) sum.feed(std::string_view(text).substr(at, part));
+    EXPECT_EQ(sum.finish(), sha256(text)) << part;
+  }
+}
+
 }  // namespace
 }  // namespace nlaunch

@@ -39,6 +39,13 @@ TEST_F(Files, ReadsRegularFilesAloneAndOnlyUpToTheLimit) {
   EXPECT_EQ(message("/dev/zero", 3), "'/dev/zero' is a device, not a file");
 }
 
+TEST_F(Files, NamesOfAFolderAreInTheOrderOfTheirNumbers) {
+  for (const auto* name : {"mlx5_10", "mlx5_9", "efa0", ".hidden"}) std::ofstream(folder_ / name) << "";
+  EXPECT_EQ(names_in(folder_), (std::vector<std::string>{".hidden", "efa0", "mlx5_9", "mlx5_10"}));
+  EXPECT_EQ(names_in(folder_ / "efa0"), std::vector<std::string>{});
+  EXPECT_EQ(names_in(folder_ / "nowhere"), std::vector<std::string>{});
+}
+
 TEST_F(Files, AFileIsReplacedWholeOrNotAtAll) {
   ASSERT_TRUE(write_file_atomically(folder_ / "a", "one"));
   ASSERT_TRUE(write_file_atomically(folder_ / "a", "two"));

@@ -1,8 +1,32 @@
 #include "sys/spawn.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdarg>
+
+namespace {
+
+/// Whom a child of this test permits to look into it, in memory that the child shares.
+long* const permitted = static_cast<long*>(
+    ::mmap(nullptr, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+
+}  // namespace
+
+/// In place of libc's: a kernel without Yama refuses PR_SET_PTRACER.
+extern "C" int prctl(int option, ...) noexcept {
+  va_list rest;
+  va_start(rest, option);
+  const auto argument = va_arg(rest, unsigned long);
+  va_end(rest);
+  if (option == PR_SET_PTRACER) *permitted = static_cast<long>(argument);
+  return static_cast<int>(::syscall(SYS_prctl, option, argument, 0, 0, 0));
+}
 
 namespace nlaunch::sys {
 namespace {
@@ -30,6 +54,31 @@ TEST(Spawn, ManyFilesAreForThisProcessAndNotForWhatItStarts) {
   EXPECT_EQ(permit_many_files(), before.rlim_max);
   EXPECT_EQ(files().rlim_cur, before.rlim_max);
   EXPECT_EQ(exit_code_of("test $(ulimit -Sn) = 100"), 0);
+}
+
+TEST(Spawn, PermitsItsTracerToLookIntoIt) {
+  SpawnRequest request;
+  request.argv = {"/bin/true"};
+  request.tracer = ::getpid();
+  const auto pid = spawn(request);
+  ASSERT_TRUE(pid);
+  int status = 0;
+  ::waitpid(*pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(*permitted, ::getpid());
+}
+
+TEST(Spawn, UnderYamaADescendantOfTheTracerMayAttach) {
+  if (::access("/proc/sys/kernel/yama/ptrace_scope", R_OK) != 0) GTEST_SKIP() << "this kernel has no Yama";
+  SpawnRequest request;
+  request.argv = {"/bin/sleep", "60"};
+  request.tracer = ::getpid();
+  const auto pid = spawn(request);
+  ASSERT_TRUE(pid);
+  // The shell is no ancestor of what it opens.
+  EXPECT_EQ(exit_code_of(": </proc/" + std::to_string(*pid) + "/mem"), 0);
+  ::kill(*pid, SIGKILL);
+  ::waitpid(*pid, nullptr, 0);
 }
 
 }  // namespace
