@@ -75,10 +75,9 @@ struct Choices<Walltime::Then> {
   static constexpr std::array values{Walltime::Then::stop, Walltime::Then::requeue, Walltime::Then::chain};
 };
 template <>
-struct Choices<Watch::OnStall> {
+struct Choices<OnStall> {
   static constexpr std::array<std::string_view, 4> words{"warn", "dump", "abort", "restart"};
-  static constexpr std::array values{Watch::OnStall::warn, Watch::OnStall::dump, Watch::OnStall::abort,
-                                     Watch::OnStall::restart};
+  static constexpr std::array values{OnStall::warn, OnStall::dump, OnStall::abort, OnStall::restart};
 };
 
 }  // namespace nlaunch::config

@@ -65,29 +65,34 @@ Walltime read_walltime(const Value& value) {
   return walltime;
 }
 
+std::optional<double> read_slow(const Value& value) {
+  const auto factor = value.parsed(parse_factor);
+  if (factor && *factor <= 1) {
+    value.error("config.number", fmt::format("'{}' must be more than 1x", value.path())).hint =
+        "2x: a step that takes twice as long as the others";
+  }
+  return factor;
+}
+
 Watch read_watch(const Value& value) {
   Watch watch;
   Keys keys(value);
   keys.read("progress", watch.progress);
+  keys.read("heartbeat", watch.heartbeat);
   keys.read("start", watch.start);
   keys.read("stall", watch.stall);
+  if (const auto slow = keys.get("slow")) watch.slow = read_slow(*slow);
   keys.read("on_stall", watch.on_stall);
   keys.pairs("metrics", watch.metrics);
   if (watch.progress) check_regex(*watch.progress, value.problems());
-  for (const auto& [name, pattern] : watch.metrics) check_regex(pattern, value.problems());
+  for (const auto& [name, pattern] : watch.metrics) check_number_regex(pattern, value.problems());
   keys.finish();
   return watch;
 }
 
 void read_preflight(const Value& value, Experiment& out) {
   Keys keys(value);
-  const auto* level = value.node().find("level");
-  if (level != nullptr && level->text == "deep") {
-    keys.get("level")->error("config.choice", "the preflight level 'deep' is not part of this version").hint =
-        "write quick or standard";
-  } else {
-    keys.read("level", out.preflight_level);
-  }
+  keys.read("level", out.preflight_level);
   keys.read("strict", out.preflight_strict);
   keys.finish();
 }

@@ -77,10 +77,10 @@ struct Secret {
 
 /// What is watched during a run.
 struct Watch {
-  std::optional<Text> progress;
+  std::optional<Text> progress, heartbeat;
   std::optional<Duration> start, stall;
-  enum class OnStall { warn, dump, abort, restart };
-  OnStall on_stall = OnStall::dump;
+  std::optional<double> slow;
+  std::optional<OnStall> on_stall;
   std::vector<std::pair<Text, Text>> metrics;
 };
 

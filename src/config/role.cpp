@@ -1,7 +1,8 @@
 #include "config/role.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "base/text.h"
@@ -251,23 +252,30 @@ Restart read_restart(const Value& value) {
   return restart;
 }
 
-void check_regex(const Text& pattern, Problems& problems) {
-  constexpr std::size_t kLongest = 1000;  // std::regex recurses over its pattern
+bool check_regex(const Text& pattern, Problems& problems) {
+  constexpr std::size_t kLongest = 1000;  // what is longer was not meant as one
   if (pattern.value.size() > kLongest) {
     problems
         .error("config.regex", pattern.span,
                fmt::format("a regular expression of {} bytes is too long", pattern.value.size()))
         .hint = fmt::format("at most {}", kLongest);
-    return;
+    return false;
   }
-  try {
-    const std::regex compiled(pattern.value, std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    problems
-        .error("config.regex", pattern.span,
-               fmt::format("'{}' is not a regular expression: {}", pattern.value, error.what()))
-        .hint = "write \\\\ before a character that stands for itself, and use single quotes in YAML";
-  }
+  const RE2 compiled(pattern.value, RE2::Quiet);
+  if (compiled.ok()) return true;
+  problems
+      .error("config.regex", pattern.span,
+             fmt::format("'{}' is not a regular expression: {}", pattern.value, compiled.error()))
+      .hint = "write \\ before a character that stands for itself, and use single quotes in YAML";
+  return false;
+}
+
+void check_number_regex(const Text& pattern, Problems& problems) {
+  if (!check_regex(pattern, problems) || RE2(pattern.value, RE2::Quiet).NumberOfCapturingGroups() > 0) return;
+  problems
+      .error("config.regex", pattern.span,
+             fmt::format("'{}' has no group: nothing says which part of a line is the number", pattern.value))
+      .hint = "put the number in parentheses: 'took ([\\d.]+)s'";
 }
 
 }  // namespace nlaunch::config

@@ -20,7 +20,9 @@ bool check_role(const std::vector<Role>& roles, const Text& name, Problems& prob
 void read_signal(Keys& keys, int& target);
 /// `{policy: on-failure, max: 3, backoff: 5s}`
 Restart read_restart(const Value& value);
-/// Reports a regular expression that does not compile.
-void check_regex(const Text& pattern, Problems& problems);
+/// Reports what is no regular expression (of RE2); true when it is one.
+bool check_regex(const Text& pattern, Problems& problems);
+/// Of one whose first group is to be a number: reports one without a group, too.
+void check_number_regex(const Text& pattern, Problems& problems);
 
 }  // namespace nlaunch::config

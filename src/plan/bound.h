@@ -35,6 +35,7 @@ struct BoundProcess {
   std::vector<std::uint16_t> ports;  ///< free when bound
   std::vector<std::string> preload;  ///< paths of the preloaded libraries, scope library not among them
   Ready ready;                       ///< references resolved
+  std::string heartbeat;             ///< likewise; relative to `workdir`
 };
 
 struct BoundNode {

@@ -13,6 +13,7 @@
 #include "plan/role_builder.h"
 #include "plan/scope.h"
 #include "plan/slurm.h"
+#include "plan/watch.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -67,6 +68,7 @@ class Builder {
     plan_.sources.insert(plan_.sources.end(), site_.sources.begin(), site_.sources.end());
     plan_.weight_sync.backend = experiment_.weight_sync.value;
     plan_.preflight = {experiment_.preflight_level, experiment_.preflight_strict};
+    if (experiment_.watch) plan_.watch = make_watch(*experiment_.watch);
     plan_.audit = experiment_.audit;
     plan_.restart = experiment_.restart;
     plan_.signals = experiment_.signals;
@@ -293,8 +295,6 @@ class Builder {
                                      plan_.node.count * plan_.node.gpus,
                                      plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
-    if (experiment_.watch)
-      warnings.emplace_back("`watch` is read and checked; this version does not act on it");
     if (experiment_.walltime && plan_.scheduler == Scheduler::local) {
       warnings.emplace_back("`walltime` has no meaning on a single machine");
     }

@@ -5,6 +5,7 @@
 #include "plan/bench.h"
 #include "plan/json_parts.h"
 #include "plan/slurm.h"
+#include "plan/watch.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -209,6 +210,7 @@ Plan read_plan(const json& from) {
   read_processes(from, plan);
   read_groups(from.at("groups"), plan);
   read_settings(from, plan);
+  if (from.contains("watch")) plan.watch = watch_from_json(from.at("watch"));
   if (from.contains("bench")) plan.bench = bench_from_json(from.at("bench"), plan);
   from.at("vars").get_to(plan.vars);
   from.at("warnings").get_to(plan.warnings);
@@ -244,6 +246,7 @@ ordered_json to_json(const Plan& plan) {
     stages.push_back(std::move(names));
   }
   out.update(write_settings(plan));
+  if (plan.watch) out["watch"] = to_json(*plan.watch);
   if (!plan.bench.workloads.empty()) out["bench"] = to_json(plan.bench, plan);
   out["vars"] = plan.vars;
   out["warnings"] = plan.warnings;

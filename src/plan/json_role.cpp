@@ -119,6 +119,7 @@ ordered_json write_role(const Role& role) {
                    {"preload", role.preload},
                    {"scope", name_of(role.scope)},
                    {"ready", write(role.ready)},
+                   {"heartbeat", role.heartbeat},
                    {"stop", {{"signal", role.stop.signal}, {"grace_ms", role.stop.grace.count()}}},
                    {"restart", write_restart(role.restart)},
                    {"ends_run", role.ends_run},
@@ -147,6 +148,7 @@ Role read_role(const json& from) {
   from.at("preload").get_to(role.preload);
   role.scope = word(from.at("scope"), std::array{PreloadScope::process, PreloadScope::tree});
   role.ready = read_ready(from.at("ready"));
+  role.heartbeat = from.value("heartbeat", "");
   role.stop = {from.at("stop").at("signal"), milliseconds(from.at("stop").at("grace_ms"))};
   role.restart = read_restart(from.at("restart"));
   from.at("ends_run").get_to(role.ends_run);

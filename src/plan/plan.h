@@ -73,7 +73,8 @@ struct Role {
   bool exit_ok = false;   ///< ending by itself is no failure
   bool leave = false;     ///< what a process leaves behind lives until the run ends
   std::vector<std::string> spawned_by;
-  std::string classify;  ///< glob on the command line of a spawned process
+  std::string classify;   ///< glob on the command line of a spawned process
+  std::string heartbeat;  ///< file of each process whose new time is progress; may hold references
 };
 
 /// One instance of a role. Holds only what differs from its siblings.
@@ -243,6 +244,22 @@ struct Bench {
   Duration timeout{};  ///< for the ranks to meet, and for the steps of a workload
 };
 
+/// A number that the processes print.
+struct Metric {
+  std::string name;
+  std::string pattern;  ///< regular expression; its first group is the number
+};
+
+/// What is watched while the run goes on.
+struct Watch {
+  std::string progress;  ///< regular expression; its first group is the step, its second the step's seconds
+  Duration start = std::chrono::minutes(60);  ///< until the first progress: models are loaded
+  Duration stall = std::chrono::minutes(10);  ///< without progress
+  double slow = 2;                            ///< times the median of the steps before
+  OnStall on_stall = OnStall::dump;
+  std::vector<Metric> metrics;
+};
+
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
@@ -266,6 +283,7 @@ struct Plan {
   Expected expected;
   Preflight preflight;
   Bench bench;
+  std::optional<Watch> watch;
   AuditMode audit = AuditMode::report;
   std::map<int, SignalRule> signals;
   Restart restart;  ///< of the whole job

@@ -66,6 +66,9 @@ Role RoleBuilder::build(const config::Role& role) {
       role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
   made.env = env_.operations(role, made.venv, diagnostics_);
   if (role.ready) made.ready = make_ready(*role.ready, role);
+  if (role.kind == RoleKind::learner && experiment_.watch && experiment_.watch->heartbeat) {
+    made.heartbeat = names_.resolve(*experiment_.watch->heartbeat, &role, diagnostics_);
+  }
   made.stop = role.stop.value_or(Stop{});
   made.restart = role.restart.value_or(Restart{});
   made.ends_run = role.ends_run.value_or(role.kind == RoleKind::learner);

@@ -109,7 +109,7 @@ TEST_F(ExperimentFile, ReadsOrderAndPolicies) {
   EXPECT_TRUE(read.preflight_strict);
   EXPECT_EQ(read.audit, AuditMode::enforce);
   EXPECT_EQ(read.watch->progress->value, "step (\\d+)");
-  EXPECT_EQ(read.watch->on_stall, Watch::OnStall::abort);
+  EXPECT_EQ(read.watch->on_stall, OnStall::abort);
   EXPECT_EQ(read.watch->metrics[0].first.value, "sync");
   EXPECT_EQ(read.restart.max, 1U);
 }
