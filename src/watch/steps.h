@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+
+namespace nlaunch::watch {
+
+/// A step that takes far longer than those before it.
+struct SlowStep {
+  std::uint64_t step = 0;
+  double seconds = 0;  ///< so far, where it has not ended
+  double median = 0;   ///< of the steps before, seconds
+  bool ended = false;
+};
+
+/// How long a run's steps take, from when each was first reported.
+class Steps {
+ public:
+  /// `slow`: a step of more than so many times the median is slow.
+  explicit Steps(double slow) : slow_(slow) {}
+
+  /// Somebody reported that `step` is done. `seconds`: what it took, where the report says so. What was
+  /// reported before, and an older step, are no news.
+  void done(Duration at, std::uint64_t step, std::optional<double> seconds);
+  /// A step that is slow, once each time that steps become slow.
+  ///
+  /// The first steps (compilation, warm-up) are not judged. An evaluation or a checkpoint makes one step
+  /// long, and now and then: so it takes three slow steps in a row; or one that goes on for longer than five
+  /// times the median and twice the longest that the run has had.
+  std::optional<SlowStep> look(Duration now);
+
+  [[nodiscard]] std::optional<std::uint64_t> last() const { return last_; }
+  /// Of all steps after the first ones, seconds. At most the newest 1,000.
+  [[nodiscard]] const std::deque<double>& seconds() const { return seconds_; }
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+
+ private:
+  [[nodiscard]] std::optional<SlowStep> slow_run() const;
+  [[nodiscard]] std::optional<SlowStep> slow_now(Duration now) const;
+
+  double slow_;
+  std::optional<std::uint64_t> last_;
+  Duration last_at_{};
+  std::uint64_t count_ = 0;
+  std::uint64_t apart_ = 1;  ///< steps between the last two reports
+  std::deque<double> seconds_;
+  bool told_ = false;
+};
+
+/// The mean of the two in the middle of an even number; 0 of none.
+double median(std::vector<double> values);
+
+}  // namespace nlaunch::watch

@@ -1,0 +1,79 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plan/plan.h"
+#include "watch/steps.h"
+
+/// Whether a run gets on, from what its processes report. Pure: times come from who calls, since the attempt
+/// began.
+namespace nlaunch::watch {
+
+/// The run makes no progress any more.
+struct Stalled {
+  bool began = false;  ///< false: it never made any
+  Duration silent{};   ///< since its last progress, or since it was started
+  std::optional<std::uint64_t> step;
+};
+/// A process does not keep up with the others.
+struct Behind {
+  std::size_t process = 0;
+  std::uint64_t step = 0;
+  std::uint64_t others = 0;  ///< the step that most have done
+};
+/// Most processes report steps, and this one none.
+struct Mute {
+  std::size_t process = 0;
+};
+using Finding = std::variant<Stalled, SlowStep, Behind, Mute>;
+
+/// How the run got on, for its summary.
+struct Progress {
+  std::optional<std::uint64_t> last_step;
+  std::uint64_t steps = 0;                               ///< reports of another step
+  std::vector<double> seconds;                           ///< that steps took, the first ones left out
+  std::vector<std::optional<std::uint64_t>> by_process;  ///< the last step of each
+};
+
+class Watcher {
+ public:
+  /// `watched`: of each process whether its progress is the run's. Without any, all are.
+  Watcher(const plan::Watch& watch, std::vector<bool> watched);
+
+  void started(std::size_t process, Duration at);
+  void ended(std::size_t process);
+  /// It has done something; where it says so, `step`, which took `seconds`.
+  void progress(std::size_t process, Duration at, std::optional<std::uint64_t> step,
+                std::optional<double> seconds);
+
+  /// What is new. A stall is told once, and again only after new progress.
+  std::vector<Finding> look(Duration now);
+
+  [[nodiscard]] Progress summary() const;
+
+ private:
+  struct Process {
+    bool watched = false;
+    bool running = false;
+    std::optional<std::uint64_t> step{};
+    Duration step_at{};
+    bool told = false;  ///< that it is behind, or mute
+  };
+
+  [[nodiscard]] std::optional<Stalled> stalled(Duration now);
+  void find_stragglers(Duration now, std::vector<Finding>& found);
+
+  plan::Watch watch_;
+  std::vector<Process> processes_;
+  Steps steps_;
+  std::optional<Duration> start_;     ///< of the first watched process that runs
+  std::optional<Duration> progress_;  ///< the last
+  bool stall_told_ = false;
+};
+
+/// A finding as a sentence. `names` of the processes.
+std::string text_of(const Finding& finding, const std::vector<std::string>& names);
+
+}  // namespace nlaunch::watch

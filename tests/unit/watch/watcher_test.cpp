@@ -1,0 +1,138 @@
+#include "watch/watcher.h"
+
+#include <gtest/gtest.h>
+
+namespace nlaunch::watch {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::vector<std::string> kNames{"learner.0", "learner.1", "learner.2", "engine.0"};
+
+/// Three learners, and an engine whose progress is not the run's.
+struct Course {
+  Watcher watcher{plan::Watch{}, {true, true, true, false}};
+
+  Course() {
+    for (std::size_t i = 0; i < kNames.size(); ++i) watcher.started(i, 0s);
+  }
+  /// What all three learners report.
+  void step(std::uint64_t number, Duration at) {
+    for (std::size_t i = 0; i < 3; ++i) watcher.progress(i, at, number, std::nullopt);
+  }
+  std::vector<std::string> look(Duration at) {
+    std::vector<std::string> said;
+    for (const auto& finding : watcher.look(at)) said.push_back(text_of(finding, kNames));
+    return said;
+  }
+};
+
+using Said = std::vector<std::string>;
+
+TEST(Watcher, WithoutAnyProgressTheStartHasItsOwnTime) {
+  Course run;
+  EXPECT_EQ(run.look(59min), Said{});
+  EXPECT_EQ(run.look(60min), Said{"no progress in the 3600 s since the start"});
+  EXPECT_EQ(run.look(61min), Said{});  // once
+}
+
+TEST(Watcher, TheStallClockStartsWithTheFirstProgress) {
+  Course run;
+  run.step(1, 30min);
+  EXPECT_EQ(run.look(39min + 59s), Said{});
+  EXPECT_EQ(run.look(40min), Said{"no progress for 600 s, after step 1"});
+  EXPECT_EQ(run.look(50min), Said{});
+  run.step(2, 51min);
+  EXPECT_EQ(run.look(52min), Said{});
+  EXPECT_EQ(run.look(61min), Said{"no progress for 600 s, after step 2"});
+}
+
+TEST(Watcher, WhatTheEngineSaysIsNoProgress) {
+  Course run;
+  run.step(1, 1min);
+  run.watcher.progress(3, 9min, std::nullopt, std::nullopt);
+  EXPECT_EQ(run.look(11min), Said{"no progress for 600 s, after step 1"});
+}
+
+TEST(Watcher, TheSameStepSaidAgainIsNoProgress) {
+  Course run;
+  run.step(1, 1min);
+  run.step(1, 9min);
+  EXPECT_EQ(run.look(11min), Said{"no progress for 600 s, after step 1"});
+}
+
+TEST(Watcher, OutputWithoutAStepIsProgress) {
+  Course run;
+  run.watcher.progress(0, 1min, std::nullopt, std::nullopt);
+  EXPECT_EQ(run.look(10min), Said{});
+  EXPECT_EQ(run.look(11min), Said{"no progress for 600 s"});
+}
+
+TEST(Watcher, OneProcessThatGetsOnIsEnough) {
+  Course run;
+  for (std::uint64_t step = 1; step < 100; ++step) {
+    run.watcher.progress(0, std::chrono::minutes(step), step, std::nullopt);
+    EXPECT_EQ(run.look(std::chrono::minutes(step)), Said{}) << step;
+  }
+}
+
+TEST(Watcher, AfterARestartTheModelIsLoadedAgain) {
+  Course run;
+  run.step(1, 1min);
+  run.watcher.ended(1);
+  run.watcher.started(1, 5min);
+  EXPECT_EQ(run.look(30min), Said{});
+  EXPECT_EQ(run.look(65min), Said{"no progress in the 3600 s since the start"});
+}
+
+TEST(Watcher, WhoFallsBehindIsNamedOnce) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 20; ++step) {
+    const auto at = std::chrono::seconds(20 * step);
+    run.watcher.progress(0, at, step, std::nullopt);
+    run.watcher.progress(2, at, step, std::nullopt);
+    if (step <= 10) run.watcher.progress(1, at, step, std::nullopt);
+    const auto said = run.look(at);
+    EXPECT_EQ(said, step == 13 ? Said{"learner.1 is behind: at step 10, the others at 13"} : Said{}) << step;
+  }
+}
+
+TEST(Watcher, WhoReportsNothingWhereTheOthersDoIsNamed) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 10; ++step) {
+    const auto at = std::chrono::seconds(20 * step);
+    run.watcher.progress(0, at, step, std::nullopt);
+    run.watcher.progress(1, at, step, std::nullopt);
+    EXPECT_EQ(run.look(at), step == 6 ? Said{"learner.2 has reported no step, the others have"} : Said{})
+        << step;
+  }
+}
+
+TEST(Watcher, WhereRankZeroAloneReportsNobodyIsMissed) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 30; ++step) {
+    const auto at = std::chrono::seconds(20 * step);
+    run.watcher.progress(0, at, step, std::nullopt);
+    EXPECT_EQ(run.look(at), Said{});
+  }
+}
+
+TEST(Watcher, SlowStepsAreASentence) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 20; ++step) run.step(step, std::chrono::seconds(40 * step));
+  EXPECT_EQ(run.look(800s + 300s), Said{"step 21 goes on for 300 s: the median is 40 s"});
+}
+
+TEST(Watcher, SumsUp) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 9; ++step) run.step(step, std::chrono::seconds(2 * step));
+  run.watcher.progress(1, 30s, 10, std::nullopt);
+  const auto summary = run.watcher.summary();
+  EXPECT_EQ(summary.last_step, 10U);
+  EXPECT_EQ(summary.steps, 9U);
+  EXPECT_DOUBLE_EQ(median(summary.seconds), 2);
+  EXPECT_EQ(summary.by_process, (std::vector<std::optional<std::uint64_t>>{9, 10, 9, std::nullopt}));
+}
+
+}  // namespace
+}  // namespace nlaunch::watch
