@@ -1,0 +1,161 @@
+#include "diagnose/collector.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace nlaunch::diagnose {
+namespace {
+
+constexpr std::size_t kMostRanks = 65536;
+constexpr std::size_t kMostWhos = 256;
+
+std::optional<unsigned> number(std::string_view digits) {
+  unsigned value = 0;
+  const auto done = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (digits.empty() || done.ec != std::errc() || done.ptr != digits.data() + digits.size())
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Collector::Collector() {
+  for (const auto& row : analyses()) analyses_.push_back(row.make());
+}
+
+void Collector::begin(Who whose) {
+  whose_ = std::move(whose);
+  whose_is_guessed_ = whose_.empty();
+  last_who_ = {};
+}
+
+/// A line that does not say whose it is goes with the file, or with the lines just before it.
+void Collector::attribute(Who& who, Place place) {
+  constexpr std::uint64_t kNear = 8;
+  if (who.empty() && last_place_.file == place.file && place.line - last_place_.line <= kNear)
+    who = last_who_;
+  if (who.rank.empty() && who.local_rank.empty()) who.fill(whose_);
+  who.process = whose_.process;
+  if (who.empty()) return;
+  last_who_ = who;
+  last_who_.peer.clear();
+  last_place_ = place;
+}
+
+void Collector::on_match(const Match& found) {
+  Match match = found;
+  learn(match);
+  attribute(match.who, match.place);
+  for (const auto& analysis : analyses_) analysis->on_match(match);
+  if (match.signature->kind == Kind::end) {
+    good_ends_[match.place.file] = match.place;
+  } else if (match.signature->kind != Kind::fact) {
+    weigh(match);
+  }
+}
+
+/// A fallback waits for the end of its line: who knows the line better may come after it.
+void Collector::weigh(const Match& match) {
+  const auto& signature = *match.signature;
+  // What NCCL tries and can do without, it tells in the same words, as INFO.
+  if (signature.kind != Kind::note && match.before.find("NCCL INFO ") != std::string_view::npos) return;
+  const bool fallback = signature.kind == Kind::fallback || signature.kind == Kind::hint;
+  if (fallback_ != nullptr && fallen_.place != match.place) keep_fallback();
+  if (fallback && (known_ == match.place || (fallback_ != nullptr && fallback_->weight >= signature.weight)))
+    return;
+  auto finding = finding_at(match, signature.category, signature.id, signature.weight);
+  finding.why = signature.why;
+  finding.fix = signature.fix;
+  finding.source = signature.source;
+  if (fallback) {
+    fallback_ = &signature;
+    fallen_ = std::move(finding);
+    return;
+  }
+  if (signature.kind != Kind::note) {
+    known_ = match.place;
+    fallback_ = nullptr;
+  }
+  keep(finding, signature);
+}
+
+void Collector::keep_fallback() {
+  if (fallback_ != nullptr) keep(fallen_, *fallback_);
+  fallback_ = nullptr;
+}
+
+void Collector::on_line(const Line& line) {
+  for (const auto& analysis : analyses_) {
+    if (analysis->lines_wanted() > 0) analysis->on_line(line);
+  }
+}
+
+std::size_t Collector::lines_wanted() const {
+  std::size_t most = 0;
+  for (const auto& analysis : analyses_) most = std::max(most, analysis->lines_wanted());
+  return most;
+}
+
+std::vector<Finding> Collector::analysed() const {
+  std::vector<Finding> all;
+  for (const auto& analysis : analyses_) {
+    for (auto& finding : analysis->findings(world_)) all.push_back(std::move(finding));
+  }
+  return all;
+}
+
+void Collector::learn(const Match& match) {
+  if (const auto size = number(match["world"]); size && *size > 0)
+    world_.size = std::max(world_.size.value_or(0), *size);
+  if (match.signature->id == "world.ranks" && whose_is_guessed_) {
+    // A file that tells of one rank is that rank's; one that tells of several is nobody's.
+    whose_is_guessed_ = whose_.rank.empty();
+    whose_.rank = match.who.rank;
+  } else if (match.signature->id == "world.ranks" && whose_.rank != match.who.rank) {
+    whose_ = {};
+  }
+  const auto rank = number(match.who.rank);
+  if (!rank || world_.who.size() >= kMostRanks) return;
+  world_.ranks.insert(*rank);
+  world_.who[*rank].fill(match.who);
+  if (match.signature->id == "gloo.closed")
+    world_.blocked_elsewhere.try_emplace(
+        *rank, finding_at(match, match.signature->category, match.signature->id, 0));
+}
+
+void Collector::keep(const Finding& finding, const Signature& signature) {
+  auto& tally = tallies_[&signature];
+  if (tally.count++ == 0) tally.best = finding;
+  for (const auto& who : finding.culprits) {
+    if (tally.whos.size() < kMostWhos && std::ranges::find(tally.whos, who) == tally.whos.end())
+      tally.whos.push_back(who);
+  }
+}
+
+Finding finding_at(const Match& match, std::string_view category, std::string_view analysis, int weight) {
+  Finding finding;
+  finding.category = category;
+  finding.signature = analysis;
+  finding.weight = weight;
+  finding.place = match.place;
+  finding.text = excerpt(match.line, match.before);
+  finding.time = match.time;
+  if (!match.who.empty()) finding.culprits = {match.who};
+  return finding;
+}
+
+std::string excerpt(std::string_view line, std::string_view before) {
+  constexpr std::size_t kShown = 400;
+  constexpr std::size_t kLead = 120;
+  if (line.size() <= kShown) return std::string(line);
+  const auto from = before.size() > kLead ? before.size() - kLead : 0;
+  return (from > 0 ? "..." : "") + std::string(line.substr(from, kShown)) +
+         (from + kShown < line.size() ? "..." : "");
+}
+
+bool earlier(const Finding& a, const Finding& b) {
+  if (a.time && b.time && *a.time != *b.time) return *a.time < *b.time;
+  return a.place < b.place;
+}
+
+}  // namespace nlaunch::diagnose

@@ -1,0 +1,75 @@
+#include "diagnose/diagnose.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+
+#include "diagnose/collector.h"
+#include "diagnose/inputs.h"
+#include "diagnose/ranking.h"
+#include "diagnose/scanner.h"
+
+namespace nlaunch::diagnose {
+namespace {
+
+/// Whom a file is about, by its name: "rank3.log", "learner.0.log".
+Who whose_file(const std::string& name) {
+  static const re2::RE2 kRank(R"((?i)rank[-_.=]?(\d+)[^/]*$)");
+  Who who;
+  who.process = process_of_file(name);
+  if (who.process.empty()) re2::RE2::PartialMatch(name, kRank, &who.rank);
+  return who;
+}
+
+/// A run that failed in words that no signature knows: its summary knows who ended first.
+void add_end_of_run(Diagnosis& diagnosis) {
+  if (!diagnosis.run || !diagnosis.run->failed || !diagnosis.findings.empty() || diagnosis.inputs.empty())
+    return;
+  Finding finding;
+  finding.category = "process-exited";
+  finding.signature = "summary";
+  finding.role = Role::cause;
+  finding.why = diagnosis.run->what;
+  finding.fix = "its last lines say why, in words that nlaunch does not know";
+  finding.confidence = Confidence::unsure;
+  for (std::size_t i = 0; i < diagnosis.inputs.size(); ++i) {
+    if (process_of_file(diagnosis.inputs[i].name) != diagnosis.run->first) continue;
+    finding.place = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
+    Who who;
+    who.process = diagnosis.run->first;
+    finding.culprits = {who};
+  }
+  diagnosis.findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options) {
+  Diagnosis diagnosis;
+  Collector collector;
+  Scanner scanner(collector);
+  std::vector<char> block(128U << 10U);
+  for_each_input(paths, options, diagnosis, [&](Input& input, sys::ByteSource& bytes) {
+    const auto file = static_cast<std::uint32_t>(diagnosis.inputs.size() - 1);
+    const auto lines = scanner.lines();
+    collector.begin(whose_file(input.name));
+    scanner.begin(file);
+    while (const auto got = bytes.read(block)) {
+      scanner.feed({block.data(), got});
+      input.bytes += got;
+      if (!options.enough || !options.enough()) continue;
+      input.remark = "reading was stopped";
+      break;
+    }
+    scanner.finish();
+    input.lines = scanner.lines() - lines;
+  });
+  collector.finish();
+  for (auto& finding : ranked(collector)) {
+    (finding.role == Role::note ? diagnosis.notes : diagnosis.findings).push_back(std::move(finding));
+  }
+  add_end_of_run(diagnosis);
+  return diagnosis;
+}
+
+}  // namespace nlaunch::diagnose

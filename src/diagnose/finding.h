@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "diagnose/match.h"
+
+namespace nlaunch::diagnose {
+
+enum class Role {
+  cause,        ///< explains the rest
+  other,        ///< a cause of its own, but not the one that explains most
+  consequence,  ///< what followed
+  note,         ///< no failure
+};
+
+enum class Confidence { sure, likely, unsure };
+
+/// One thing that went wrong, over all the lines that tell of it.
+struct Finding {
+  std::string category;   ///< the class: "cuda-oom"
+  std::string signature;  ///< the id of the row, or the name of the analysis, that found it
+  Role role = Role::other;
+  Severity severity = Severity::error;
+  int weight = 0;
+  Place place;                 ///< of the line that tells it best
+  std::string text;            ///< that line, cut
+  std::optional<double> time;  ///< of that line
+  std::vector<Who> culprits;   ///< empty: not in this log
+  std::string why;
+  std::string fix;
+  std::string source;
+  Confidence confidence = Confidence::sure;
+  std::uint64_t count = 1;  ///< lines that tell it
+};
+
+/// True where the line of `a` was written before that of `b`, by their times or else by their places.
+bool earlier(const Finding& a, const Finding& b);
+
+}  // namespace nlaunch::diagnose

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/text.h"
+#include "diagnose/analysis.h"
+
+/// Communicators of which not all ranks came: NCCL's `Init START` without `Init COMPLETE`.
+namespace nlaunch::diagnose {
+namespace {
+
+constexpr std::string_view kName = "nccl-init";
+constexpr int kMissing = 42;  // more than a timeout, less than a reason
+constexpr std::size_t kMostComms = 4096;
+constexpr std::size_t kMostRanks = 65536;
+
+std::optional<unsigned> number(std::string_view digits) {
+  unsigned value = 0;
+  const auto done = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return digits.empty() || done.ec != std::errc() ? std::nullopt : std::optional(value);
+}
+
+struct Comm {
+  unsigned size = 0;
+  std::set<unsigned> started;
+  std::size_t completed = 0;
+  std::optional<Finding> first;
+};
+
+class NcclInit : public Analysis {
+ public:
+  void on_match(const Match& match) override {
+    const bool start = match.signature->id == "nccl.init-start";
+    if (!start && match.signature->id != "nccl.init-complete") return;
+    const auto id = std::string(match["comm"]);
+    const auto rank = number(match["rank"]);
+    const auto size = number(match["world"]);
+    if (id.empty() || !rank || !size || (!comms_.contains(id) && comms_.size() >= kMostComms)) return;
+    auto& comm = comms_[id];
+    comm.size = *size;
+    if (!start) {
+      ++comm.completed;
+    } else if (comm.started.size() < kMostRanks) {
+      comm.started.insert(*rank);
+      if (!comm.first) comm.first = finding_at(match, "nccl-init-incomplete", kName, kMissing);
+    }
+  }
+
+  [[nodiscard]] std::vector<Finding> findings(const World& /*world*/) const override {
+    for (const auto& [id, comm] : comms_) {
+      if (comm.first && comm.completed == 0) return {incomplete(comm)};
+    }
+    return {};
+  }
+
+ private:
+  static Finding incomplete(const Comm& comm) {
+    auto finding = *comm.first;
+    finding.culprits.clear();
+    finding.count = comm.started.size();
+    finding.confidence = Confidence::unsure;
+    std::vector<std::string> missing;
+    for (unsigned rank = 0; rank < comm.size && rank < kMostRanks; ++rank) {
+      if (comm.started.contains(rank)) continue;
+      Who who;
+      who.rank = std::to_string(rank);
+      missing.push_back(who.rank);
+      finding.culprits.push_back(std::move(who));
+    }
+    finding.why = fmt::format("a communicator of {} did not come up: {} of its ranks began, none completed",
+                              text::count(comm.size, "rank"), comm.started.size());
+    if (!missing.empty())
+      finding.why +=
+          fmt::format("; {} {} not in these logs", listed(missing), missing.size() == 1 ? "is" : "are");
+    finding.fix = missing.empty()
+                      ? "all ranks came: look for their network (NCCL_SOCKET_IFNAME, firewall, plugin) with "
+                        "NCCL_DEBUG=INFO"
+                      : "read the logs of those ranks: they failed before, hang, or were not started";
+    finding.source = "NVIDIA/nccl src/init.cc@2.27.7";
+    return finding;
+  }
+
+  std::map<std::string, Comm> comms_;
+};
+
+}  // namespace
+
+std::unique_ptr<Analysis> make_nccl_init() {
+  return std::make_unique<NcclInit>();
+}
+
+}  // namespace nlaunch::diagnose

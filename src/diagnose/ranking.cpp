@@ -1,0 +1,208 @@
+#include "diagnose/ranking.h"
+
+#include <algorithm>
+#include <map>
+
+namespace nlaunch::diagnose {
+namespace {
+
+// A finding of this weight or less never explains another one.
+constexpr int kConsequence = 40;
+
+bool is_failure(Kind kind) {
+  return kind != Kind::note && kind != Kind::fact && kind != Kind::end;
+}
+
+bool is_root(Kind kind) {
+  return kind == Kind::root || kind == Kind::fallback;
+}
+
+/// Takes `other`, of the same class, into `finding`.
+void merge(Finding& finding, Finding other) {
+  const auto count = finding.count + other.count;
+  const bool better =
+      other.weight > finding.weight || (other.weight == finding.weight && earlier(other, finding));
+  if (better) std::swap(finding, other);
+  if (other.weight == finding.weight) {
+    for (auto& who : other.culprits) {
+      if (std::ranges::find(finding.culprits, who) == finding.culprits.end())
+        finding.culprits.push_back(std::move(who));
+    }
+  } else if (finding.culprits.empty()) {
+    finding.culprits = std::move(other.culprits);
+  }
+  finding.count = count;
+}
+
+/// Of several descriptions of the same process one that has all their parts.
+std::vector<Who> joined(const std::vector<Who>& whos) {
+  std::vector<Who> out;
+  for (const auto& who : whos) {
+    const auto same = std::ranges::find_if(out, [&](const Who& known) {
+      const auto agrees = [&](std::string Who::*part) {
+        return !(who.*part).empty() && who.*part == known.*part;
+      };
+      const auto differs = [&](std::string Who::*part) {
+        return !(who.*part).empty() && !(known.*part).empty() && who.*part != known.*part;
+      };
+      const bool task = agrees(&Who::host) && ((!who.task.empty() && who.task == known.rank) ||
+                                               (!known.task.empty() && known.task == who.rank));
+      const bool one = task || agrees(&Who::rank) || (agrees(&Who::pid) && !differs(&Who::host)) ||
+                       agrees(&Who::peer) || (agrees(&Who::host) && who.rank.empty() && known.pid.empty());
+      return one && !differs(&Who::rank) && !differs(&Who::peer) && !differs(&Who::host);
+    });
+    if (same == out.end()) {
+      out.push_back(who);
+    } else {
+      same->fill(who);
+    }
+  }
+  return out;
+}
+
+Finding finding_of(const Signature& signature, const Tally& tally) {
+  auto finding = tally.best;
+  finding.count = tally.count;
+  finding.culprits = is_root(signature.kind) ? tally.whos : finding.culprits;
+  if (signature.kind == Kind::note) finding.role = Role::note;
+  finding.confidence = signature.kind == Kind::root ? Confidence::sure : Confidence::likely;
+  return finding;
+}
+
+using Classes = std::map<std::string, Finding>;
+
+/// Where processes lost a peer, and one is known to have ended: it is the peer. The one on the host that they
+/// lost, or else the first that ended.
+void name_the_peer(Classes& classes, const Collector& collected) {
+  const auto lost = classes.find("peer-process-died");
+  if (lost == classes.end()) return;
+  const Finding* ended = nullptr;
+  for (const auto* category : {"process-exited", "process-killed"}) {
+    const auto found = classes.find(category);
+    if (found != classes.end() && (ended == nullptr || earlier(found->second, *ended)))
+      ended = &found->second;
+  }
+  if (ended == nullptr) return;
+  auto culprits = ended->culprits;
+  for (const auto& [signature, tally] : collected.tallies()) {
+    if (signature->kind != Kind::fatal) continue;
+    for (const auto& who : tally.whos) {
+      const bool is_peer =
+          !who.host.empty() && std::ranges::any_of(lost->second.culprits, [&](const Who& reporter) {
+            return reporter.peer.substr(0, reporter.peer.find('.')) == who.host.substr(0, who.host.find('.'));
+          });
+      if (is_peer) culprits = {who};
+    }
+  }
+  auto& finding = lost->second;
+  finding.why = "a process ended, and others lost their connection to it";
+  finding.fix = "read the log of that process: it ended first";
+  finding.culprits = std::move(culprits);
+  if (!earlier(*ended, finding)) return;
+  finding.place = ended->place;
+  finding.text = ended->text;
+  finding.time = ended->time;
+}
+
+/// That an engine of vLLM did not start is what happened, be it for want of memory or by an exception of its
+/// own.
+void name_the_engine(Classes& classes) {
+  const auto engine = classes.find("vllm-enginecore-start-failure");
+  if (engine == classes.end()) return;
+  for (const auto* category : {"cuda-oom", "python-exception"}) {
+    const auto reason = classes.find(category);
+    if (reason == classes.end() || reason->second.weight < engine->second.weight) continue;
+    auto found = reason->second;
+    found.category = engine->first;
+    found.why = "vLLM's engine did not start: " + found.why;
+    engine->second = std::move(found);
+    classes.erase(reason);
+  }
+}
+
+/// What other lines say of the same process; and where a cause names nobody and one process ended, that one.
+void complete_culprits(Classes& classes, const Collector& collected) {
+  std::vector<Who> known;
+  std::vector<Who> ended;
+  for (const auto& [signature, tally] : collected.tallies()) {
+    known.insert(known.end(), tally.whos.begin(), tally.whos.end());
+    if (signature->kind == Kind::fatal) ended.insert(ended.end(), tally.whos.begin(), tally.whos.end());
+  }
+  ended = joined(ended);
+  for (auto& [category, finding] : classes) {
+    if (finding.culprits.empty() && ended.size() == 1 && finding.weight > kConsequence)
+      finding.culprits = ended;
+    for (auto& culprit : finding.culprits) {
+      for (const auto& who : known) {
+        const bool same = !culprit.pid.empty() && culprit.pid == who.pid &&
+                          (culprit.host.empty() || who.host.empty() || culprit.host == who.host);
+        if (!same) continue;
+        const auto peer = culprit.peer;
+        culprit.fill(who);
+        culprit.peer = peer;
+      }
+    }
+  }
+}
+
+/// Failures that the run got over: its program came to a good end after them, and no process ended badly.
+bool got_over(const Finding& finding, const Collector& collected, bool failed) {
+  const auto end = collected.good_ends().find(finding.place.file);
+  if (failed || end == collected.good_ends().end()) return false;
+  return finding.place < end->second || finding.weight <= kConsequence;
+}
+
+void give_roles(std::vector<Finding>& findings) {
+  for (auto& finding : findings) {
+    const bool first = &finding == &findings.front();
+    finding.role = first ? Role::cause : finding.weight <= kConsequence ? Role::consequence : Role::other;
+    finding.severity = finding.role == Role::consequence ? Severity::warning : Severity::error;
+    finding.culprits = joined(finding.culprits);
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> ranked(const Collector& collected) {
+  Classes classes;
+  std::vector<Finding> notes;
+  bool ended_badly = false;
+  bool failed = false;
+  const auto add = [&](Finding finding) {
+    const auto [place, fresh] = classes.try_emplace(finding.category, finding);
+    if (!fresh) merge(place->second, std::move(finding));
+  };
+  for (const auto& [signature, tally] : collected.tallies()) {
+    ended_badly = ended_badly || signature->kind == Kind::fatal;
+    failed = failed || (is_failure(signature->kind) && signature->kind != Kind::hint);
+    if (is_failure(signature->kind))
+      add(finding_of(*signature, tally));
+    else
+      notes.push_back(finding_of(*signature, tally));
+  }
+  for (auto& finding : collected.analysed()) {
+    failed = true;
+    add(std::move(finding));
+  }
+  name_the_peer(classes, collected);
+  name_the_engine(classes);
+  complete_culprits(classes, collected);
+
+  std::vector<Finding> all;
+  for (auto& [category, finding] : classes) {
+    const bool wrong = failed && !got_over(finding, collected, ended_badly);
+    if (!wrong) finding.role = Role::note;
+    (wrong ? all : notes).push_back(std::move(finding));
+  }
+  std::ranges::stable_sort(all, [](const Finding& a, const Finding& b) {
+    return a.weight != b.weight ? a.weight > b.weight : earlier(a, b);
+  });
+  give_roles(all);
+  for (auto& note : notes) {
+    note.severity = Severity::note;
+    all.push_back(std::move(note));
+  }
+  return all;
+}
+
+}  // namespace nlaunch::diagnose

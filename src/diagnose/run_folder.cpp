@@ -1,0 +1,77 @@
+#include "diagnose/run_folder.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/json.h"
+#include "sys/files.h"
+
+namespace nlaunch::diagnose {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::string_view kAttempt = "attempt-";
+constexpr std::uint64_t kLargestSummary = 64U << 20U;
+
+fs::path last_attempt(const fs::path& folder) {
+  fs::path last;
+  int highest = -1;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto name = entry.path().filename().string();
+    int number = -1;
+    if (!name.starts_with(kAttempt)) continue;
+    std::from_chars(name.data() + kAttempt.size(), name.data() + name.size(), number);
+    if (number <= highest) continue;
+    highest = number;
+    last = entry.path();
+  }
+  return last;
+}
+
+Json read_json(const fs::path& file) {
+  const auto text = sys::read_regular_file(file, kLargestSummary);
+  return text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded);
+}
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::optional<RunFolder> read_run_folder(const fs::path& folder) {
+  std::error_code error;
+  const auto attempt = last_attempt(folder);
+  if (attempt.empty() || !fs::is_regular_file(folder / "plan.json", error)) return std::nullopt;
+  RunFolder run;
+  for (const auto& part : {attempt / "logs", attempt / "nccl", attempt}) {
+    for (const auto& entry : fs::directory_iterator(part, error)) {
+      std::error_code gone;
+      if (entry.path().extension() == ".log" && entry.is_regular_file(gone)) run.logs.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(run.logs);
+  const auto summary = read_json(folder / "summary.json");
+  if (summary.is_object()) {
+    run.first = text_in(summary, "first");
+    run.what = text_in(summary, "sentence");
+    const auto code = summary.find("exit_code");
+    run.failed = code != summary.end() && code->is_number() && *code != 0;
+  }
+  return run;
+}
+
+std::string process_of_file(const std::string& path) {
+  static const re2::RE2 kFile(R"(attempt-\d+/(?:logs|nccl)/([\w-]+\.\d+)\.[^/]*$)");
+  std::string process;
+  re2::RE2::PartialMatch(path, kFile, &process);
+  return process;
+}
+
+}  // namespace nlaunch::diagnose

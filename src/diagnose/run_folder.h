@@ -1,0 +1,23 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nlaunch::diagnose {
+
+/// A run directory of nlaunch, as far as a diagnosis needs it.
+struct RunFolder {
+  std::vector<std::filesystem::path> logs;  ///< of its last attempt, sorted
+  bool failed = false;                      ///< its summary says so
+  std::string first;                        ///< the process that failed first: "learner.1"; may be empty
+  std::string what;                         ///< how it ended, in a sentence
+};
+
+/// Nothing where `folder` is no run directory.
+std::optional<RunFolder> read_run_folder(const std::filesystem::path& folder);
+
+/// The process that a file of a run directory belongs to, by its path: "learner.0"; empty for any other file.
+std::string process_of_file(const std::string& path);
+
+}  // namespace nlaunch::diagnose

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/match.h"
+#include "diagnose/prefilter.h"
+
+namespace nlaunch::diagnose {
+
+/// Finds the signatures in a stream, in one pass and in bounded memory: lines that hold a literal of a
+/// signature are tried with its pattern, the others are only counted.
+class Scanner {
+ public:
+  explicit Scanner(Listener& listener);
+
+  /// A new stream begins.
+  void begin(std::uint32_t file);
+  void feed(std::string_view bytes);
+  /// The stream has ended; its last line need not end in a newline.
+  void finish();
+
+  [[nodiscard]] std::uint64_t lines() const { return lines_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// Of the lines that were too long to be looked at in one piece; 0: there were none.
+  [[nodiscard]] std::uint64_t longest_line() const { return longest_; }
+
+ private:
+  /// Scans the first `size` bytes of the buffer and drops the first `done` of them.
+  void scan(std::size_t size, std::size_t done);
+  void hit(std::string_view region, const Prefilter::Hit& hit);
+  void try_signature(std::size_t index, std::string_view line, std::uint64_t offset);
+  void tell(const Signature& signature, std::string_view line, const std::vector<re2::StringPiece>& groups);
+  void count_to(std::string_view region, std::size_t at);
+  void show_lines(std::string_view region, std::size_t until);
+
+  Listener& listener_;
+  std::string buffer_;
+  std::uint64_t offset_ = 0;  ///< of the buffer's first byte in the stream
+  std::uint64_t lines_ = 0;   ///< ended in all streams
+  std::uint64_t bytes_ = 0;
+  std::uint64_t longest_ = 0;
+  Place place_;
+  std::size_t counted_ = 0;                 ///< of the region: newlines before it are in place_.line
+  std::size_t shown_ = 0;                   ///< of the region: where the next wanted line begins
+  std::uint64_t shown_line_ = 0;            ///< and its number
+  std::size_t wanted_ = 0;                  ///< lines
+  std::vector<std::uint64_t> tried_until_;  ///< for each signature
+};
+
+/// What all signatures need to be found, made once.
+struct Catalogue {
+  Prefilter prefilter;
+  std::vector<std::vector<std::uint32_t>> signatures_of;  ///< by literal
+  std::vector<std::string> literals;
+};
+const Catalogue& catalogue();
+
+}  // namespace nlaunch::diagnose

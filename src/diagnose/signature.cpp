@@ -1,0 +1,102 @@
+#include "diagnose/signature.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+#include "base/text.h"
+#include "diagnose/tables.h"
+
+namespace nlaunch::diagnose {
+namespace {
+
+// The tables are part of the program: one that cannot be read is a fault of the program, which a test finds.
+[[noreturn]] void broken(const TableText& table, std::size_t line, std::string_view what) {
+  throw std::logic_error(fmt::format("{}:{}: {}", table.name, line, what));
+}
+
+constexpr std::pair<std::string_view, Kind> kKinds[] = {{"root", Kind::root},
+                                                        {"fallback", Kind::fallback},
+                                                        {"consequence", Kind::consequence},
+                                                        {"fatal", Kind::fatal},
+                                                        {"hint", Kind::hint},
+                                                        {"note", Kind::note},
+                                                        {"fact", Kind::fact},
+                                                        {"end", Kind::end}};
+
+Kind kind_of(const TableText& table, std::size_t line, std::string_view name) {
+  for (const auto& [word, kind] : kKinds) {
+    if (word == name) return kind;
+  }
+  broken(table, line, fmt::format("no kind is called '{}'", name));
+}
+
+/// id, class, kind, weight, pattern, why, fix, source
+Signature signature_of(const TableText& table, std::size_t line, const std::vector<std::string>& cells) {
+  constexpr std::size_t kColumns = 8;
+  if (cells.size() != kColumns)
+    broken(table, line, fmt::format("{} columns, not {}", cells.size(), kColumns));
+  Signature signature;
+  signature.id = cells[0];
+  signature.category = cells[1];
+  signature.kind = kind_of(table, line, cells[2]);
+  const auto& weight = cells[3];
+  if (!weight.empty() &&
+      std::from_chars(weight.data(), weight.data() + weight.size(), signature.weight).ec != std::errc())
+    broken(table, line, fmt::format("'{}' is no weight", weight));
+  signature.pattern = cells[4];
+  signature.why = cells[5];
+  signature.fix = cells[6];
+  signature.source = cells[7];
+  signature.names_peer = signature.pattern.find("(?P<peer>") != std::string::npos;
+  return signature;
+}
+
+std::vector<Signature> read_tables() {
+  std::vector<Signature> all;
+  for (const auto& table : signature_tables()) {
+    std::size_t number = 0;
+    for (const auto& line : text::split(table.text, '\n')) {
+      ++number;
+      if (line.empty() || line.starts_with('#') || line.starts_with("id\t")) continue;
+      all.push_back(signature_of(table, number, text::split(line, '\t')));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+const re2::RE2& Signature::regex() const {
+  if (!compiled_) {
+    re2::RE2::Options options;
+    options.set_encoding(re2::RE2::Options::EncodingLatin1);  // a log need not be UTF-8
+    options.set_log_errors(false);
+    constexpr std::int64_t kMemory = 1 << 20;
+    options.set_max_mem(kMemory);
+    compiled_ = std::make_shared<const re2::RE2>(pattern, options);
+    if (!compiled_->ok()) throw std::logic_error(fmt::format("signature {}: {}", id, compiled_->error()));
+  }
+  return *compiled_;
+}
+
+std::string_view name_of(Kind kind) {
+  for (const auto& [word, known] : kKinds) {
+    if (known == kind) return word;
+  }
+  return "";
+}
+
+std::span<const Signature> signatures() {
+  static const std::vector<Signature> all = read_tables();
+  return all;
+}
+
+const Signature* find_signature(std::string_view id) {
+  const auto found = std::ranges::find(signatures(), id, &Signature::id);
+  return found == signatures().end() ? nullptr : &*found;
+}
+
+}  // namespace nlaunch::diagnose

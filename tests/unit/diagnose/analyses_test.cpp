@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "unit/diagnose/logs.h"
+
+namespace nlaunch::diagnose {
+namespace {
+
+std::string timeout(int rank, int seq, std::string_view op = "ALLREDUCE", int size = 16) {
+  return fmt::format(
+      "[rank{0}]:[E ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: "
+      "WorkNCCL(SeqNum={1}, "
+      "OpType={2}, NumelIn={3}, NumelOut={3}, Timeout(ms)=600000) ran for 600018 milliseconds before timing "
+      "out.\n",
+      rank, seq, op, size);
+}
+
+std::string enqueued(int rank, int last) {
+  return fmt::format(
+      "[rank{0}]:[E ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank {0}]  failure detected by "
+      "watchdog at work "
+      "sequence id: 7 PG status: last enqueued work: {1}, last completed work: 6\n",
+      rank, last);
+}
+
+TEST(Collectives, TheRankInAnotherCollectiveIsTheCulprit) {
+  EXPECT_EQ(cause_of(timeout(0, 7) + timeout(1, 7) + timeout(2, 7, "BROADCAST")),
+            "collective-desync 3: rank 2");
+  EXPECT_EQ(cause_of(timeout(0, 7) + timeout(1, 7) + timeout(2, 7, "ALLREDUCE", 8)),
+            "collective-desync 3: rank 2");
+}
+
+TEST(Collectives, OfTwoTheOneBehindIsTheCulprit) {
+  const auto findings = findings_of(timeout(0, 9) + timeout(1, 7));
+  EXPECT_EQ(cause_of(findings), "collective-desync 2: rank 1");
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+}
+
+TEST(Collectives, TheRankThatEnqueuedLessIsTheCulprit) {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) text += timeout(rank, 7) + enqueued(rank, rank == 2 ? 7 : 12);
+  EXPECT_EQ(cause_of(text), "collective-desync 5: rank 2");
+}
+
+TEST(Collectives, ARankThatDidNotReportIsNamedWhereTheWorldIsKnown) {
+  const auto findings = findings_of("world size: 4\n" + timeout(0, 7) + timeout(1, 7) + timeout(3, 7));
+  EXPECT_EQ(cause_of(findings), "collective-timeout 2: rank 2");
+  EXPECT_EQ(findings.front().why,
+            "3 ranks waited 600 s for the others, the first in ALLREDUCE 7 of 16 elements; rank 2: no "
+            "report: never entered it, or had ended");
+}
+
+TEST(Collectives, AReportAloneNamesNobody) {
+  const auto findings = findings_of(timeout(5, 7));
+  EXPECT_EQ(cause_of(findings), "collective-timeout 1");
+  EXPECT_EQ(findings.front().confidence, Confidence::unsure);
+}
+
+TEST(Collectives, ATimeoutIsTheConsequenceOfAReason) {
+  EXPECT_EQ(cause_of(timeout(0, 7) + timeout(1, 7) + "[rank2]: RuntimeError: CUDA error: out of memory\n"),
+            "cuda-oom 3: rank 2");
+}
+
+TEST(Collectives, GroupsOfDifferentGuidsAreNotCompared) {
+  const auto in_group = [](int rank, std::string_view guid, int seq) {
+    return fmt::format(
+        "[PG ID 1 PG GUID {}(tp) Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
+        "OpType=ALLREDUCE, "
+        "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
+        guid, rank, seq);
+  };
+  EXPECT_EQ(
+      findings_of(in_group(0, "11", 5) + in_group(1, "11", 5) + in_group(2, "12", 9) + in_group(3, "12", 9))
+          .front()
+          .category,
+      "collective-timeout");
+}
+
+std::string init(int rank, std::string_view end) {
+  return fmt::format(
+      "n{0}:1:2 [0] NCCL INFO ncclCommInitRankConfig comm 0x5{0} rank {0} nranks 3 cudaDev 0 nvmlDev 0 busId "
+      "1b000 commId 0x77 - "
+      "Init {1}\n",
+      rank, end);
+}
+
+TEST(NcclInit, RanksThatDidNotComeAreNamed) {
+  const auto findings = findings_of(init(0, "START") + init(2, "START"));
+  EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1: rank 1");
+  EXPECT_EQ(findings.front().why,
+            "a communicator of 3 ranks did not come up: 2 of its ranks began, none completed; 1 is not in "
+            "these logs");
+}
+
+TEST(NcclInit, OneThatCompletedIsWell) {
+  EXPECT_EQ(cause_of(init(0, "START") + init(0, "COMPLETE")), "healthy");
+}
+
+std::string xid(int code, std::string_view rest = "pid='<unknown>', name=<unknown>") {
+  return fmt::format("[1.2] NVRM: Xid (PCI:0000:38:00): {}, {}\n", code, rest);
+}
+
+TEST(Xid, TheWorstOfAGpuIsToldWithAllOfThem) {
+  const auto findings = findings_of(xid(45, "pid=12, name=python") + xid(79) + xid(154));
+  EXPECT_EQ(cause_of(findings), "gpu-xid 2: pid 12 (PCI:0000:38:00)");
+  EXPECT_EQ(findings.front().why,
+            "Xid 79: the GPU has fallen off the bus (seen on this GPU: Xid 45, 79 and 154)");
+}
+
+TEST(Xid, OfAProgramsFaultsTheLineThatNamesItTellsMost) {
+  EXPECT_EQ(cause_of(xid(13) + xid(13) + xid(43, "pid=12, name=python, Ch 00000008")),
+            "gpu-xid 3: pid 12 (PCI:0000:38:00)");
+}
+
+TEST(Tracebacks, TheFirstExceptionThatNobodyKnowsIsToldWithItsRank) {
+  const std::string_view text =
+      "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"a.py\", line 1, in <module>\n[rank3]:  "
+      "   f()\n"
+      "[rank3]: my.package.StrangeFailure: so it is\n";
+  EXPECT_EQ(cause_of(text), "python-exception 4: rank 3");
+}
+
+TEST(Tracebacks, OneThatASignatureKnowsIsThatSignatures) {
+  EXPECT_EQ(cause_of("Traceback (most recent call last):\n  File \"a.py\", line 1, in "
+                     "<module>\nModuleNotFoundError: No module named 'x'\n"),
+            "import-error 3");
+}
+
+TEST(Tracebacks, OneThatTellsOfAnotherProcessIsNone) {
+  EXPECT_EQ(
+      cause_of(
+          "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nKeyboardInterrupt\n"),
+      "healthy");
+}
+
+}  // namespace
+}  // namespace nlaunch::diagnose

@@ -1,0 +1,48 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/collector.h"
+#include "diagnose/ranking.h"
+#include "diagnose/scanner.h"
+
+/// Logs as texts, for the tests of what is found in them.
+namespace nlaunch::diagnose {
+
+struct Log {
+  std::string text;
+  Who whose;
+};
+
+/// What is found in these logs, best first, notes last.
+inline std::vector<Finding> findings_of(const std::vector<Log>& logs) {
+  Collector collector;
+  Scanner scanner(collector);
+  for (std::uint32_t i = 0; i < logs.size(); ++i) {
+    collector.begin(logs[i].whose);
+    scanner.begin(i);
+    scanner.feed(logs[i].text);
+    scanner.finish();
+  }
+  collector.finish();
+  return ranked(collector);
+}
+
+inline std::vector<Finding> findings_of(std::string_view text) {
+  return findings_of({Log{std::string(text), {}}});
+}
+
+/// "cuda-oom 3: rank 1" of the cause; "healthy" where nothing is wrong.
+inline std::string cause_of(const std::vector<Finding>& findings) {
+  if (findings.empty() || findings.front().role == Role::note) return "healthy";
+  const auto& cause = findings.front();
+  const auto names = names_of(cause.culprits);
+  return cause.category + " " + std::to_string(cause.place.line) + (names.empty() ? "" : ": " + names);
+}
+
+inline std::string cause_of(std::string_view text) {
+  return cause_of(findings_of(text));
+}
+
+}  // namespace nlaunch::diagnose

@@ -1,0 +1,60 @@
+#include "diagnose/prefilter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/text.h"
+
+namespace nlaunch::diagnose {
+namespace {
+
+using Hits = std::vector<std::pair<std::size_t, std::size_t>>;
+
+Hits hits_of(const Prefilter& prefilter, std::string_view text) {
+  Hits hits;
+  prefilter.scan(text, [&](const Prefilter::Hit& hit) { hits.emplace_back(hit.at, hit.literal); });
+  std::ranges::sort(hits);
+  return hits;
+}
+
+TEST(Prefilter, FindsEveryLiteralWhereverItStands) {
+  const Prefilter prefilter({"nccl warn", "no space left", "warning"});
+  EXPECT_EQ(hits_of(prefilter, "NCCL WARN x no Space left"), (Hits{{0, 0}, {12, 1}}));
+  EXPECT_EQ(hits_of(prefilter, "nccl warning"), (Hits{{0, 0}, {5, 2}}));
+  EXPECT_EQ(hits_of(prefilter, "short"), Hits{});
+  EXPECT_EQ(hits_of(prefilter, ""), Hits{});
+}
+
+TEST(Prefilter, TellsAnUpperCaseLetterFromTheSignThatDiffersByOneBit) {
+  const Prefilter prefilter({"abc[def", "abc{defg"});
+  EXPECT_EQ(hits_of(prefilter, "abc[DEF"), (Hits{{0, 0}}));
+  EXPECT_EQ(hits_of(prefilter, "ABC{DEFG"), (Hits{{0, 1}}));
+}
+
+TEST(Prefilter, FindsWhatASimpleSearchFinds) {
+  std::mt19937 random(7);
+  const auto some_text = [&](std::size_t length) {
+    std::string text;
+    for (std::size_t i = 0; i < length; ++i) text += "abAB"[random() % 4];
+    return text;
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::string> literals;
+    for (int i = 0; i < 5; ++i) literals.push_back(text::lower(some_text(7 + random() % 4)));
+    const auto text = some_text(2000);
+    Hits expected;
+    for (std::size_t literal = 0; literal < literals.size(); ++literal) {
+      const auto folded = text::lower(text);
+      for (auto at = folded.find(literals[literal]); at != std::string::npos;
+           at = folded.find(literals[literal], at + 1))
+        expected.emplace_back(at, literal);
+    }
+    std::ranges::sort(expected);
+    ASSERT_EQ(hits_of(Prefilter(literals), text), expected) << text;
+  }
+}
+
+}  // namespace
+}  // namespace nlaunch::diagnose

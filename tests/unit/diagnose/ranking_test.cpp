@@ -1,0 +1,77 @@
+#include "diagnose/ranking.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/diagnose/logs.h"
+
+namespace nlaunch::diagnose {
+namespace {
+
+constexpr std::string_view kTimeLimit =
+    "slurmstepd: error: *** STEP 7.0 ON n9 CANCELLED AT 2025-01-27T14:51:17 DUE TO TIME LIMIT ***\n";
+constexpr std::string_view kCancelled =
+    "slurmstepd: error: *** STEP 7.0 ON n9 CANCELLED AT 2025-01-27T14:51:17 ***\n";
+constexpr std::string_view kClosed =
+    "n2:5:6 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n1.lan<45074>\n";
+constexpr std::string_view kOom =
+    "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has\n";
+
+std::string text_of(std::initializer_list<std::string_view> lines) {
+  std::string text;
+  for (const auto line : lines) text += line;
+  return text;
+}
+
+TEST(Ranked, AReasonComesBeforeTheTimeLimitThatFollowedIt) {
+  EXPECT_EQ(cause_of(text_of({kOom, kTimeLimit})), "cuda-oom 1: rank 1 (GPU 1)");
+  EXPECT_EQ(cause_of(kTimeLimit), "slurm-time-limit 1");
+}
+
+TEST(Ranked, WhatFollowsACancelIsNoReasonForIt) {
+  EXPECT_EQ(cause_of(text_of({kCancelled, kClosed, "srun: error: n1: task 0: Exited with exit code 1\n"})),
+            "slurm-cancelled-by-user 1");
+}
+
+TEST(Ranked, OfProcessesThatLostAPeerThePeerIsTheCulprit) {
+  const auto findings = findings_of(text_of({kClosed, "srun: error: n2: task 1: Exited with exit code 134\n",
+                                             "srun: error: n1: task 0: Exited with exit code 1\n"}));
+  EXPECT_EQ(cause_of(findings), "peer-process-died 1: task 0 on n1");
+}
+
+TEST(Ranked, TheEarliestOfEqualsIsTheCause) {
+  EXPECT_EQ(cause_of("2025-01-01 10:00:05 RuntimeError: CUDA error: out of memory\n"
+                     "2025-01-01 10:00:01 [Errno 98] Address already in use\n"),
+            "port-in-use 2");
+}
+
+TEST(Ranked, AWarningNobodyKnowsIsNoFailureByItself) {
+  EXPECT_EQ(cause_of("n1:1:2 [0] x.cc:1 NCCL WARN what nobody has seen\n"), "healthy");
+  EXPECT_EQ(findings_of("n1:1:2 [0] x.cc:1 NCCL WARN what nobody has seen\n").front().role, Role::note);
+}
+
+TEST(Ranked, WhatAProgramGotOverIsANote) {
+  constexpr std::string_view kDone = "Training completed\n";
+  EXPECT_EQ(cause_of(text_of({kOom, kDone})), "healthy");
+  EXPECT_EQ(cause_of(text_of({kOom, kDone, "srun: error: n1: task 0: Exited with exit code 1\n"})),
+            "cuda-oom 1: rank 1 (GPU 1)");
+  EXPECT_EQ(cause_of(text_of({kDone, kClosed})), "healthy");
+  EXPECT_EQ(cause_of(text_of({kDone, kOom})), "cuda-oom 2: rank 1 (GPU 1)");
+}
+
+TEST(Ranked, AnEngineThatDidNotStartIsWhatHappened) {
+  EXPECT_EQ(cause_of("(EngineCore_DP0 pid=7) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "
+                     "2.00 GiB. GPU 0 has\n"
+                     "RuntimeError: Engine core initialization failed. See root cause above.\n"),
+            "vllm-enginecore-start-failure 1: EngineCore_DP0 (pid 7, GPU 0)");
+}
+
+TEST(Ranked, AFileTellsWhoseItIs) {
+  Who learner;
+  learner.process = "learner.1";
+  EXPECT_EQ(
+      cause_of(findings_of({{"nothing\n", {}}, {"OSError: [Errno 28] No space left on device\n", learner}})),
+      "disk-full 1: learner.1");
+}
+
+}  // namespace
+}  // namespace nlaunch::diagnose
