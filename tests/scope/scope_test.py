@@ -202,6 +202,22 @@ class Scope(unittest.TestCase):
         told = self.run_preloaded(self.program(), preload=f"{self.path('link.so')}:{os.path.abspath(SCOPE)}")
         self.assertEqual({line["name"]: line["nccl"] for line in told}, ALONE)
 
+    def test_each_process_permits_the_tracer_to_look_into_it(self):
+        """Seen by a library before it: a kernel without Yama refuses PR_SET_PTRACER."""
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if not compiler:
+            self.skipTest("no compiler")
+        source = self.write("seen.c", "#include <stdio.h>\n"
+                                      "int prctl(int option, unsigned long pid) {\n"
+                                      "  if (option == 0x59616d61) dprintf(1, \"{\\\"name\\\": \\\"tracer\\\", "
+                                      "\\\"pid\\\": %lu}\\n\", pid);\n"
+                                      "  return 0;\n}\n")
+        subprocess.run([compiler, "-shared", "-fPIC", "-w", source, "-o", self.path("seen.so")], check=True)
+        preload = f"{self.path('seen.so')}:{os.path.abspath(SCOPE)}"
+        told = self.run_preloaded(["bash", "-c", "/bin/true; true"], preload=preload, NLAUNCH_TRACER="4711")
+        self.assertEqual(told, [{"name": "tracer", "pid": 4711}] * 2)
+        self.assertEqual(self.run_preloaded(["/bin/true"], preload=preload), [])
+
     def test_nothing_but_libc(self):
         listed = subprocess.run(["readelf", "-d", SCOPE], capture_output=True, text=True, check=True).stdout
         needed = [line.split("[")[1].rstrip("]") for line in listed.splitlines() if "(NEEDED)" in line]

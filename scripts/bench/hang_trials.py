@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Random hangs over Gloo on this machine: one of several ranks sleeps, spins, is stopped, dies silently, enters another
+collective or sends another size; evidence is taken, and the verdict held against the truth.
+`hang_trials.py [COUNT] [SEED] [--path PATH]`; PATH is where the tools are looked for. Ends with 1 where a verdict was
+wrong and sure."""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "evidence"))
+from hangs import FAULTS, Ranks  # noqa: E402
+
+
+def trial(source, path):
+    """The fault, how the verdict was, and how long the evidence took."""
+    fault, world = source.choice(FAULTS), source.randint(2, 5)
+    size = source.choice([10, 1000, 100_000, 1_000_000])
+    wrong_size = max(1, int(size * source.choice([0.1, 0.5, 2, 10])))
+    bad = source.randrange(world)
+    with Ranks(fault, bad, world, source.randint(0, 5), size, wrong_size, source.random() < 0.3) as ranks:
+        ranks.wait_for_the_fault()
+        began = time.monotonic()
+        ranks.collect(path)
+        took = time.monotonic() - began
+        verdict = ranks.verdict()
+    named = [culprit["rank"] for culprit in verdict["culprits"]]
+    if verdict["sure"]:
+        how = "right" if named == [bad] else "WRONG"
+    else:
+        how = "unsure, among the candidates" if bad in named else "unsure, not among the candidates"
+    return fault, how, took, f"{fault} on rank {bad} of {world}: {verdict['sentence']}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", nargs="?", type=int, default=100)
+    parser.add_argument("seed", nargs="?", type=int, default=1)
+    parser.add_argument("--path", default=os.environ["PATH"])
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the ranks are killed on the way out
+    source = random.Random(arguments.seed)
+    counts, took = collections.defaultdict(collections.Counter), []
+    for number in range(arguments.count):
+        fault, how, seconds, sentence = trial(source, arguments.path)
+        counts[fault][how] += 1
+        took.append(seconds)
+        print(f"{number}: {how}: {sentence}", flush=True)
+    total = collections.Counter()
+    for fault in FAULTS:
+        print(f"{fault}: {dict(counts[fault])}")
+        total.update(counts[fault])
+    print(f"all: {dict(total)}; evidence took at most {max(took):.1f} s, {sorted(took)[len(took) // 2]:.1f} s in the middle")
+    return 1 if total["WRONG"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

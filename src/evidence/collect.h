@@ -1,0 +1,16 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "evidence/source.h"
+
+namespace nlaunch::evidence {
+
+/// Collects from all processes at the same time, and returns at the deadline at the latest: what has not
+/// come by then is missing. Threads may still be at work then (a read of /proc can hang with the process):
+/// the caller ends the program. Writes what it returns to FOLDER/HOST/collected.json, too:
+///   {"host", "folder", "seconds", "addresses": [...],
+///    "got": [...], "missing": [{"what", "why", "install"}],             of the host
+///    "processes": {"learner.0": {"got": [...], "missing": [...]}}}
+Result<nlohmann::ordered_json> collect(const Spec& spec, Thaw& thaw);
+
+}  // namespace nlaunch::evidence

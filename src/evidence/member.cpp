@@ -1,0 +1,133 @@
+#include "evidence/member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace nlaunch::evidence {
+namespace {
+
+using Doing = Situation::Doing;
+
+template <std::size_t Size>
+bool any_of(const std::array<std::string_view, Size>& parts, std::string_view text) {
+  return std::ranges::any_of(parts, [&](auto part) { return text.find(part) != std::string_view::npos; });
+}
+
+/// Files of PyTorch whose functions other ranks have to call, too.
+bool is_collective(const Frame& frame) {
+  constexpr std::array<std::string_view, 3> kFiles{"torch/distributed/distributed_c10d.py",
+                                                   "torch/distributed/_functional_collectives.py",
+                                                   "torch/distributed/nn/functional.py"};
+  return any_of(kFiles, frame.file);
+}
+
+/// Code that came with Python or from a package: a person looks for what of his own called it.
+bool is_library(const Frame& frame) {
+  constexpr std::array<std::string_view, 4> kParts{"/torch/", "-packages/", "lib/python", "<frozen"};
+  constexpr std::array<std::string_view, 4> kStandard{"threading.py", "selectors.py", "socket.py",
+                                                      "queue.py"};
+  return frame.file.starts_with("torch/") || any_of(kParts, frame.file) ||
+         std::ranges::find(kStandard, frame.file) != kStandard.end();
+}
+
+std::string user_place(const Stack& stack) {
+  const auto found = std::ranges::find_if(stack, [](const Frame& frame) { return !is_library(frame); });
+  if (found != stack.end()) return found->str();
+  return stack.empty() ? "" : stack.front().str();
+}
+
+bool has_native(const Stack& stack, const auto& names) {
+  return std::ranges::any_of(
+      stack, [&](const Frame& frame) { return any_of(names, frame.function) || any_of(names, frame.file); });
+}
+
+bool in_native_collective(const Stack& stack) {
+  constexpr std::array<std::string_view, 5> kNames{"c10d::", "gloo::", "libgloo", "libnccl", "libmpi"};
+  return has_native(stack, kNames);
+}
+
+/// In CUDA's driver: for the end of work, or for room to queue more.
+bool waits_for_gpu(const Stack& native, const Stack& python) {
+  constexpr std::array<std::string_view, 4> kNative{"libcuda.so", "StreamSynchronize", "DeviceSynchronize",
+                                                    "EventSynchronize"};
+  constexpr std::array<std::string_view, 2> kPython{"torch/cuda/__init__.py", "torch/cuda/streams.py"};
+  return has_native(native, kNative) || (!python.empty() && any_of(kPython, python.front().file) &&
+                                         python.front().function == "synchronize");
+}
+
+bool sleeps(const Member& member) {
+  return member.wait_channel.find("nanosleep") != std::string::npos;
+}
+
+std::string how(const Member& member) {
+  constexpr double kBusy = 0.2;  // of a CPU: more processes than CPUs share them
+  if (sleeps(member)) return "sleeps";
+  return member.state == 'R' || member.cpu > kBusy ? "computes" : "waits";
+}
+
+}  // namespace
+
+std::string Member::name() const {
+  return rank && !process.ends_with(fmt::format(".{}", *rank)) ? fmt::format("{} (rank {})", process, *rank)
+                                                               : process;
+}
+
+std::string Member::str() const {
+  const auto who = rank ? fmt::format("{} (rank {})", process, *rank) : process;
+  return host.empty() ? who : fmt::format("{} on {}", who, host);
+}
+
+Situation situation_of(const Member& member) {
+  switch (member.state) {
+    case 'X':
+    case 'Z':
+      return {Doing::gone, "", "", "", true};
+    case 'T':
+    case 't':
+      return {Doing::stopped, "", user_place(member.python), "", true};
+    case 'D':
+      return {Doing::uninterruptible, "", user_place(member.python), "", true};
+    default:
+      break;
+  }
+  const auto& python = member.python;
+  // The outermost of them is what the user's program called.
+  const auto called = std::ranges::find_if(python.rbegin(), python.rend(), is_collective);
+  if (called != python.rend()) {
+    const Stack callers(called.base(), python.end());
+    return {Doing::collective, called->function, user_place(callers), "", true};
+  }
+  const auto place = user_place(python);
+  if (in_native_collective(member.native)) return {Doing::collective, "", place, "", true};
+  if (waits_for_gpu(member.native, python)) return {Doing::gpu, "", place, "", true};
+  if (python.empty() && member.native.empty()) return {Doing::unknown, "", "", how(member), false};
+  const bool certain = !member.native.empty() || !member.cuda || sleeps(member);
+  return {Doing::elsewhere, "", place, how(member), certain};
+}
+
+std::string describe(const Situation& situation) {
+  const auto at = situation.place.empty() ? "" : fmt::format(" in {}", situation.place);
+  switch (situation.doing) {
+    case Doing::gone:
+      return "is gone";
+    case Doing::stopped:
+      return fmt::format("is stopped (state T){}", at);
+    case Doing::uninterruptible:
+      return fmt::format("is in uninterruptible sleep (state D){}", at);
+    case Doing::collective:
+      return fmt::format("waits in {}{}", situation.operation.empty() ? "a collective" : situation.operation,
+                         situation.place.empty() ? "" : fmt::format(", called from {}", situation.place));
+    case Doing::gpu:
+      return fmt::format("waits for its GPU{}", at);
+    case Doing::elsewhere:
+      return fmt::format("{}{}, outside of any collective", situation.how, at);
+    case Doing::unknown:
+      break;
+  }
+  return fmt::format("{}, and nothing tells where", situation.how.empty() ? "runs" : situation.how);
+}
+
+}  // namespace nlaunch::evidence

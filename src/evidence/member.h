@@ -1,0 +1,66 @@
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evidence/stacks.h"
+
+namespace nlaunch::evidence {
+
+/// An established TCP connection.
+struct Connection {
+  std::string local;  ///< "127.0.0.1:20113"
+  std::string peer;
+};
+
+/// One rank, or a process of the plan that has none: what evidence says of it.
+struct Member {
+  std::string process;  ///< "learner.0"
+  std::string role;     ///< "learner"
+  std::optional<int> rank;
+  std::string host;
+  pid_t pid = 0;             ///< of its program, not of the shell around it
+  std::vector<pid_t> pids;   ///< of its whole tree
+  char state = 'X';          ///< of its main thread, as in proc(5); X: it is gone
+  double cpu = 0;            ///< CPUs that its main thread used
+  bool cuda = false;         ///< it has CUDA's library in it, and may wait for a GPU where it seems to work
+  std::string wait_channel;  ///< of its main thread
+  std::string ended;         ///< how it ended
+  double ended_at = 0;       ///< seconds since the attempt began; 0: not known
+  std::string last_words;    ///< the end of its log
+  Stack python;              ///< empty: not to be had
+  Stack native;
+  std::vector<Connection> connections{};
+
+  /// "learner.1 (rank 1) on nid002"
+  [[nodiscard]] std::string str() const;
+  /// The same name where its process stands for this rank alone: "learner.1", else "learner.0 (rank 3)".
+  [[nodiscard]] std::string name() const;
+};
+
+/// What a member does.
+struct Situation {
+  enum class Doing {
+    gone,
+    stopped,          ///< by SIGSTOP or a debugger
+    uninterruptible,  ///< in the kernel, for a disk, a file server or a driver
+    collective,       ///< in an operation that other ranks have to enter, too
+    gpu,              ///< it waits for the GPU: perhaps for a collective there
+    elsewhere,
+    unknown,
+  };
+  Doing doing = Doing::unknown;
+  std::string operation;  ///< of `collective`: "all_reduce"; empty where only native code is known
+  std::string place;      ///< where in the user's program: "step (train.py:12)"; may be empty
+  std::string how;        ///< of `elsewhere`: "sleeps", "computes", "waits"
+  /// Of `elsewhere`: there is no doubt that it does not wait for the GPU.
+  bool certain = false;
+};
+Situation situation_of(const Member& member);
+
+/// "waits in all_reduce, called from step (train.py:12)"
+std::string describe(const Situation& situation);
+
+}  // namespace nlaunch::evidence

@@ -1,0 +1,220 @@
+#include "evidence/read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::evidence {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uint64_t kLargest = 512U << 20U;
+
+std::string text_of(const fs::path& file) {
+  return sys::read_regular_file(file, kLargest).value_or("");
+}
+
+json json_of(const fs::path& file) {
+  auto object = json::parse(text_of(file), nullptr, false);
+  return object.is_object() ? object : json::object();
+}
+
+std::vector<fs::path> sorted(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry.path());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+std::optional<int> rank_of(const json& object) {
+  const auto rank = object.find("rank");
+  return rank != object.end() && rank->is_number_integer() ? std::optional(rank->get<int>()) : std::nullopt;
+}
+
+/// The lines in which a program says why it ends are its last ones.
+std::string last_words(const std::string& log) {
+  constexpr std::size_t kEnough = 4096;
+  return log.substr(log.size() - std::min(log.size(), kEnough));
+}
+
+/// A subject's processes that are a rank of their own: the first program of each RANK, which the helpers
+/// that it starts inherit. Without a RANK, its first program.
+std::vector<const json*> programs(const json& processes) {
+  std::vector<const json*> found;
+  std::set<int> ranks;
+  for (const auto& process : processes) {
+    const auto rank = rank_of(process);
+    if (rank && process.value("program", false) && ranks.insert(*rank).second) found.push_back(&process);
+  }
+  if (!found.empty() || processes.empty()) return found;
+  const auto first =
+      std::ranges::find_if(processes, [](const json& process) { return process.value("program", false); });
+  return {first == processes.end() ? &processes.front() : &*first};
+}
+
+/// What the files of one subject hold.
+struct Files {
+  json processes;
+  std::map<pid_t, Stack> python;
+  std::map<pid_t, Stack> native;
+  std::string last_words;
+  json sockets;  ///< a list
+};
+
+std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
+  std::vector<Connection> connections;
+  for (const auto& one : sockets) {
+    if (one.value("pid", 0) == pid && one.value("state", "") == "ESTABLISHED")
+      connections.push_back({one.value("local", ""), one.value("peer", "")});
+  }
+  return connections;
+}
+
+void describe(Member& member, const json& process, const Files& files) {
+  member.pid = process.value("pid", 0);
+  const auto state = process.value("state", "");
+  member.state = state.empty() ? '?' : state[0];
+  member.cpu = process.value("main_cpu", 0.0);
+  member.cuda = process.value("cuda", false);
+  const auto threads = process.value("threads", json::array());
+  if (!threads.empty()) member.wait_channel = threads[0].value("wait_channel", "");
+  if (const auto stack = files.python.find(member.pid); stack != files.python.end())
+    member.python = stack->second;
+  if (const auto stack = files.native.find(member.pid); stack != files.native.end())
+    member.native = stack->second;
+  member.connections = connections_of(files.sockets, member.pid);
+}
+
+std::vector<Member> members_of(const Files& files) {
+  Member common;
+  common.process = files.processes.value("name", "");
+  common.role = common.process.substr(0, common.process.rfind('.'));
+  common.host = files.processes.value("host", "");
+  common.rank = rank_of(files.processes);
+  common.pid = files.processes.value("pid", 0);
+  common.ended = files.processes.value("ended", "");
+  common.ended_at = files.processes.value("ended_at", 0.0);
+  common.last_words = files.last_words;
+  const auto processes = files.processes.value("processes", json::array());
+  for (const auto& process : processes) common.pids.push_back(process.value("pid", 0));
+  std::vector<Member> members;
+  for (const auto* process : programs(processes)) {
+    auto& member = members.emplace_back(common);
+    if (const auto rank = rank_of(*process)) member.rank = rank;
+    describe(member, *process, files);
+  }
+  for (auto& member : members) {
+    if (members.size() > 1) member.pids = {member.pid};
+  }
+  if (members.empty()) members.push_back(common);
+  return members;
+}
+
+void read_recordings(Evidence& evidence, const fs::path& folder, const std::string& role) {
+  constexpr std::string_view kPrefix = "flight-recorder.";
+  for (const auto& file : sorted(folder)) {
+    const auto name = file.filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    int rank = 0;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), rank);
+    auto recording = read_recording(text_of(file), rank);
+    if (recording) {
+      evidence.recordings[role].push_back(std::move(*recording));
+    } else {
+      evidence.missing.push_back(
+          fmt::format("flight recorder of rank {}: {}", rank, recording.error().items().front().message));
+    }
+  }
+}
+
+void read_ras_of(Evidence& evidence, const fs::path& folder, const std::string& name) {
+  for (const auto* file : {"ras.json", "ras.txt"}) {
+    const auto text = text_of(folder / file);
+    if (text.empty()) continue;
+    auto report = read_ras(text);
+    if (report) {
+      evidence.ras.push_back(std::move(*report));
+    } else {
+      evidence.missing.push_back(
+          fmt::format("NCCL RAS of {}: {}", name, report.error().items().front().message));
+    }
+  }
+}
+
+void read_subject(Evidence& evidence, const fs::path& folder) {
+  const Files files{json_of(folder / "processes.json"), python_stacks(text_of(folder / "python-stacks.txt")),
+                    native_stacks(text_of(folder / "native-stacks.txt")),
+                    last_words(text_of(folder / "log.txt")),
+                    json::parse(text_of(folder / "sockets.json"), nullptr, false)};
+  if (files.processes.empty()) return;
+  auto members = members_of(files);
+  read_recordings(evidence, folder, members.front().role);
+  read_ras_of(evidence, folder, members.front().process);
+  std::ranges::move(members, std::back_inserter(evidence.members));
+}
+
+/// Each thing once: what is not installed is missing for every process.
+void note_missing(Evidence& evidence, const json& collected) {
+  std::set<std::string> once(evidence.missing.begin(), evidence.missing.end());
+  const auto note = [&](const json& list) {
+    for (const auto& one : list) {
+      const auto install = one.value("install", "");
+      auto line = fmt::format("{} on {}: {}{}", one.value("what", ""), collected.value("host", ""),
+                              one.value("why", ""), install.empty() ? "" : fmt::format(" ({})", install));
+      if (once.insert(line).second) evidence.missing.push_back(std::move(line));
+    }
+  };
+  note(collected.value("missing", json::array()));
+  const auto processes = collected.value("processes", json::object());
+  for (const auto& [name, found] : processes.items()) note(found.value("missing", json::array()));
+}
+
+void read_host(Evidence& evidence, const fs::path& folder) {
+  const auto collected = json_of(folder / "collected.json");
+  for (const auto& address : collected.value("addresses", json::array()))
+    evidence.hosts[address.get<std::string>()] = collected.value("host", "");
+  evidence.hosts.erase("127.0.0.1");
+  for (const auto& subject : sorted(folder)) {
+    std::error_code error;
+    if (fs::is_directory(subject, error)) read_subject(evidence, subject);
+  }
+  note_missing(evidence, collected);
+}
+
+}  // namespace
+
+Result<Evidence> read_evidence(const fs::path& folder) {
+  Evidence evidence;
+  try {
+    for (const auto& host : sorted(folder)) {
+      std::error_code error;
+      if (fs::is_directory(host, error)) read_host(evidence, host);
+    }
+  } catch (const json::exception& error) {
+    return failure("evidence.read", "the evidence in {} cannot be read: {}", folder.string(), error.what());
+  }
+  if (evidence.members.empty())
+    return failure("evidence.read", "there is no evidence in {}", folder.string());
+  return evidence;
+}
+
+Result<Judged> judge_folder(const fs::path& folder) {
+  auto evidence = read_evidence(folder);
+  if (!evidence) return std::unexpected(evidence.error());
+  auto verdict = judge(*evidence);
+  const auto written =
+      sys::write_file_atomically(folder / "verdict.json", json_text(to_json(verdict, *evidence), 1) + "\n");
+  if (!written) return std::unexpected(written.error());
+  return Judged{std::move(*evidence), std::move(verdict)};
+}
+
+}  // namespace nlaunch::evidence

@@ -1,0 +1,19 @@
+#pragma once
+#include <filesystem>
+
+#include "evidence/verdict.h"
+
+namespace nlaunch::evidence {
+
+/// Reads what collectors of one or more hosts have written below evidence/TIMESTAMP. What cannot be read is
+/// left out, and named in `missing`.
+Result<Evidence> read_evidence(const std::filesystem::path& folder);
+
+/// Reads, judges, and writes verdict.json into the folder.
+struct Judged {
+  Evidence evidence;
+  Verdict verdict;
+};
+Result<Judged> judge_folder(const std::filesystem::path& folder);
+
+}  // namespace nlaunch::evidence

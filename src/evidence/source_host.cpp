@@ -1,0 +1,61 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "evidence/source.h"
+#include "preflight/ask_probe.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+// What the host knows: its GPUs and its kernel.
+namespace nlaunch::evidence {
+
+Found collect_gpus(const Scene& scene) {
+  Found found;
+  if (scene.spec.probe.empty()) return found;
+  const auto line =
+      preflight::ask_probe(scene.spec.probe, {"gpu-health"}, sys::own_environment(), scene.left());
+  constexpr auto kFile = "gpus.json";
+  if (!line) {
+    found.missing.push_back({"GPUs", line.error().items().front().message, ""});
+  } else if (line->contains("error")) {
+    found.missing.push_back({"GPUs", line->value("error", ""), ""});
+  } else if (scene.write(kFile, json_text(*line, 1) + "\n")) {
+    found.got.emplace_back(kFile);
+  }
+  return found;
+}
+
+Found collect_kernel_log(const Scene& scene) {
+  constexpr std::size_t kLines = 500;
+  Found found;
+  const sys::UniqueFd log(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!log) {
+    found.missing.push_back({"kernel log", fmt::format("/dev/kmsg: {}", std::strerror(errno)),
+                             "kernel.dmesg_restrict=0, or membership in the group adm, permits it"});
+    return found;
+  }
+  std::deque<std::string> lines;
+  std::array<char, 8192> record{};  // a read returns one record; PRINTK_MESSAGE_MAX is 2048
+  for (;;) {
+    const auto got = ::read(log.get(), record.data(), record.size());
+    if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: overwritten meanwhile
+    if (got <= 0) break;
+    lines.push_back(text::printable(text::trim({record.data(), static_cast<std::size_t>(got)})));
+    if (lines.size() > kLines) lines.pop_front();
+  }
+  std::string text;
+  for (const auto& line : lines) text += fmt::format("{}\n", line);
+  constexpr auto kFile = "kernel-log.txt";
+  if (scene.write(kFile, text)) found.got.emplace_back(kFile);
+  return found;
+}
+
+}  // namespace nlaunch::evidence

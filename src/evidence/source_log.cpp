@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/text.h"
+#include "evidence/source.h"
+
+// The ends of logs: of the process, and of NCCL.
+namespace nlaunch::evidence {
+namespace {
+
+constexpr std::size_t kLines = 500;
+/// A line is as long as it likes; more than this is not read of a file.
+constexpr std::streamoff kBytes = 1 << 20;
+
+/// The last lines of a file; nothing where it cannot be read.
+std::optional<std::string> last_lines(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return std::nullopt;
+  const auto size = static_cast<std::streamoff>(file.tellg());
+  file.seekg(std::max<std::streamoff>(0, size - kBytes));
+  std::string text(static_cast<std::size_t>(std::min(size, kBytes)), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::size_t from = text.size();
+  for (std::size_t lines = 0; lines <= kLines && from != std::string::npos && from > 0; ++lines)
+    from = text.rfind('\n', from - 1);
+  return from == std::string::npos || from == 0 ? text : text.substr(from + 1);
+}
+
+std::vector<std::string> matches(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return paths;
+}
+
+}  // namespace
+
+Found collect_log(const Scene& scene) {
+  Found found;
+  const auto& path = scene.subject->log;
+  if (path.empty()) return found;
+  constexpr auto kFile = "log.txt";
+  const auto text = last_lines(path);
+  if (!text) {
+    found.missing.push_back({"log", fmt::format("{} cannot be read", path), ""});
+  } else if (scene.write(kFile, *text)) {
+    found.got.emplace_back(kFile);
+  }
+  return found;
+}
+
+Found collect_nccl_logs(const Scene& scene) {
+  Found found;
+  std::string all;
+  for (const auto& path : matches(scene.subject->nccl_logs)) {
+    if (const auto text = last_lines(path)) all += fmt::format("==> {} <==\n{}\n", path, *text);
+  }
+  constexpr auto kFile = "nccl-log.txt";
+  if (!all.empty() && scene.write(kFile, all)) found.got.emplace_back(kFile);
+  return found;
+}
+
+}  // namespace nlaunch::evidence

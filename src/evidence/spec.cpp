@@ -1,0 +1,67 @@
+#include "evidence/spec.h"
+
+namespace nlaunch::evidence {
+namespace {
+
+using nlohmann::json;
+
+Subject subject_from(const json& object) {
+  Subject subject;
+  subject.name = object.at("name").get<std::string>();
+  if (object.contains("rank") && object.at("rank").is_number()) subject.rank = object.at("rank").get<int>();
+  subject.pid = object.value("pid", 0);
+  subject.ended = object.value("ended", "");
+  subject.ended_at = object.value("ended_at", 0.0);
+  subject.log = object.value("log", "");
+  subject.ras = object.value("ras", "");
+  subject.recorder_pipe = object.value("recorder_pipe", "");
+  subject.recorder_dump = object.value("recorder_dump", "");
+  subject.nccl_logs = object.value("nccl_logs", "");
+  return subject;
+}
+
+json to_json(const Subject& subject) {
+  json object{{"name", subject.name},
+              {"pid", subject.pid},
+              {"ended", subject.ended},
+              {"ended_at", subject.ended_at},
+              {"log", subject.log},
+              {"ras", subject.ras},
+              {"recorder_pipe", subject.recorder_pipe},
+              {"recorder_dump", subject.recorder_dump},
+              {"nccl_logs", subject.nccl_logs}};
+  if (subject.rank) object["rank"] = *subject.rank;
+  return object;
+}
+
+}  // namespace
+
+Result<Spec> spec_from(const std::string& text) {
+  try {
+    const auto object = json::parse(text);
+    Spec spec;
+    spec.folder = object.at("folder").get<std::string>();
+    spec.host = object.at("host").get<std::string>();
+    spec.deadline = std::chrono::milliseconds(static_cast<Duration::rep>(
+        object.value("deadline_s", static_cast<double>(spec.deadline.count()) / 1e3) * 1e3));
+    spec.probe = object.value("probe", "");
+    spec.secrets = object.value("secrets", std::vector<std::string>{});
+    for (const auto& process : object.at("processes")) spec.processes.push_back(subject_from(process));
+    return spec;
+  } catch (const json::exception& error) {
+    return failure("evidence.spec", "what to collect cannot be read: {}", error.what());
+  }
+}
+
+json to_json(const Spec& spec) {
+  json object{{"folder", spec.folder},
+              {"host", spec.host},
+              {"deadline_s", static_cast<double>(spec.deadline.count()) / 1e3},
+              {"probe", spec.probe},
+              {"secrets", spec.secrets},
+              {"processes", json::array()}};
+  for (const auto& subject : spec.processes) object["processes"].push_back(to_json(subject));
+  return object;
+}
+
+}  // namespace nlaunch::evidence

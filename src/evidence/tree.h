@@ -1,0 +1,39 @@
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sys/proc_threads.h"
+
+namespace nlaunch::evidence {
+
+/// A process as /proc shows it.
+struct ProcessState {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  std::string name;
+  char state = '?';     ///< as in proc(5); X: it is gone
+  double cpu = 0;       ///< CPUs that it used while it was looked at: 1.0 is one, busy all the time
+  double main_cpu = 0;  ///< of that, its main thread
+  std::string executable;
+  std::string command;
+  std::optional<int> rank;  ///< RANK of its environment
+  bool program = false;     ///< neither a wrapper (a shell, env, uv) nor a launcher (torchrun)
+  bool python = false;
+  bool cuda = false;         ///< it has libcuda mapped
+  std::string system_call;   ///< sys::system_call
+  std::string kernel_stack;  ///< sys::kernel_stack
+  std::size_t files = 0;     ///< that it has open
+  std::vector<sys::ThreadInfo> threads;
+};
+
+/// A process of the plan and all below it, parents before children.
+using Tree = std::vector<ProcessState>;
+
+/// Looks at the tree below `root` twice within half a second, so that it is known who works and who waits.
+/// What is not in state D both times was not stuck in it. Empty where the root is gone.
+Tree look_at_tree(pid_t root);
+
+}  // namespace nlaunch::evidence

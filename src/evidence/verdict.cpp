@@ -1,0 +1,135 @@
+#include "evidence/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evidence/waits.h"
+
+namespace nlaunch::evidence {
+namespace {
+
+using nlohmann::ordered_json;
+using Doing = Situation::Doing;
+
+bool accuses(const std::vector<Accused>& accused, std::size_t member) {
+  return std::ranges::any_of(accused, [&](const auto& one) { return one.member == member; });
+}
+
+/// Those that all of them name.
+std::vector<Accused> common(const std::vector<const Opinion*>& opinions) {
+  auto accused = opinions.front()->accused;
+  for (const auto* opinion : opinions)
+    std::erase_if(accused, [&](const auto& one) { return !accuses(opinion->accused, one.member); });
+  return accused;
+}
+
+std::vector<Accused> all(const std::vector<const Opinion*>& opinions) {
+  std::vector<Accused> accused;
+  for (const auto* opinion : opinions) {
+    for (const auto& one : opinion->accused) {
+      if (!accuses(accused, one.member)) accused.push_back(one);
+    }
+  }
+  return accused;
+}
+
+/// One is sure where no other, sure or not, names somebody else alone.
+void weigh(Verdict& verdict) {
+  std::vector<const Opinion*> sure;
+  std::vector<const Opinion*> any;
+  for (const auto& opinion : verdict.opinions) {
+    if (opinion.accused.empty()) continue;
+    any.push_back(&opinion);
+    if (opinion.sure) sure.push_back(&opinion);
+  }
+  std::ranges::stable_partition(any, [](const auto* opinion) { return opinion->sure; });
+  if (any.empty()) return;
+  if (!sure.empty()) {
+    verdict.culprits = common(sure);
+    verdict.sure = !verdict.culprits.empty() && std::ranges::all_of(any, [&](const auto* opinion) {
+      return std::ranges::any_of(opinion->accused,
+                                 [&](const auto& one) { return accuses(verdict.culprits, one.member); });
+    });
+  }
+  if (!verdict.sure) verdict.culprits = all(any);
+}
+
+std::string sentence(const Verdict& verdict, const Evidence& evidence) {
+  const auto waiting = verdict.victims.empty() ? ""
+                       : verdict.victims.size() == 1
+                           ? fmt::format("; {} waits for it", evidence.members[verdict.victims[0]].name())
+                           : fmt::format("; {} others wait", verdict.victims.size());
+  if (verdict.culprits.empty()) {
+    return fmt::format("unsure: nothing tells who is to blame{}", waiting);
+  }
+  std::vector<std::string> names;
+  for (const auto& one : verdict.culprits) names.push_back(evidence.members[one.member].str());
+  if (!verdict.sure) {
+    return fmt::format("unsure: {} {}{}", listed(names),
+                       names.size() == 1 ? fmt::format("may be the culprit: it {}", verdict.culprits[0].why)
+                                         : "may be the culprits",
+                       waiting);
+  }
+  return names.size() == 1
+             ? fmt::format("{} is the culprit: it {}{}", names[0], verdict.culprits[0].why, waiting)
+             : fmt::format("{} are the culprits: the first {}{}", listed(names), verdict.culprits[0].why,
+                           waiting);
+}
+
+ordered_json to_json(const Member& member) {
+  return {{"process", member.process},
+          {"rank", member.rank ? ordered_json(*member.rank) : ordered_json(nullptr)},
+          {"host", member.host},
+          {"pid", member.pid}};
+}
+
+}  // namespace
+
+bool may_wait_unseen(const Evidence& evidence, std::size_t member) {
+  const auto situation = situation_of(evidence.members[member]);
+  if (situation.doing == Doing::collective || situation.doing == Doing::gpu) return true;
+  const bool known = situation.doing != Doing::unknown && situation.certain;
+  return !known && std::ranges::any_of(evidence.members, [&](const auto& other) {
+    return other.role != evidence.members[member].role;
+  });
+}
+
+Verdict judge(const Evidence& evidence) {
+  Verdict verdict;
+  verdict.opinions = {opinion_of_processes(evidence), opinion_of_recorder(evidence),
+                      opinion_of_stacks(evidence), opinion_of_ras(evidence),
+                      opinion_of_connections(evidence)};
+  weigh(verdict);
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto doing = situation_of(evidence.members[i]).doing;
+    if ((doing == Doing::collective || doing == Doing::gpu) && !accuses(verdict.culprits, i))
+      verdict.victims.push_back(i);
+  }
+  verdict.sentence = sentence(verdict, evidence);
+  return verdict;
+}
+
+ordered_json to_json(const Verdict& verdict, const Evidence& evidence) {
+  ordered_json object{{"sure", verdict.sure},
+                      {"sentence", verdict.sentence},
+                      {"culprits", ordered_json::array()},
+                      {"victims", ordered_json::array()},
+                      {"sources", ordered_json::array()},
+                      {"missing", evidence.missing}};
+  for (const auto& one : verdict.culprits) {
+    auto culprit = to_json(evidence.members[one.member]);
+    culprit["why"] = one.why;
+    object["culprits"].push_back(std::move(culprit));
+  }
+  for (const auto i : verdict.victims) object["victims"].push_back(to_json(evidence.members[i]));
+  for (const auto& opinion : verdict.opinions) {
+    std::vector<std::string> names;
+    for (const auto& one : opinion.accused) names.push_back(evidence.members[one.member].name());
+    object["sources"].push_back(
+        {{"source", opinion.source}, {"sure", opinion.sure}, {"accused", names}, {"says", opinion.says}});
+  }
+  return object;
+}
+
+}  // namespace nlaunch::evidence

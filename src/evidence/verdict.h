@@ -1,0 +1,66 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "evidence/flight_recorder.h"
+#include "evidence/member.h"
+#include "evidence/ras.h"
+
+namespace nlaunch::evidence {
+
+/// All that was collected, of all hosts.
+struct Evidence {
+  std::vector<Member> members;
+  /// By role: its recordings, by the ranks of the role.
+  std::map<std::string, std::vector<Recording>> recordings;
+  std::vector<RasReport> ras;
+  std::map<std::string, std::string> hosts;  ///< IP address → host
+  std::vector<std::string> missing;          ///< "python stacks on nid002: py-spy is ...", each once
+};
+
+/// One who is held to be the cause.
+struct Accused {
+  std::size_t member = 0;  ///< index into Evidence::members
+  std::string why;         ///< "sleeps in load (train.py:12), outside of any collective"
+  bool operator==(const Accused& other) const { return member == other.member; }
+};
+
+/// What one source says: of who waits, and of who does not come. Nothing accused: it says nothing.
+struct Opinion {
+  std::string source;  ///< "stacks", "flight recorder", "NCCL RAS", "processes", "connections"
+  bool sure = false;
+  std::vector<Accused> accused;
+  std::vector<std::string> says;  ///< lines for people
+};
+/// Whether a member that does not come may itself wait, for one whom the source does not see: it waits for
+/// its GPU or in a collective (of a library that makes communicators of its own, with another role), or
+/// nothing tells what it does, and there are other roles.
+bool may_wait_unseen(const Evidence& evidence, std::size_t member);
+
+Opinion opinion_of_processes(const Evidence& evidence);
+Opinion opinion_of_stacks(const Evidence& evidence);
+Opinion opinion_of_recorder(const Evidence& evidence);
+Opinion opinion_of_ras(const Evidence& evidence);
+Opinion opinion_of_connections(const Evidence& evidence);
+
+struct Verdict {
+  /// False: the accused are candidates, likely ones first. Who waits in a collective is a victim until
+  /// something shows otherwise.
+  bool sure = false;
+  std::vector<Accused> culprits;
+  std::vector<std::size_t> victims;  ///< indices into Evidence::members
+  std::string sentence;              ///< the first line for people
+  std::vector<Opinion> opinions;
+};
+
+/// Weighs what the sources say. Pure.
+Verdict judge(const Evidence& evidence);
+
+/// verdict.json:
+///   {"sure", "sentence",
+///    "culprits": [{"process", "rank", "host", "pid", "why"}], "victims": [the same, without "why"],
+///    "sources": [{"source", "sure", "accused": [names], "says": [lines]}], "missing": [lines]}
+nlohmann::ordered_json to_json(const Verdict& verdict, const Evidence& evidence);
+
+}  // namespace nlaunch::evidence

@@ -1,0 +1,183 @@
+"""What `nlaunch collect` takes from where, and that it leaves everybody as it was."""
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from fake_ras import FakeRas
+from hangs import NLAUNCH, states
+
+
+class Ras(unittest.TestCase):
+    """Processes of no framework, and a server that speaks as NCCL's RAS does."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-ras-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.processes = [subprocess.Popen(["sleep", "600"]) for _ in range(3)]
+        for process in self.processes:
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+
+    def collect(self, **of_each):
+        subjects = [{"name": f"learner.{rank}", "rank": rank, "pid": process.pid, **of_each}
+                    for rank, process in enumerate(self.processes)]
+        spec = {"folder": str(self.folder / "evidence"), "host": "node0", "deadline_s": 8, "processes": subjects}
+        ran = subprocess.run([NLAUNCH, "collect", "-"], input=json.dumps(spec), env={"PATH": "/nowhere"}, text=True,
+                             capture_output=True, timeout=30, check=True)
+        return json.loads(ran.stdout)
+
+    def verdict(self):
+        ran = subprocess.run([NLAUNCH, "evidence", self.folder / "evidence", "--json"], text=True, capture_output=True,
+                             timeout=30, check=True)
+        return json.loads(ran.stdout)
+
+    def opinion(self, source):
+        return next(one for one in self.verdict()["sources"] if one["source"] == source)
+
+    def counts(self, *launched):
+        return {rank: (process.pid, count) for (rank, process), count in zip(enumerate(self.processes), launched)}
+
+    def test_json(self):
+        with FakeRas(self.counts(120, 119, 120)) as ras:
+            self.collect(ras=ras.address)
+            self.assertEqual(sorted(ras.heard)[::3], ["CLIENT PROTOCOL 2", "SET FORMAT json", "TIMEOUT 5", "VERBOSE STATUS"])
+        self.assertEqual(self.opinion("NCCL RAS"), {
+            "source": "NCCL RAS", "sure": True, "accused": ["learner.1"],
+            "says": ["communicator 0xd1f2: learner.1 has launched 119 AllReduce, most ranks 120"]})
+
+    def test_json_with_a_rank_that_does_not_answer(self):
+        with FakeRas(self.counts(120, None, 120)) as ras:
+            self.collect(ras=ras.address)
+        self.assertEqual(self.opinion("NCCL RAS")["says"], ["communicator 0xd1f2: learner.1 does not answer"])
+
+    def test_text_of_a_release_before_json(self):
+        with FakeRas(self.counts(120, 120, 7), knows_json=False) as ras:
+            self.collect(ras=ras.address)
+        self.assertTrue((self.folder / "evidence/node0/learner.0/ras.txt").exists())
+        self.assertEqual(self.opinion("NCCL RAS")["accused"], ["learner.2"])
+
+    def test_a_server_that_says_nothing_holds_up_nobody(self):
+        with FakeRas({}, mute=True) as ras:
+            began = time.monotonic()
+            said = self.collect(ras=ras.address)
+            self.assertLess(time.monotonic() - began, 12)
+        why = [one["why"] for one in said["processes"]["learner.0"]["missing"] if one["what"] == "NCCL RAS"]
+        self.assertIn(why, ([f"{ras.address} did not answer in time"], ["it did not answer in time"]))
+
+    def test_nobody_listens(self):
+        said = self.collect(ras="127.0.0.1:1")
+        missing = [one for one in said["processes"]["learner.0"]["missing"] if one["what"] == "NCCL RAS"]
+        self.assertEqual(missing, [{"what": "NCCL RAS", "why": "127.0.0.1:1: Connection refused",
+                                    "install": "NCCL 2.24 or newer answers there once a communicator has been made"}])
+
+    def test_the_flight_recorder_is_triggered_by_its_pipe(self):
+        """Ranks that dump as PyTorch 2.5 does, when somebody writes into their pipe."""
+        for rank, done in enumerate((8, 7, 8)):
+            self.play_recorder(rank, done)
+        prefix = str(self.folder / "trace_")
+        said = self.collect(recorder_pipe=prefix, recorder_dump=prefix)
+        self.assertIn("flight-recorder.1", said["processes"]["learner.1"]["got"])
+        opinion = self.opinion("flight recorder")
+        self.assertEqual(opinion["accused"], ["learner.1"])
+        self.assertEqual(opinion["says"], ["group 0 (default_pg), collective 8 (all_reduce): ranks 0 and 2 entered it, "
+                                           "rank 1 never did"])
+
+    def play_recorder(self, rank, last):
+        entries = [{"record_id": number, "pg_id": 0, "process_group": ("0", "default_pg"), "collective_seq_id": number,
+                    "p2p_seq_id": 0, "op_id": number, "profiling_name": "nccl:all_reduce", "time_created_ns": 1000 * number,
+                    "input_sizes": [[1024]], "input_dtypes": ["Float"], "output_sizes": [[1024]], "output_dtypes": ["Float"],
+                    "state": "completed" if number < 8 else "started", "time_discovered_started_ns": None,
+                    "time_discovered_completed_ns": None, "retired": number < 8, "timeout_ms": 600000, "is_p2p": False,
+                    "frames": [{"name": "step", "filename": "train.py", "line": 12}]}
+                   for number in range(1, last + 1)]
+        dump = {"version": "2.4", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}},
+                "pg_status": {"0": {"last_enqueued_collective": last, "last_started_collective": last,
+                                    "last_completed_collective": 7}}, "entries": entries}
+        pipe = self.folder / f"trace_{rank}.pipe"
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+        def serve():
+            end = time.monotonic() + 20
+            while time.monotonic() < end:
+                try:
+                    if os.read(reader, 1):
+                        (self.folder / f"trace_{rank}").write_bytes(pickle.dumps(dump, protocol=2))
+                        break
+                except BlockingIOError:
+                    pass
+                time.sleep(0.05)
+            os.close(reader)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        self.addCleanup(thread.join)
+
+
+class Freezes(unittest.TestCase):
+    """A debugger that dies leaves nobody stopped."""
+
+    def setUp(self):
+        self.target = subprocess.Popen(["/bin/sleep", "600"], env={"PATH": "/nowhere"})
+        self.addCleanup(self.target.wait)
+        self.addCleanup(self.target.kill)
+        self.folder = tempfile.mkdtemp(prefix="nlaunch-freeze-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def fake_debugger(self, script):
+        tool = os.path.join(self.folder, "eu-stack")
+        with open(tool, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nfor pid; do :; done\n" + script)
+        os.chmod(tool, 0o755)
+
+    def collect(self, deadline):
+        spec = {"folder": self.folder + "/evidence", "host": "node0", "deadline_s": deadline,
+                "processes": [{"name": "learner.0", "pid": self.target.pid}]}
+        process = subprocess.Popen([NLAUNCH, "collect", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   env={"PATH": self.folder + ":/usr/bin:/bin"})
+        process.stdin.write(json.dumps(spec))
+        process.stdin.close()
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        return process
+
+    def wait_for(self, state, limit=10):
+        end = time.monotonic() + limit
+        while states(self.target.pid) != {state} and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(states(self.target.pid), {state})
+
+    def test_one_that_hangs_is_killed_and_its_process_continued(self):
+        self.fake_debugger('kill -STOP "$pid"; sleep 600\n')
+        process = self.collect(4)
+        self.wait_for("T")
+        said = json.loads(process.stdout.read())
+        self.wait_for("S")
+        self.assertLess(said["seconds"], 5)
+
+    def test_the_collector_itself_is_killed(self):
+        self.fake_debugger('kill -STOP "$pid"; sleep 600\n')
+        process = self.collect(30)
+        self.wait_for("T")
+        process.kill()
+        self.wait_for("S")
+
+    def test_one_that_was_stopped_before_stays_so(self):
+        os.kill(self.target.pid, signal.SIGSTOP)
+        self.wait_for("T")
+        self.fake_debugger('kill -CONT "$pid"; echo "#0 main"\n')
+        said = json.loads(self.collect(10).stdout.read())
+        self.assertEqual(states(self.target.pid), {"T"})
+        self.assertIn({"what": f"native stacks of pid {self.target.pid}", "why": "it is stopped (state T), and left so",
+                       "install": ""}, said["processes"]["learner.0"]["missing"])
+
+
+if __name__ == "__main__":
+    unittest.main()

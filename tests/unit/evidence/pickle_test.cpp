@@ -1,0 +1,89 @@
+#include "evidence/pickle.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace nlaunch::evidence {
+namespace {
+
+using namespace std::string_view_literals;
+
+std::string read(std::string_view bytes) {
+  const auto value = read_pickle(bytes);
+  return value ? json_text(*value) : value.error().items().front().message;
+}
+
+// pickle.dumps(VALUE, PROTOCOL) of Python 3.11.
+TEST(Pickle, ReadsPlainDataOfEachProtocol) {
+  // {"a": [1, -2, 300, 70000, 2**40, 1.5], "b": (True, None), 7: "x"}
+  constexpr auto kExpected = R"({"7":"x","a":[1,-2,300,70000,1099511627776,1.5],"b":[true,null]})";
+  EXPECT_EQ(
+      read("(dp0\nVa\np1\n(lp2\nI1\naI-2\naI300\naI70000\naL1099511627776L\naF1.5\nasVb\np3\n(I01\nNtp4\ns"
+           "I7\nVx\np5\ns."sv),
+      kExpected);
+  EXPECT_EQ(
+      read(
+          "\x80\x02}q\x00(X\x01\x00\x00\x00\x61q\x01]q\x02(K\x01J\xfe\xff\xff\xffM,\x01Jp\x11\x01\x00\x8a\x06"
+          "\x00\x00\x00\x00\x00\x01G?\xf8\x00\x00\x00\x00\x00\x00\x65X\x01\x00\x00\x00\x62q\x03\x88N\x86q\x04"
+          "K\x07X\x01\x00\x00\x00xq\x05u."sv),
+      kExpected);
+  EXPECT_EQ(
+      read("\x80\x05\x95\x3b\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01\x61\x94]\x94(K\x01J\xfe\xff\xff\xffM,"
+           "\x01Jp\x11\x01\x00\x8a\x06\x00\x00\x00\x00\x00\x01G?"
+           "\xf8\x00\x00\x00\x00\x00\x00\x65\x8c\x01\x62\x94"
+           "\x88N\x86\x94K\x07\x8c\x01x\x94u."sv),
+      kExpected);
+}
+
+TEST(Pickle, RecallsWhatItHasMemorised) {
+  // a = [1]; [a, a], where the list is memorised before it is filled
+  EXPECT_EQ(read("\x80\x02]q\x00(]q\x01K\x01"
+                 "ah\x01"
+                 "e."sv),
+            "[[1],[1]]");
+}
+
+TEST(Pickle, RefusesWhatWouldExecute) {
+  EXPECT_EQ(read("cos\nsystem\n(Vls\ntR."sv),
+            "a pickle that is not read: opcode GLOBAL (0x63), which plain data does not need");
+  EXPECT_EQ(read("\x80\x04\x8c\x02os\x8c\x06system\x93."sv),
+            "a pickle that is not read: opcode STACK_GLOBAL (0x93), which plain data does not need");
+  EXPECT_EQ(read("\x80\x04}}b."sv),
+            "a pickle that is not read: opcode BUILD (0x62), which plain data does not need");
+  EXPECT_EQ(read("\x80\x04(]o."sv),
+            "a pickle that is not read: opcode OBJ (0x6f), which plain data does not need");
+}
+
+TEST(Pickle, RefusesWhatIsBroken) {
+  EXPECT_EQ(read(""), "a pickle that is not read: it ends too early");
+  EXPECT_EQ(read("\x80\x02."sv), "a pickle that is not read: it does not leave one value");
+  EXPECT_EQ(read("X\xff\xff\xff\xff."sv), "a pickle that is not read: it ends too early");
+  EXPECT_EQ(read("a."sv), "a pickle that is not read: it takes a value where there is none");
+  EXPECT_EQ(read("K\x01K\x02"
+                 "a."sv),
+            "a pickle that is not read: it appends to what is no list");
+  EXPECT_EQ(read("h\x01."sv), "a pickle that is not read: it recalls what it has not memorised");
+  EXPECT_EQ(read("}]K\x01s."sv), "a pickle that is not read: a key that is neither a text nor a number");
+  EXPECT_EQ(read("(."sv), "a pickle that is not read: a mark as a value");
+}
+
+TEST(Pickle, RefusesWhatAFewBytesMakeLarge) {
+  // A list that is its own item.
+  EXPECT_EQ(read("]q\x01h\x01"
+                 "a."sv),
+            "a pickle that is not read: a value that is deeper than 100");
+  // Each list holds the one before ten times.
+  std::string text = "]q";
+  text += '\0';
+  for (int level = 1; level < 10; ++level) {
+    text += "(";
+    for (int i = 0; i < 10; ++i) text += std::string("h") + static_cast<char>(level - 1);
+    text += std::string("lq") + static_cast<char>(level);
+  }
+  text += std::string("h") + static_cast<char>(9) + "a.";
+  EXPECT_EQ(read("(" + text).substr(0, 26), "a pickle that is not read:");
+}
+
+}  // namespace
+}  // namespace nlaunch::evidence

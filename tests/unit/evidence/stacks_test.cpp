@@ -1,0 +1,73 @@
+#include "evidence/stacks.h"
+
+#include <gtest/gtest.h>
+
+namespace nlaunch::evidence {
+namespace {
+
+std::vector<std::string> texts(const Stack& stack) {
+  std::vector<std::string> lines;
+  for (const auto& frame : stack) lines.push_back(frame.str());
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Stacks, OfPythonAreThoseOfTheMainThread) {
+  const auto stacks = python_stacks(
+      "Process 25745: /usr/bin/python3 t.py other 1: 1000\n"
+      "Python v3.11.2 (/usr/bin/python3.11)\n"
+      "\n"
+      "Thread 25750 (idle): \"Thread-1 (_worker)\"\n"
+      "    wait (threading.py:324)\n"
+      "Thread 25745 (idle): \"MainThread\"\n"
+      "    all_reduce (torch/distributed/distributed_c10d.py:1541)\n"
+      "    step (a folder (old)/t.py:12)\n"
+      "    <module> (t.py)\n"
+      "Thread 25760 (active): \"Dummy-2\"\n"
+      "    poll (x.py:1)\n"
+      "\n"
+      "Process 7: python\n"
+      "Python v3.12.1 (/usr/bin/python3.12)\n"
+      "\n"
+      "Thread 0x7F (idle)\n"
+      "    alone (y.py:2)\n");
+  ASSERT_EQ(stacks.size(), 2U);
+  EXPECT_EQ(texts(stacks.at(25745)), (Lines{"all_reduce (torch/distributed/distributed_c10d.py:1541)",
+                                            "step (a folder (old)/t.py:12)", "<module> (t.py)"}));
+  EXPECT_EQ(texts(stacks.at(7)), Lines{"alone (y.py:2)"});
+}
+
+TEST(Stacks, OfEuStackAndGdb) {
+  const auto stacks = native_stacks(
+      "Process 25745: python t.py\n"
+      "PID 25745 - process\n"
+      "TID 25745:\n"
+      "#0  0x00007fb42df4bf16 __futex_abstimed_wait_common\n"
+      "#1  0x00007fb429ac2843 c10d::Work::wait(std::chrono::duration<long>) - /usr/lib/libtorch_cpu.so.1.13\n"
+      "#2  0x00007fb42d3a9b4e - /usr/lib/libcuda.so.1\n"
+      "TID 25750:\n"
+      "#0  0x00007fb42dfc226f __poll\n"
+      "Process 30: python t.py\n"
+      "[New LWP 31]\n"
+      "Thread 2 (Thread 0x7f (LWP 31) \"python3\"):\n"
+      "#0  0x00007fb42dfcef36 in epoll_wait (epfd=19) at epoll_wait.c:30\n"
+      "\n"
+      "Thread 1 (Thread 0x7e (LWP 30) \"python3\"):\n"
+      "#0  clock_nanosleep (clock_id=1) at nanosleep.c:48\n"
+      "#1  0x00007fb42dfcef36 in ?? () from /lib/libgloo.so.0\n");
+  EXPECT_EQ(texts(stacks.at(25745)),
+            (Lines{"__futex_abstimed_wait_common",
+                   "c10d::Work::wait(std::chrono::duration<long>) (/usr/lib/libtorch_cpu.so.1.13)",
+                   " (/usr/lib/libcuda.so.1)"}));
+  EXPECT_EQ(texts(stacks.at(30)),
+            (Lines{"clock_nanosleep (clock_id=1) at nanosleep.c:48", "?? () (/lib/libgloo.so.0)"}));
+}
+
+TEST(Stacks, OfNonsenseAreNone) {
+  EXPECT_TRUE(python_stacks("Process x\nThread 1\n    f (g\n").empty());
+  EXPECT_TRUE(native_stacks("#0  0x1 main\nTID 4:\n").empty());
+}
+
+}  // namespace
+}  // namespace nlaunch::evidence
