@@ -1,0 +1,84 @@
+#include "record/run_files.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "supervise/events.h"
+#include "sys/files.h"
+
+namespace nlaunch::record {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBound = "bound.";
+constexpr std::string_view kJson = ".json";
+
+std::map<std::string, Json> read_bound(const fs::path& attempt) {
+  std::map<std::string, Json> out;
+  for (const auto& name : sys::names_in(attempt)) {
+    if (!name.starts_with(kBound) || !name.ends_with(kJson) || name.size() < kBound.size() + kJson.size())
+      continue;
+    auto json = read_json(attempt / name);
+    if (json.is_object())
+      out[name.substr(kBound.size(), name.size() - kBound.size() - kJson.size())] = std::move(json);
+  }
+  return out;
+}
+
+}  // namespace
+
+Json read_json(const fs::path& file) {
+  constexpr std::uint64_t kLargest = 256U << 20U;
+  const auto content = sys::read_regular_file(file, kLargest);
+  if (!content) return nullptr;
+  auto json = Json::parse(*content, nullptr, false);
+  return json.is_discarded() ? Json() : json;
+}
+
+const Json& at(const Json& from, std::string_view key) {
+  static const Json kNothing;
+  if (!from.is_object()) return kNothing;
+  const auto found = from.find(key);
+  return found == from.end() ? kNothing : *found;
+}
+
+std::string text_at(const Json& from, std::string_view key) {
+  const auto& found = at(from, key);
+  return found.is_string() ? found.get<std::string>() : "";
+}
+
+double number_at(const Json& from, std::string_view key, double otherwise) {
+  const auto& found = at(from, key);
+  return found.is_number() ? found.get<double>() : otherwise;
+}
+
+std::vector<std::pair<unsigned, fs::path>> attempt_folders(const fs::path& run) {
+  constexpr std::string_view kAttempt = "attempt-";
+  std::vector<std::pair<unsigned, fs::path>> out;
+  for (const auto& name : sys::names_in(run)) {
+    if (!name.starts_with(kAttempt)) continue;
+    unsigned number = 0;
+    const auto* end = name.data() + name.size();
+    const auto [stopped, error] = std::from_chars(name.data() + kAttempt.size(), end, number);
+    if (error == std::errc() && stopped == end) out.emplace_back(number, run / name);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+RunFiles read_run(const fs::path& folder) {
+  RunFiles out;
+  out.folder = folder;
+  out.plan = read_json(folder / "plan.json");
+  out.lock = read_json(folder / "lock.json");
+  out.summary = read_json(folder / "summary.json");
+  out.events = supervise::read_events(folder / "events.jsonl").value_or(std::vector<Json>());
+  for (const auto& [number, attempt] : attempt_folders(folder)) {
+    out.attempts.push_back({number, attempt, read_bound(attempt), read_json(attempt / "preflight.json"),
+                            read_json(attempt / "audit.json")});
+  }
+  return out;
+}
+
+}  // namespace nlaunch::record

@@ -1,0 +1,45 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The run directory read back, whatever state it is in: a run that was killed has no summary, one that goes
+/// on no end, one that was refused no attempt. What is not there, or is no JSON, is null.
+namespace nlaunch::record {
+
+using Json = nlohmann::ordered_json;
+
+struct Attempt {
+  unsigned number = 0;
+  std::filesystem::path folder;
+  std::map<std::string, Json> bound;  ///< by host, as in the names of the files
+  Json preflight;
+  Json audit;
+};
+
+struct RunFiles {
+  std::filesystem::path folder;
+  Json plan;
+  Json lock;
+  Json summary;
+  std::vector<Json> events;       ///< objects all
+  std::vector<Attempt> attempts;  ///< by number
+};
+
+RunFiles read_run(const std::filesystem::path& folder);
+
+/// The attempts' folders of a run with their numbers, ascending.
+std::vector<std::pair<unsigned, std::filesystem::path>> attempt_folders(const std::filesystem::path& run);
+
+/// A file of JSON; null where it cannot be read, is larger than 256 MiB, or is none.
+Json read_json(const std::filesystem::path& file);
+
+/// Of anything, also of what is no object: null, an empty text, or `otherwise` where there is no such thing.
+const Json& at(const Json& from, std::string_view key);
+std::string text_at(const Json& from, std::string_view key);
+double number_at(const Json& from, std::string_view key, double otherwise = 0);
+
+}  // namespace nlaunch::record

@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "record/run_files.h"
+
+namespace nlaunch::record {
+
+/// "torch", "2.5.1", "lock.json, wheels of /x/.venv".
+struct VersionRow {
+  std::string what;
+  std::string version;
+  std::string from;
+};
+
+/// What the run's files say of the versions of what it ran on and with.
+std::vector<VersionRow> versions_of(const RunFiles& run);
+
+/// Of this machine, now: OS, kernel, C library, NVIDIA's driver, nlaunch.
+std::vector<VersionRow> versions_here();
+
+/// {"what": [{"version", "from"}]}
+Json to_json(const std::vector<VersionRow>& rows);
+
+}  // namespace nlaunch::record
