@@ -1,14 +1,11 @@
 #include "bench/results.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/exit_code.h"
 
 namespace nlaunch::bench {
 namespace {
-
-constexpr std::string_view kUnset = "(unset)";
 
 const Timing* find(const Repeat& repeat, const std::string& workload, const std::string& group, bool two) {
   const auto found = std::ranges::find_if(repeat.timings, [&](const Timing& one) {
@@ -84,28 +81,6 @@ Line line_of(const ArmResult& arm, const std::string& workload, const std::strin
   return line;
 }
 
-std::set<std::pair<std::string, std::string>> names(const Bench& bench) {
-  std::set<std::pair<std::string, std::string>> out;
-  for (const auto& arm : bench.arms) {
-    for (const auto& [role, environment] : arm.environments) {
-      for (const auto& [name, value] : environment) out.emplace(role, name);
-    }
-  }
-  return out;
-}
-
-std::string value_in(const ArmResult& arm, const std::string& role, const std::string& name) {
-  const auto environment = arm.environments.find(role);
-  if (environment == arm.environments.end()) return std::string(kUnset);
-  const auto value = environment->second.find(name);
-  return value == environment->second.end() ? std::string(kUnset) : value->second;
-}
-
-/// Each arm has a folder, ports and a scratch folder of its own, whatever is compared.
-bool own_of_each_arm(const std::string& name) {
-  return name.starts_with("NLAUNCH_") || name == "MASTER_PORT";
-}
-
 }  // namespace
 
 std::vector<Line> lines(const Bench& bench) {
@@ -146,22 +121,13 @@ std::vector<Failures> failures(const Bench& bench) {
 }
 
 std::vector<Difference> differences(const Bench& bench) {
-  std::vector<Difference> out;
-  for (const auto& [role, name] : names(bench)) {
-    if (own_of_each_arm(name)) continue;
-    Difference one{role, name, {}};
-    for (const auto& arm : bench.arms) {
-      if (arm.refused.empty()) one.values.push_back(value_in(arm, role, name));
-    }
-    if (std::ranges::adjacent_find(one.values, std::not_equal_to()) == one.values.end()) continue;
-    one.values.clear();
-    for (const auto& arm : bench.arms) one.values.push_back(value_in(arm, role, name));
-    out.push_back(std::move(one));
-  }
-  return out;
+  std::vector<Environments> arms;
+  for (const auto& arm : bench.arms) arms.push_back(arm.environments);
+  return differences(arms);
 }
 
 int code_of(const Bench& bench) {
+  if (!bench.broken_off.empty()) return exit_code::bench_failed;
   for (const auto& one : failures(bench)) {
     if (one.failed == one.repeats) return exit_code::bench_failed;
   }

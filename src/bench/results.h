@@ -1,18 +1,15 @@
 #pragma once
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/arms.h"
+#include "bench/environments.h"
 #include "bench/schedule.h"
 #include "bench/statistics.h"
 #include "bench/trials.h"
 
 namespace nlaunch::bench {
-
-/// The environment of each role's first process on the first node, by role; secrets are masked.
-using Environments = std::map<std::string, std::map<std::string, std::string>>;
 
 /// One arm, and what came of its repeats.
 struct ArmResult {
@@ -30,6 +27,7 @@ struct Bench {
   std::uint32_t repeats = 0;  ///< that were asked for, of each arm
   std::vector<Turn> order;    ///< in which they were made
   std::vector<ArmResult> arms;
+  std::string broken_off{};  ///< why not all of them could be made; empty: nothing was in the way
 };
 
 enum class Held { not_asked, held, missed, unknown };
@@ -67,16 +65,10 @@ struct Failures {
 std::vector<Line> lines(const Bench& bench);
 std::vector<Failures> failures(const Bench& bench);
 
-/// "learner NCCL_PROTO": variables whose value is not the same in all arms, with each arm's value
-/// ("(unset)").
-struct Difference {
-  std::string role;
-  std::string name;
-  std::vector<std::string> values;  ///< by arm
-};
 std::vector<Difference> differences(const Bench& bench);
 
-/// ok; bench_missed where a line holds not what it should; bench_failed where an arm has no good repeat.
+/// ok; bench_missed where a line holds not what it should; bench_failed where an arm has no good repeat,
+/// or not all repeats could be made.
 int code_of(const Bench& bench);
 
 nlohmann::ordered_json to_json(const Bench& bench);

@@ -13,20 +13,6 @@ ordered_json interval_json(const Interval& interval) {
   return {interval.low, interval.high};
 }
 
-std::string_view word(Verdict::Word word) {
-  switch (word) {
-    case Verdict::Word::faster:
-      return "faster";
-    case Verdict::Word::slower:
-      return "slower";
-    case Verdict::Word::no_difference:
-      return "no difference shown";
-    case Verdict::Word::unknown:
-      return "not judged";
-  }
-  return "";
-}
-
 ordered_json held_json(Held held) {
   if (held == Held::not_asked || held == Held::unknown) return nullptr;
   return held == Held::held;
@@ -61,7 +47,7 @@ ordered_json line_json(const Line& line, const Bench& bench) {
                    {"targets", targets_json(line)}};
   if (line.reference) return out;
   const auto& verdict = line.verdict;
-  out["verdict"] = {{"word", word(verdict.word)},
+  out["verdict"] = {{"word", word_of(verdict)},
                     {"ratio", verdict.ratio},
                     {"interval", interval_json(verdict.interval)},
                     {"visible", verdict.visible},
@@ -108,6 +94,7 @@ ordered_json to_json(const Bench& bench) {
   auto& differ = out["differences"] = ordered_json::array();
   for (const auto& one : differences(bench))
     differ.push_back({{"role", one.role}, {"variable", one.name}, {"values", one.values}});
+  if (!bench.broken_off.empty()) out["broken_off"] = bench.broken_off;
   return out;
 }
 

@@ -27,6 +27,16 @@ Interval percentiles(std::vector<double> values) {
   return {at(kTail), at(1 - kTail)};
 }
 
+std::string difference_text(const Verdict& verdict, const char* less, const char* more) {
+  const auto [low, high] = verdict.interval;
+  if (verdict.word == Verdict::Word::faster)
+    return fmt::format("{:.4g} {} [{:.4g}, {:.4g}]", -verdict.ratio, less, -high, -low);
+  if (verdict.word == Verdict::Word::slower)
+    return fmt::format("{:.4g} {} [{:.4g}, {:.4g}]", verdict.ratio, more, low, high);
+  return fmt::format("no difference shown [{:+.4g}, {:+.4g}]: one of {:.4g} would have been", low, high,
+                     verdict.visible);
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -55,6 +65,17 @@ Interval ratio_interval(const std::vector<double>& a, const std::vector<double>&
   return percentiles(std::move(ratios));
 }
 
+Interval difference_interval(const std::vector<double>& a, const std::vector<double>& b, std::uint64_t seed) {
+  if (a.empty() || b.empty()) return {};
+  std::mt19937_64 random(seed);
+  std::vector<double> differences(kResamples);
+  for (auto& difference : differences) {
+    const auto left = resampled_median(a, random);
+    difference = left - resampled_median(b, random);
+  }
+  return percentiles(std::move(differences));
+}
+
 Interval share_interval(std::size_t failures, std::size_t repeats) {
   if (repeats == 0) return {0, 1};
   const auto n = static_cast<double>(repeats);
@@ -80,7 +101,41 @@ Verdict compare(const std::vector<double>& times, const std::vector<double>& ref
   return verdict;
 }
 
+Verdict compare_values(const std::vector<double>& values, const std::vector<double>& reference,
+                       std::uint64_t seed) {
+  const auto positive = [](double value) { return value > 0; };
+  if (std::ranges::all_of(values, positive) && std::ranges::all_of(reference, positive))
+    return compare(values, reference, seed);
+  Verdict verdict;
+  verdict.by_difference = true;
+  verdict.ratio = median(values) - median(reference);
+  if (std::min(values.size(), reference.size()) < kLeastRepeats) return verdict;
+  verdict.interval = difference_interval(values, reference, seed);
+  const auto [low, high] = verdict.interval;
+  verdict.visible = (high - low) / 2;
+  verdict.word = high < 0  ? Verdict::Word::faster
+                 : low > 0 ? Verdict::Word::slower
+                           : Verdict::Word::no_difference;
+  return verdict;
+}
+
+std::string_view word_of(const Verdict& verdict, const char* less, const char* more) {
+  switch (verdict.word) {
+    case Verdict::Word::faster:
+      return less;
+    case Verdict::Word::slower:
+      return more;
+    case Verdict::Word::no_difference:
+      return "no difference shown";
+    case Verdict::Word::unknown:
+      return "not judged";
+  }
+  return "";
+}
+
 std::string verdict_text(const Verdict& verdict, const char* less, const char* more) {
+  if (verdict.by_difference && verdict.word != Verdict::Word::unknown)
+    return difference_text(verdict, less, more);
   const auto percent = [](double ratio) { return (ratio - 1) * 100; };
   const auto [low, high] = verdict.interval;
   switch (verdict.word) {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// What can be said of a few repeats. All of it is the same for the same seed.
@@ -25,6 +26,9 @@ Interval median_interval(const std::vector<double>& values, std::uint64_t seed);
 /// Of median(a) / median(b), 95 %, likewise. No value of `b` is 0.
 Interval ratio_interval(const std::vector<double>& a, const std::vector<double>& b, std::uint64_t seed);
 
+/// Of median(a) - median(b), 95 %, likewise.
+Interval difference_interval(const std::vector<double>& a, const std::vector<double>& b, std::uint64_t seed);
+
 /// Of a share, 95 % (Wilson, Probable Inference, 1927): it holds for few repeats and for no failure at all.
 Interval share_interval(std::size_t failures, std::size_t repeats);
 
@@ -41,13 +45,22 @@ struct Verdict {
   Interval interval{};
   /// What would have been seen: half the interval's width, as a share of the ratio.
   double visible = 0;
+  /// `ratio`, `interval` and `visible` are of the difference of the medians.
+  bool by_difference = false;
 };
 
 /// `times` against `reference`, in seconds.
 Verdict compare(const std::vector<double>& times, const std::vector<double>& reference, std::uint64_t seed);
 
-/// "12.3 % faster [9.8, 14.1]", "no difference shown [-2.1 %, +3.0 %]: one of 2.6 % would have been".
-/// `less`, `more`: the words for a smaller and a larger value.
+/// Values of any sign against `reference`: by their ratio where all are above 0, else by their difference.
+Verdict compare_values(const std::vector<double>& values, const std::vector<double>& reference,
+                       std::uint64_t seed);
+
+/// The word of a verdict; `less`, `more`: those for a smaller and a larger value.
+std::string_view word_of(const Verdict& verdict, const char* less = "faster", const char* more = "slower");
+
+/// "12.3 % faster [9.8, 14.1]", "no difference shown [-2.1 %, +3.0 %]: one of 2.6 % would have been",
+/// "0.12 less [0.08, 0.15]" of a difference.
 std::string verdict_text(const Verdict& verdict, const char* less = "faster", const char* more = "slower");
 
 }  // namespace nlaunch::bench

@@ -1,0 +1,49 @@
+#pragma once
+#include <re2/re2.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+/// Numbers that a run prints: `watch.metrics` of the experiment.
+namespace nlaunch::bench {
+
+/// Finds metrics in a stream of bytes. A line ends with \n or \r (a progress bar writes the latter); each
+/// metric is looked for once in a line, in its first 64 KiB: no more of a line is kept. What a group holds
+/// counts where the whole of it is a finite number.
+class MetricReader {
+ public:
+  explicit MetricReader(const std::vector<plan::Metric>& metrics);
+
+  void feed(std::string_view bytes);
+  /// Ends the last line where nothing has.
+  void finish();
+  /// In the order of the lines; a metric that was never seen is not there.
+  [[nodiscard]] const std::map<std::string, std::vector<double>>& values() const { return values_; }
+
+ private:
+  void take(std::string_view line);
+
+  std::vector<std::pair<std::string, std::unique_ptr<RE2>>> patterns_;
+  std::map<std::string, std::vector<double>> values_;
+  std::string partial_;
+};
+
+/// What one run printed of a metric.
+struct Printed {
+  double median = 0;
+  std::size_t values = 0;
+  double least = 0;
+  double most = 0;
+};
+
+/// Of all logs of a run's folder, of every process and attempt. A file that cannot be read has no values.
+std::map<std::string, Printed> read_metrics(const std::filesystem::path& run,
+                                            const std::vector<plan::Metric>& metrics);
+
+}  // namespace nlaunch::bench

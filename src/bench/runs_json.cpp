@@ -1,0 +1,89 @@
+#include "bench/runs.h"
+
+namespace nlaunch::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json interval_json(const Interval& interval) {
+  return {interval.low, interval.high};
+}
+
+ordered_json line_json(const RunLine& line, const RunComparison& comparison) {
+  const bool time = line.what != RunLine::What::metric;
+  ordered_json out{{"quantity", name_of(line)},
+                   {"unit", time ? ordered_json("s") : ordered_json(nullptr)},
+                   {"arm", comparison.arms[line.arm].arm.name},
+                   {"values", line.values},
+                   {"median", line.median},
+                   {"interval", line.interval ? interval_json(*line.interval) : ordered_json(nullptr)}};
+  if (!time) out["printed"] = line.printed;
+  if (line.reference) return out;
+  const auto& verdict = line.verdict;
+  const bool judged = verdict.word != Verdict::Word::unknown;
+  out["verdict"] = {{"word", word_of(verdict, time ? "shorter" : "less", time ? "longer" : "more")},
+                    {verdict.by_difference ? "difference" : "ratio", verdict.ratio},
+                    {"interval", judged ? interval_json(verdict.interval) : ordered_json(nullptr)},
+                    {"visible", judged ? ordered_json(verdict.visible) : ordered_json(nullptr)},
+                    {"text", verdict_text(line)}};
+  return out;
+}
+
+ordered_json run_json(const RunRecord& run) {
+  ordered_json metrics = ordered_json::object();
+  for (const auto& [name, printed] : run.metrics)
+    metrics[name] = {{"median", printed.median}, {"values", printed.values}};
+  return {{"repeat", run.repeat},
+          {"folder", run.folder},
+          {"outcome", run.outcome},
+          {"exit_code", run.exit_code},
+          {"seconds", run.seconds ? ordered_json(*run.seconds) : ordered_json(nullptr)},
+          {"culprit", run.culprit.empty() ? ordered_json(nullptr) : ordered_json(run.culprit)},
+          {"cause", run.cause.empty() ? ordered_json(nullptr) : ordered_json(run.cause)},
+          {"sentence", run.sentence},
+          {"metrics", metrics}};
+}
+
+ordered_json arm_json(const ArmRuns& arm, const Failures& failures) {
+  ordered_json out{{"name", arm.arm.name},
+                   {"set", arm.arm.set},
+                   {"with", arm.arm.with},
+                   {"env", arm.arm.env},
+                   {"repeats", failures.repeats},
+                   {"failed", failures.failed},
+                   {"failure_interval", interval_json(failures.interval)},
+                   {"causes", failures.causes},
+                   {"runs", ordered_json::array()},
+                   {"environments", arm.environments}};
+  for (const auto& run : arm.runs) out["runs"].push_back(run_json(run));
+  return out;
+}
+
+}  // namespace
+
+ordered_json to_json(const RunComparison& comparison) {
+  ordered_json out{
+      {"format", "nlaunch ab"},
+      {"version", 1},
+      {"name", comparison.name},
+      {"site", comparison.site},
+      {"seed", comparison.seed},
+      {"repeats", comparison.repeats},
+      {"stopped", comparison.stopped.empty() ? ordered_json(nullptr) : ordered_json(comparison.stopped)},
+      {"metrics", ordered_json::object()},
+      {"arms", ordered_json::array()},
+      {"lines", ordered_json::array()}};
+  for (const auto& [name, pattern] : comparison.metrics) out["metrics"][name] = pattern;
+  const auto failed = failures(comparison);
+  for (std::size_t arm = 0; arm < comparison.arms.size(); ++arm)
+    out["arms"].push_back(arm_json(comparison.arms[arm], failed[arm]));
+  for (const auto& line : lines(comparison)) out["lines"].push_back(line_json(line, comparison));
+  auto& order = out["order"] = ordered_json::array();
+  for (const auto& turn : comparison.order) order.push_back(comparison.arms[turn.arm].arm.name);
+  auto& differ = out["differences"] = ordered_json::array();
+  for (const auto& one : differences(comparison))
+    differ.push_back({{"role", one.role}, {"variable", one.name}, {"values", one.values}});
+  return out;
+}
+
+}  // namespace nlaunch::bench
