@@ -105,7 +105,9 @@ Row judge_incomplete(const Evidence& evidence, const GroupTrial& group) {
   if (auto row = judge_arrival(evidence, group)) return *row;
   const auto all = names_of(evidence, group.members, group.members.front());
   const Remedy remedy{
-      "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json"};
+      group.backend == Backend::nccl
+          ? "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json"
+          : "the ranks must reach each other over TCP: see ip route, firewalls and GLOO_SOCKET_IFNAME"};
   // One that has gone without a word is the cause of what the others say of it.
   for (const auto rank : group.members) {
     if (!evidence.reports[rank].end.empty()) return judge_death(evidence, group, rank, kAllWork, remedy);

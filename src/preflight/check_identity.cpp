@@ -95,6 +95,13 @@ Row judge_rank(const Evidence& evidence, std::size_t index, Owners& owners) {
   return passed("identity", evidence.ranks[index].subject, place_of(identity));
 }
 
+/// Of groups that are tried apart only the members have one.
+bool has_probe(const Evidence& evidence, std::size_t rank) {
+  return !evidence.apart || std::ranges::any_of(evidence.groups, [&](const GroupTrial& group) {
+    return std::ranges::find(group.members, rank) != group.members.end();
+  });
+}
+
 /// A rank that said nothing of itself: broken, or never there.
 Row judge_absent(const Evidence& evidence, std::size_t index, const std::vector<std::size_t>& arrived) {
   const auto& subject = evidence.ranks[index].subject;
@@ -137,7 +144,8 @@ std::vector<Row> check_identity(const Evidence& evidence) {
     const auto& report = evidence.reports[i];
     if (report.identity && !report.identity->bus_id.empty()) add(i, judge_rank(evidence, i, owners));
     const bool told = !report.end.empty() || !report.errors.empty();
-    if (!report.identity && (told || !cause)) add(i, judge_absent(evidence, i, arrived));
+    if (!report.identity && (told || !cause) && has_probe(evidence, i))
+      add(i, judge_absent(evidence, i, arrived));
   }
   if (rows.empty())
     rows.push_back(skipped("identity", "this machine", "the ranks are CPU slots: they have no GPU"));

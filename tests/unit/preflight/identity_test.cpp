@@ -57,6 +57,21 @@ TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
           "NCCL_HOSTID a value for each node | user"}));
 }
 
+TEST(CheckIdentity, OfGroupsThatAreTriedApartTheirMembersAloneAreAwaited) {
+  const Machine machine(3, 0);
+  auto evidence = machine.healthy();
+  evidence.groups.resize(1);
+  evidence.groups[0].members = {0, 1};
+  evidence.reports[2] = {};
+  EXPECT_EQ(faults(check_identity(evidence)).size(), 1);
+  evidence.apart = true;
+  EXPECT_EQ(faults(check_identity(evidence)), Lines{});
+  evidence.reports[1].identity.reset();
+  const auto rows = check_identity(evidence);
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[1].value, "learner rank 1 (GPU 1) did not join within 20 s; rank 0 did");
+}
+
 TEST(CheckIdentity, AllowsEqualBusIdsOnHostsThatDiffer) {
   const Machine machine(2, 0);
   auto evidence = machine.healthy();
