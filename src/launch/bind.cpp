@@ -148,6 +148,7 @@ class Binder {
     for (auto* text : {&bound.ready.http, &bound.ready.tcp, &bound.ready.file}) {
       *text = names.resolve(*text, &process, diagnostics_);
     }
+    bound.heartbeat = names.resolve(role.heartbeat, &process, diagnostics_);
     for (auto& word : bound.ready.exec) word = names.resolve(word, &process, diagnostics_);
     for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
     const auto environment = environment_of(process, role, bound, names);

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "launch/bind.h"
+#include "launch/wheels.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -43,6 +45,55 @@ void add_ranks(std::vector<EnvOp>& operations, const plan::Role& role, const pla
   operations.push_back(own("GROUP_RANK", std::to_string(process.node_rank)));
 }
 
+EnvOp unless_set(std::string name, std::string value) {
+  auto operation = own(std::move(name), std::move(value));
+  operation.kind = EnvOp::Kind::fallback;
+  operation.origin = "nlaunch's default";
+  return operation;
+}
+
+/// Where a process answers questions about NCCL: processes of a node must not share the port, as they would
+/// by default (localhost:28028).
+std::string ras_address(const plan::Plan& plan, const plan::Process& process) {
+  constexpr std::uint32_t kFirst = 12000;  // below those that are taken for servers
+  constexpr std::uint32_t kPorts = 7000;
+  constexpr std::uint32_t kApart = 1000;
+  const auto index = static_cast<std::uint32_t>(&process - plan.processes.data()) % kApart;
+  return fmt::format("127.0.0.1:{}", kFirst + plan.weight_sync.port % kPorts + index);
+}
+
+/// PyTorch 2.8 renamed variables, and warns of the old names. Where its version cannot be told, it is new.
+bool is_before_renaming(const plan::Role& role) {
+  if (role.venv.empty()) return false;
+  const auto wheels = wheels_of(role.venv);
+  const auto torch = wheels.find("torch");
+  if (torch == wheels.end()) return false;
+  const auto version = parse_version(torch->second.substr(0, torch->second.find('+')));
+  return version && *version < Version{{2, 8, 0}};
+}
+
+/// What makes a process that hangs tell why. A dump on a timeout is PyTorch's default.
+void add_evidence(std::vector<EnvOp>& operations, const plan::Plan& plan, const plan::Process& process,
+                  const plan::BoundNode& node, const RunPaths& paths) {
+  const auto& role = plan.role_of(process);
+  operations.push_back(unless_set("NCCL_RAS_ADDR", ras_address(plan, process)));
+  // PyTorch appends the rank, which is unique in a role that has a rendezvous.
+  const auto name = role.rendezvous == Rendezvous::torch ? role.name : plan.name_of(process);
+  const auto dump = fmt::format("{}/nccl/flight-recorder.{}.", paths.attempt.string(), name);
+  const std::array<std::array<std::string, 3>, 2> renamed{
+      {{"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE", "2000"},
+       {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_FR_DUMP_TEMP_FILE", dump}}};
+  const bool old = is_before_renaming(role);
+  for (const auto& [before, after, value] : renamed) {
+    // Who sets one of the two has said what is wanted: the newer name would win over it.
+    const bool said =
+        std::ranges::any_of(role.env, [&](const EnvOp& op) { return op.name == before || op.name == after; });
+    if (!said) operations.push_back(unless_set(old ? before : after, value));
+  }
+  operations.push_back(unless_set("TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
+                                  fmt::format("{}/flight-recorder.{}.", node.scratch, name)));
+}
+
 }  // namespace
 
 std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& process,
@@ -56,6 +107,7 @@ std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& p
     operations.push_back(own("CUDA_DEVICE_ORDER", "PCI_BUS_ID"));
     operations.push_back(own("CUDA_VISIBLE_DEVICES", text::join(visible, ",")));
   }
+  if (!node.gpus.empty() && role.gpus > 0) add_evidence(operations, plan, process, node, paths);
   if (role.rendezvous == Rendezvous::torch) add_ranks(operations, role, process, master_address);
   operations.push_back(own("NLAUNCH_RUN_DIR", paths.folder.string()));
   operations.push_back(own("NLAUNCH_RUN_ID", paths.id));

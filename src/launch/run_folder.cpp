@@ -14,15 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string new_run_id() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &local);
-  return fmt::format("{}-{}", text, ::getpid());
-}
-
 bool is_run(const fs::path& folder) {
   std::error_code error;
   return fs::exists(folder / "plan.json", error);
@@ -55,8 +46,17 @@ std::unexpected<Diagnostics> not_found(const fs::path& runs, const std::string& 
 
 }  // namespace
 
-Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name) {
-  RunPaths paths{new_run_id(), {}, {}};
+std::string new_run_id() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &local);
+  return fmt::format("{}-{}", text, ::getpid());
+}
+
+Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name, const std::string& id) {
+  RunPaths paths{id, {}, {}};
   paths.folder = fs::absolute(runs / name / paths.id);
   if (const auto made = sys::make_private_folder(paths.folder); !made) {
     auto problem = made.error().items().front();
@@ -66,16 +66,18 @@ Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name) 
   return paths;
 }
 
-Result<void> point_latest(const RunPaths& paths) {
-  // A link is replaced in one step, so that it always points somewhere.
+Result<void> point_link(const fs::path& link, const std::string& target) {
   std::error_code error;
-  const auto latest = paths.folder.parent_path() / "latest";
-  const auto temporary = paths.folder.parent_path() / fmt::format(".latest-{}", paths.id);
-  fs::create_directory_symlink(paths.id, temporary, error);
-  if (!error) fs::rename(temporary, latest, error);
+  const auto temporary = link.parent_path() / fmt::format(".{}-{}", link.filename().string(), target);
+  fs::create_symlink(target, temporary, error);
+  if (!error) fs::rename(temporary, link, error);
   if (error)
-    return failure("launch.latest", "cannot point '{}' at the run: {}", latest.string(), error.message());
+    return failure("launch.link", "cannot point '{}' at '{}': {}", link.string(), target, error.message());
   return {};
+}
+
+Result<void> point_latest(const RunPaths& paths) {
+  return point_link(paths.folder.parent_path() / "latest", paths.id);
 }
 
 unsigned next_attempt(const RunPaths& paths) {

@@ -10,15 +10,21 @@
 /// Where runs are: RUNS/NAME/RUN-ID, with RUNS/NAME/latest.
 namespace nlaunch::launch {
 
-/// Makes the folder of a new run, mode 0700. The id is the time and the pid, unique on this machine.
-/// RunPaths::attempt is empty.
-Result<RunPaths> make_run_folder(const std::filesystem::path& runs, const std::string& name);
+/// The time and the pid: unique on this machine, for what one process makes once.
+std::string new_run_id();
+
+/// Makes the folder of a new run, mode 0700. RunPaths::attempt is empty.
+Result<RunPaths> make_run_folder(const std::filesystem::path& runs, const std::string& name,
+                                 const std::string& id = new_run_id());
 
 /// The number after the last attempt that the run has: 0, but for a job that was requeued.
 unsigned next_attempt(const RunPaths& paths);
 
 /// Makes attempt-N of a run with the folders in it; RunPaths::attempt is set.
 Result<void> make_attempt_folder(RunPaths& paths, unsigned attempt);
+
+/// Points a link at a neighbour, in one step: it always points somewhere.
+Result<void> point_link(const std::filesystem::path& link, const std::string& target);
 
 /// Points `latest` at a run that has been started: one that was refused hides none that did.
 Result<void> point_latest(const RunPaths& paths);

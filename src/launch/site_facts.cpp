@@ -27,15 +27,6 @@ std::string first_line(const fs::path& file) {
   return text ? std::string(text::trim(*text)) : "";
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
 std::string ask(std::vector<std::string> words, const std::vector<std::string>& environment) {
   sys::SpawnRequest request;
   request.argv = std::move(words);
@@ -56,7 +47,7 @@ std::string cluster_name(std::string_view config) {
 /// Each core once, by the siblings that the kernel names for its threads.
 std::uint32_t count_cores(const fs::path& sys) {
   std::set<std::string> cores;
-  for (const auto& name : names_in(sys / "devices" / "system" / "cpu")) {
+  for (const auto& name : sys::names_in(sys / "devices" / "system" / "cpu")) {
     const auto siblings =
         first_line(sys / "devices" / "system" / "cpu" / name / "topology" / "thread_siblings_list");
     if (!siblings.empty()) cores.insert(siblings);

@@ -100,7 +100,7 @@ TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
   plan.processes.push_back({0, 0, -1, 0, 0, 1, 0, {0, 1}, {}});
   plan::BoundNode node;
   node.gpus = {{"0", "3B", "GPU-a"}, {"1", "5E", "GPU-b"}};
-  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}});
+  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}, {}});
   auto held = GpuLocks::take(plan, node, "/runs/first", folder_);
   ASSERT_TRUE(held) << render(held.error());
   const auto second = GpuLocks::take(plan, node, "/runs/second", folder_);

@@ -1,0 +1,13 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "plan/plan.h"
+
+namespace nlaunch::launch {
+
+/// Which process has which devices, as it was bound: of each {"process", "host", "rank", "local_rank",
+/// "CUDA_VISIBLE_DEVICES", "devices": [{"bus_id", "uuid"}]}. Read from the bound.HOST.json of `attempt`; a
+/// node whose file cannot be read is left out. Empty where the plan has no GPUs.
+nlohmann::ordered_json device_map(const plan::Plan& plan, const std::string& attempt);
+
+}  // namespace nlaunch::launch
