@@ -11,6 +11,7 @@
 #include "supervise/events.h"
 #include "supervise/guardian.h"
 #include "supervise/outcome.h"
+#include "supervise/watching.h"
 #include "sys/loop.h"
 
 namespace nlaunch::supervise {
@@ -27,6 +28,7 @@ class Conductor {
     EventLog& events;
     const GuardianLink& guardian;
     Terminal* terminal = nullptr;  ///< null: nothing is written there
+    Judge judge{};                 ///< of evidence; see Watching
   };
   Conductor(sys::Loop& loop, Options options);
   ~Conductor();
@@ -41,6 +43,7 @@ class Conductor {
 
  private:
   void listen();
+  void watch();
   void look_at_events();
   void handle(Event event);
   void take(Step step);
@@ -71,6 +74,8 @@ class Conductor {
   void hear(Duration at, const notice::Signal& signal);
   void hear(Duration at, const notice::NodeLost& lost);
   void hear(Duration at, const notice::Abort& abort);
+  void hear(Duration at, const notice::Progress& progress);
+  void hear(Duration at, const notice::Collected& collected);
   void hear(Duration at, const notice::Trouble& trouble);
 
   void say_who_is_awaited();
@@ -87,6 +92,7 @@ class Conductor {
   Rules rules_;
   State state_;
   Crew* crew_ = nullptr;
+  std::unique_ptr<Watching> watching_;  ///< null: nothing is watched
   std::deque<Event> events_;
   std::deque<Action> actions_;
   bool working_ = false;

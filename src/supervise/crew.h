@@ -39,6 +39,16 @@ struct CleanedUp {
 struct NotKillable {
   ProcessIndex process = 0;
 };
+/// It gets on.
+struct Progress {
+  ProcessIndex process = 0;
+  std::int64_t step = -1;  ///< -1: it does not say which
+  double seconds = -1;     ///< that the step took; -1: it does not say
+};
+/// What can be seen of the node's processes is in the folder that Collect named.
+struct Collected {
+  std::string trouble;  ///< why not, or not all; empty: it is
+};
 /// Something that a person should hear, and that stops nothing.
 struct Trouble {
   std::string sentence;
@@ -48,7 +58,7 @@ struct Notice {
   Duration at{};
   std::variant<notice::Started, notice::NotStarted, notice::Ready, notice::NotReady, notice::Ended,
                notice::CleanedUp, notice::NotKillable, notice::Signal, notice::NodeLost, notice::Abort,
-               notice::Trouble>
+               notice::Progress, notice::Collected, notice::Trouble>
       what;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <ctime>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -16,6 +17,10 @@ std::string utc_now() {
   const auto now = time_point_cast<milliseconds>(system_clock::now());
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(system_clock::to_time_t(now)),
                      now.time_since_epoch().count() % 1000);
+}
+
+std::string utc_stamp() {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 void EventLog::write(std::string_view event, const Json& fields) {

@@ -32,6 +32,8 @@ class EventLog {
 
 /// "2026-01-31T12:00:00.123Z", now.
 std::string utc_now();
+/// The same for the name of a folder: "20260131T120000Z".
+std::string utc_stamp();
 
 /// The events of a run that may still be going on: a last line that is not whole yet is left out.
 Result<std::vector<Json>> read_events(const std::filesystem::path& path);

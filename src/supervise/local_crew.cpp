@@ -11,6 +11,7 @@
 namespace nlaunch::supervise {
 namespace {
 
+constexpr Duration kLookAtProgress = std::chrono::milliseconds(250);
 constexpr Duration kLookAtFiles = std::chrono::seconds(2);
 /// A killed process that holds a GPU may need seconds until the driver has let it go.
 constexpr Duration kKillLimit = std::chrono::seconds(20);
@@ -25,15 +26,20 @@ struct LocalCrew::Live {
   std::size_t output = 0;  ///< index into the Output
   sys::Subtree subtree{};  ///< leader 0: is not running
   bool ended = false;      ///< its wait status is there
-  FileStamp file{};        ///< of its readiness, before it was started
+  sys::WaitStatus status{};
+  Duration ended_at{};
+  FileStamp file{};       ///< of its readiness, before it was started
+  FileStamp heartbeat{};  ///< as it was last seen
   std::unique_ptr<Readiness> readiness{};
 
-  /// A file that is relative to its working folder made absolute.
+  /// A file that is relative to its working folder.
+  [[nodiscard]] std::string absolute(const std::string& path) const {
+    return path.empty() || path.starts_with('/') ? path : fmt::format("{}/{}", bound->workdir, path);
+  }
+
   [[nodiscard]] plan::Ready ready() const {
     auto ready = bound->ready;
-    if (!ready.file.empty() && !ready.file.starts_with('/')) {
-      ready.file = fmt::format("{}/{}", bound->workdir, ready.file);
-    }
+    ready.file = absolute(ready.file);
     return ready;
   }
 
@@ -43,6 +49,10 @@ struct LocalCrew::Live {
     for (const auto& [name, value] : bound->env) request.env.push_back(fmt::format("{}={}", name, value));
     request.cwd = bound->workdir;
     request.cpus = bound->cpus;
+    request.tracer = ::getpid();  // of what looks into it when it hangs
+    // Its children ask for the same, where libnlaunch-scope.so is in them.
+    if (!sys::env_value(request.env, "LD_PRELOAD").empty())
+      request.env.push_back(fmt::format("NLAUNCH_TRACER={}", request.tracer));
     return request;
   }
 };
@@ -60,12 +70,21 @@ LocalCrew::LocalCrew(sys::Loop& loop, const Rules& rules, Options options, Tell 
     live_[process] = {.bound = &*bound, .output = names.size()};
     names.push_back(bound->name);
   }
-  Output::Options output{
-      options_.logs,       options_.node.masker,
-      options_.terminal,   options_.color,
-      options_.name_width, [this](const std::string& sentence) { this->tell(notice::Trouble{sentence}); }};
+  Output::Options output{options_.logs,
+                         options_.node.masker,
+                         options_.terminal,
+                         options_.color,
+                         options_.name_width,
+                         [this](const std::string& sentence) { this->tell(notice::Trouble{sentence}); },
+                         [this](std::size_t index, std::string_view bytes) { readers_[index].feed(bytes); }};
   output_ = std::make_unique<Output>(loop_, std::move(output), names);
+  pattern_.emplace(options_.watch ? options_.watch->progress : "");
+  for (const auto& [process, live] : live_) {
+    const bool counts = options_.watch && live.bound->heartbeat.empty();
+    readers_.emplace_back(*pattern_, counts);
+  }
   look_at_files();
+  look_at_progress();
   if (options_.hooks.tick) tick();
 }
 
@@ -73,7 +92,7 @@ LocalCrew::~LocalCrew() = default;
 
 template <class What>
 void LocalCrew::tell(What what) {
-  tell_({std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_), std::move(what)});
+  tell_({since_start(), std::move(what)});
 }
 
 void LocalCrew::look_at_files() {
@@ -90,6 +109,31 @@ void LocalCrew::tick() {
     }
     tick();
   });
+}
+
+void LocalCrew::look_at_progress() {
+  loop_.after(kLookAtProgress, [this] {
+    for (auto& [process, live] : live_) {
+      tell_progress(process, live);
+      if (live.bound->heartbeat.empty() || live.subtree.leader == 0) continue;
+      const auto beat = stamp_of(live.absolute(live.bound->heartbeat));
+      if (beat != live.heartbeat) tell(notice::Progress{process});
+      live.heartbeat = beat;
+    }
+    look_at_progress();
+  });
+}
+
+/// What its output has said since the last time.
+void LocalCrew::tell_progress(ProcessIndex process, const Live& live) {
+  auto& reader = readers_[live.output];
+  if (const auto said = reader.take()) {
+    tell(notice::Progress{process, said->step ? static_cast<std::int64_t>(*said->step) : -1,
+                          said->seconds.value_or(-1)});
+  }
+  for (const auto remark : reader.take_remarks()) {
+    tell(notice::Trouble{std::string(remarks()[remark].sentence)});
+  }
 }
 
 void LocalCrew::perform(const NodeAction& action) {
@@ -119,6 +163,7 @@ Result<pid_t> LocalCrew::spawn(Live& live) {
   constexpr unsigned kPidBits = 32;
   request.mark = (static_cast<std::uint64_t>(::getpid()) << kPidBits) | ++starts_;
   live.file = stamp_of(live.ready().file);
+  live.heartbeat = stamp_of(live.absolute(live.bound->heartbeat));
   auto pid = sys::spawn(request);
   if (pid) {
     live.subtree = {*pid, *request.mark};
@@ -130,6 +175,8 @@ Result<pid_t> LocalCrew::spawn(Live& live) {
 void LocalCrew::ended(ProcessIndex process, sys::WaitStatus status) {
   auto& live = live_.at(process);
   live.ended = true;
+  live.status = status;
+  live.ended_at = since_start();
   live.readiness.reset();
   tell(notice::Ended{process, status});
 }
@@ -172,6 +219,16 @@ void LocalCrew::on(const action::KillAll&) {
   }
 }
 
+void LocalCrew::on(const action::Collect& collect) {
+  std::optional<sys::SpawnRequest> program;
+  if (options_.hooks.collect)
+    program = options_.hooks.collect(live_pids(), ended_processes(), collect.folder);
+  if (!program) return tell(notice::Collected{"nothing could be collected here"});
+  collection_ = std::make_unique<sys::ExecCheck>(
+      loop_, std::move(*program),
+      [this](const std::optional<std::string>& why) { tell(notice::Collected{why.value_or("")}); });
+}
+
 /// A process in uninterruptible sleep does not even end by SIGKILL; the run must.
 void LocalCrew::give_up_later(ProcessIndex process) {
   loop_.after(kKillLimit, [this, process, leader = live_.at(process).subtree.leader] {
@@ -195,6 +252,7 @@ void LocalCrew::on(const action::CleanUp& clean) {
 void LocalCrew::cleaned_up(ProcessIndex process, const Cleaner::Result& result) {
   auto& live = live_.at(process);
   output_->close(live.output);
+  tell_progress(process, live);
   live.subtree.leader = 0;
   tell(notice::CleanedUp{process, result.killed});
 }
@@ -215,6 +273,18 @@ void LocalCrew::finish(std::optional<ProcessIndex> of, std::function<void(CrewEn
     for (auto& line : end.last_lines) line = line.substr(0, kLongestLastLine);
   }
   done(std::move(end));
+}
+
+Duration LocalCrew::since_start() const {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+}
+
+EndedProcesses LocalCrew::ended_processes() const {
+  EndedProcesses ended;
+  for (const auto& [process, live] : live_) {
+    if (live.ended) ended.emplace(live.bound->process, EndedProcess{live.status, live.ended_at});
+  }
+  return ended;
 }
 
 LivePids LocalCrew::live_pids() const {

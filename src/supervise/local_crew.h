@@ -7,12 +7,21 @@
 #include "supervise/cleaner.h"
 #include "supervise/crew.h"
 #include "supervise/output.h"
+#include "supervise/progress.h"
 #include "supervise/readiness.h"
+#include "sys/exec_check.h"
 
 namespace nlaunch::supervise {
 
 /// The processes that are alive: index into Plan::processes → pid.
 using LivePids = std::map<std::uint32_t, pid_t>;
+
+/// Those that have ended, and how.
+struct EndedProcess {
+  sys::WaitStatus status;
+  Duration at{};  ///< since the attempt began
+};
+using EndedProcesses = std::map<std::uint32_t, EndedProcess>;
 
 /// What others do while processes run on this machine. They run on the loop: what takes long belongs
 /// elsewhere.
@@ -27,6 +36,11 @@ struct Hooks {
   Duration period = std::chrono::seconds(5);
   /// Called once, when it is decided that the run ends, while those processes that did not fail are alive.
   std::function<void(const LivePids&)> before_stop;
+  /// The program that collects what can be seen of the processes into this folder; nothing where it cannot
+  /// be made. Not given: nothing is collected.
+  std::function<std::optional<sys::SpawnRequest>(const LivePids&, const EndedProcesses&,
+                                                 const std::string& folder)>
+      collect;
 };
 
 /// The processes of one node, on this machine: started with their environment and their log file, checked for
@@ -40,6 +54,7 @@ class LocalCrew : public Crew {
     Color color = Color::never;
     std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest here
     Hooks hooks;
+    std::optional<plan::Watch> watch{};
   };
   /// `rules` of the whole plan; those of its processes that are on the node are performed here.
   LocalCrew(sys::Loop& loop, const Rules& rules, Options options, Tell tell);
@@ -58,15 +73,20 @@ class LocalCrew : public Crew {
   void on(const action::SignalProcess& send);
   void on(const action::KillTree& kill);
   void on(const action::KillAll& kill);
+  void on(const action::Collect& collect);
   void on(const action::CleanUp& clean);
 
   void look_at_files();
   void tick();
+  void look_at_progress();
+  void tell_progress(ProcessIndex process, const Live& live);
   Result<pid_t> spawn(Live& live);
   void ended(ProcessIndex process, sys::WaitStatus status);
   void give_up_later(ProcessIndex process);
   void cleaned_up(ProcessIndex process, const Cleaner::Result& result);
   [[nodiscard]] LivePids live_pids() const;
+  [[nodiscard]] EndedProcesses ended_processes() const;
+  [[nodiscard]] Duration since_start() const;
   template <class What>
   void tell(What what);
 
@@ -76,6 +96,9 @@ class LocalCrew : public Crew {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Cleaner cleaner_;
   std::unique_ptr<Output> output_;
+  std::optional<ProgressPattern> pattern_;
+  std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, that goes on
+  std::vector<ProgressReader> readers_;         ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
   std::uint32_t starts_ = 0;
 };

@@ -125,7 +125,7 @@ class Transition {
     decide(NodeLost{event.host, event.why});
   }
 
-  void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code}); }
+  void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
 
  private:
   template <class What>

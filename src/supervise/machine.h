@@ -67,6 +67,7 @@ struct NodeLost {
 struct Aborted {
   std::string reason;
   int exit_code = 0;
+  std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
 using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone,
                            WalltimeNear, NodeLost, Aborted>;
@@ -153,6 +154,7 @@ struct NodeLost {
 struct Abort {
   std::string reason;
   int exit_code = 0;
+  std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
 }  // namespace event
 using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
@@ -187,6 +189,10 @@ struct KillTree {
   ProcessIndex process = 0;
 };
 struct KillAll {};
+/// What can be seen of all processes is to be kept. To be answered by Collected, of every node.
+struct Collect {
+  std::string folder;  ///< where to, of all nodes
+};
 /// To be answered by CleanedUp.
 struct CleanUp {
   ProcessIndex process = 0;
@@ -207,7 +213,7 @@ struct Finish {
 }  // namespace action
 /// Those that are performed where the process lives.
 using NodeAction = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
-                                action::KillTree, action::KillAll, action::CleanUp>;
+                                action::KillTree, action::KillAll, action::Collect, action::CleanUp>;
 using Action = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
                             action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace,
                             action::ArmBackoff, action::Decide, action::Finish>;

@@ -77,7 +77,10 @@ std::string_view name_of(const Cause& cause) {
                    return by_hand ? "interrupted" : "terminated";
                  },
                  [](const GuardianGone&) { return "killed"; }, [](const WalltimeNear&) { return "walltime"; },
-                 [](const NodeLost&) { return "node-lost"; }, [](const Aborted&) { return "aborted"; }},
+                 [](const NodeLost&) { return "node-lost"; },
+                 [](const Aborted& aborted) {
+                   return aborted.exit_code == exit_code::stalled ? "stalled" : "aborted";
+                 }},
       cause);
 }
 
@@ -151,6 +154,7 @@ Json to_json(const Outcome& outcome) {
   summary["terminal_skipped"] = {{"lines", outcome.skipped.lines}, {"bytes", outcome.skipped.bytes}};
   summary["log_bytes_lost"] = outcome.lost_bytes;
   summary["troubles"] = outcome.troubles;
+  if (!outcome.watch.is_null()) summary["watch"] = outcome.watch;
   return summary;
 }
 

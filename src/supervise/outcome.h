@@ -41,13 +41,14 @@ struct Outcome {
   std::vector<std::string> survivors;    ///< that could not be killed, with their state
   Terminal::Skipped skipped;             ///< on the terminal
   std::uint64_t lost_bytes = 0;          ///< missing in log files
-  std::vector<std::string> troubles;     ///< files that could not be written
+  std::vector<std::string> troubles;     ///< what a person should hear, and stopped nothing
+  Json watch;                            ///< how it got on: see Watching::summary; null: not watched
 };
 
 /// A time as it is said of a run: "80ms", "12.4s".
 std::string in_seconds(Duration duration);
 /// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "walltime",
-/// "node-lost", "aborted".
+/// "node-lost", "stalled", "aborted".
 std::string_view name_of(const Cause& cause);
 /// As the run's exit code; see base/exit_code.h.
 int exit_code(const Cause& cause);

@@ -37,9 +37,10 @@ void append_tail(std::string& tail, std::string_view bytes) {
 }  // namespace
 
 struct Output::Stream {
-  Stream(LinePrinter line_printer, AppendedFile file, const Masker& masker)
-      : log(std::move(file)), printer(std::move(line_printer)), mask(masker) {}
+  Stream(std::size_t number, LinePrinter line_printer, AppendedFile file, const Masker& masker)
+      : index(number), log(std::move(file)), printer(std::move(line_printer)), mask(masker) {}
 
+  std::size_t index;
   sys::UniqueFd pipe;
   AppendedFile log;
   LinePrinter printer;
@@ -59,9 +60,9 @@ Output::Output(sys::Loop& loop, Options options, const std::vector<std::string>&
     if (!std::exchange(reported_, true) && options_.trouble) options_.trouble(sentence);
   };
   for (const auto& name : names) {
-    streams_.push_back(std::make_unique<Stream>(LinePrinter(name, width, streams_.size(), style),
-                                                AppendedFile(options_.folder / (name + ".log"), trouble),
-                                                options_.masker));
+    streams_.push_back(
+        std::make_unique<Stream>(streams_.size(), LinePrinter(name, width, streams_.size(), style),
+                                 AppendedFile(options_.folder / (name + ".log"), trouble), options_.masker));
   }
 }
 
@@ -122,6 +123,7 @@ void Output::take(Stream& stream, std::string_view bytes) {
   const auto settled = stream.mask.feed(bytes);
   stream.log.append(settled);
   append_tail(stream.tail, settled);
+  if (options_.tap) options_.tap(stream.index, settled);
   if (options_.terminal != nullptr) {
     shown_.clear();
     const auto lines = stream.printer.feed(settled, shown_);

@@ -26,6 +26,8 @@ class Output {
     std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest
     /// Called once for the first file that cannot be written.
     std::function<void(const std::string& sentence)> trouble;
+    /// Called with all output of each process, secrets masked.
+    std::function<void(std::size_t index, std::string_view bytes)> tap{};
   };
 
   /// `names` of the processes ("learner.0"); an index below is an index into them.

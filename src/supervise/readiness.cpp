@@ -1,9 +1,9 @@
 #include "supervise/readiness.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 #include <sys/stat.h>
 
-#include <regex>
 #include <utility>
 
 #include "base/text.h"
@@ -18,8 +18,6 @@ constexpr Duration kPause = std::chrono::milliseconds(100);
 constexpr Duration kOneLook = std::chrono::seconds(5);
 /// A program costs more than a connection, and may take as long as it likes.
 constexpr Duration kPauseOfPrograms = std::chrono::milliseconds(500);
-/// std::regex recurses for each character: a longer line would use up the stack.
-constexpr std::size_t kLongestSearched = 4096;
 /// Of a program that is told; it may be a whole script.
 constexpr std::size_t kLongestTarget = 80;
 
@@ -66,11 +64,11 @@ struct Readiness::State : std::enable_shared_from_this<State> {
 
   void watch_log() {
     last = "no such line yet";
-    then.watch_lines([weak = weak_from_this(), pattern = std::regex(ready.log)](std::string_view line) {
+    const auto pattern = std::make_shared<const RE2>(ready.log, RE2::Quiet);
+    then.watch_lines([weak = weak_from_this(), pattern](std::string_view line) {
       const auto self = weak.lock();
       if (!self) return true;
-      line = line.substr(0, kLongestSearched);
-      if (!std::regex_search(line.begin(), line.end(), pattern)) return false;
+      if (!RE2::PartialMatch({line.data(), line.size()}, *pattern)) return false;
       self->finish(self->then.ready);
       return true;
     });
@@ -146,11 +144,8 @@ std::string problem_with(const plan::Ready& ready) {
   if (!ready.tcp.empty()) {
     if (const auto endpoint = sys::parse_endpoint(ready.tcp); !endpoint) return endpoint.error();
   }
-  try {
-    if (!ready.log.empty()) const std::regex pattern(ready.log);
-  } catch (const std::regex_error& error) {
-    return fmt::format("'{}' is not a regular expression: {}", ready.log, error.what());
-  }
+  const RE2 pattern(ready.log, RE2::Quiet);
+  if (!pattern.ok()) return fmt::format("'{}' is not a regular expression: {}", ready.log, pattern.error());
   return {};
 }
 

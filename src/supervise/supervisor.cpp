@@ -17,11 +17,18 @@ Outcome run_attempt(const Attempt& attempt) {
   std::unique_ptr<Terminal> terminal;
   if (!attempt.terminal.quiet) terminal = std::make_unique<Terminal>(attempt.terminal.fd);
   const auto logs = attempt_folder(attempt.run_folder, attempt.number) / "logs";
-  Conductor conductor(
-      loop, {attempt.plan, attempt.number, logs, {}, attempt.events, attempt.guardian, terminal.get()});
-  LocalCrew crew(loop, conductor.rules(),
-                 {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks},
-                 [&](const Notice& notice) { conductor.hear(notice); });
+  Conductor conductor(loop, {attempt.plan,
+                             attempt.number,
+                             logs,
+                             {},
+                             attempt.events,
+                             attempt.guardian,
+                             terminal.get(),
+                             attempt.judge});
+  LocalCrew crew(
+      loop, conductor.rules(),
+      {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks, attempt.plan.watch},
+      [&](const Notice& notice) { conductor.hear(notice); });
   return conductor.run(crew);
 }
 

@@ -7,6 +7,7 @@
 #include "supervise/guardian.h"
 #include "supervise/local_crew.h"
 #include "supervise/outcome.h"
+#include "supervise/watching.h"
 
 namespace nlaunch::supervise {
 
@@ -25,6 +26,7 @@ struct Attempt {
   const GuardianLink& guardian;
   TerminalOptions terminal;
   Hooks hooks;
+  Judge judge{};  ///< of evidence; see Watching
 };
 
 /// "attempt-0" in the run's folder.

@@ -59,6 +59,7 @@ constexpr std::tuple kActions{
     form("signal", process<action::SignalProcess>(), member("signal", &action::SignalProcess::signal)),
     form("kill", process<action::KillTree>()),
     form<action::KillAll>("kill-all"),
+    form("collect", member("folder", &action::Collect::folder)),
     form("clean", process<action::CleanUp>(), member("leave", &action::CleanUp::leave))};
 
 constexpr std::tuple kNotices{
@@ -73,6 +74,9 @@ constexpr std::tuple kNotices{
     form("node-lost", member("host", &notice::NodeLost::host), member("why", &notice::NodeLost::why),
          member("processes", &notice::NodeLost::processes)),
     form("abort", member("reason", &notice::Abort::reason), member("exit_code", &notice::Abort::exit_code)),
+    form("progress", process<notice::Progress>(), member("step", &notice::Progress::step),
+         member("seconds", &notice::Progress::seconds)),
+    form("collected", member("trouble", &notice::Collected::trouble)),
     form("trouble", member("sentence", &notice::Trouble::sentence))};
 
 constexpr auto kEnd =

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "supervise/conductor.h"
+
+// What the crew tells, as it goes into the record and into the table.
+namespace nlaunch::supervise {
+
+void Conductor::hear(const Notice& notice) {
+  std::visit([&](const auto& what) { hear(notice.at, what); }, notice.what);
+}
+
+void Conductor::hear(Duration at, const notice::Started& started) {
+  auto& report = outcome_.processes[started.process];
+  report.pid = started.pid;
+  report.started = at;
+  report.ready = report.ended = std::nullopt;
+  report.stopped = false;
+  report.status = std::nullopt;
+  Json fields{{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}};
+  if (!report.host.empty()) fields["host"] = report.host;
+  record("process-started", fields);
+  if (!rules_.processes[started.process].waits_ready) report.ready = at;
+  if (watching_) watching_->hear(started);
+  handle(event::Started{started.process});
+}
+
+void Conductor::hear(Duration, const notice::NotStarted& not_started) {
+  record("process-not-started", {{"process", name_of(not_started.process)}, {"reason", not_started.reason}});
+  handle(event::SpawnFailed{not_started.process, not_started.reason});
+}
+
+void Conductor::hear(Duration at, const notice::Ready& ready) {
+  auto& report = outcome_.processes[ready.process];
+  report.ready = at;
+  record("process-ready",
+         {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
+  say_once_all_are_ready(ready.process, at);
+  handle(ready);
+}
+
+/// One that is ready again after a restart is no news.
+void Conductor::say_once_all_are_ready(ProcessIndex process, Duration at) {
+  const auto role_of = [this](ProcessIndex of) {
+    return options_.plan.processes[rules_.processes[of].process].role;
+  };
+  const auto role = role_of(process);
+  if (not_ready_[role].erase(process) == 0 || !not_ready_[role].empty()) return;
+  auto first = at;
+  for (ProcessIndex other = 0; other < outcome_.processes.size(); ++other) {
+    if (role_of(other) == role) first = std::min(first, outcome_.processes[other].started.value_or(at));
+  }
+  const auto& of = options_.plan.roles[role];
+  say(fmt::format("{0}: {1} of {1} ready after {2}", of.name, of.count, in_seconds(at - first)));
+}
+
+void Conductor::hear(Duration, const notice::NotReady& not_ready) {
+  outcome_.not_ready = not_ready.waited;
+  handle(event::ReadyTimeout{not_ready.process});
+}
+
+void Conductor::hear(Duration at, const notice::Ended& ended) {
+  auto& report = outcome_.processes[ended.process];
+  report.ended = at;
+  report.status = ended.status;
+  record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
+  if (watching_) watching_->hear(ended);
+  handle(ended);
+}
+
+void Conductor::hear(Duration, const notice::CleanedUp& cleaned) {
+  auto& report = outcome_.processes[cleaned.process];
+  if (!cleaned.killed.empty()) {
+    record("leftovers-killed", {{"process", report.name}, {"killed", cleaned.killed}});
+    report.left_behind.insert(report.left_behind.end(), cleaned.killed.begin(), cleaned.killed.end());
+  }
+  handle(event::CleanedUp{cleaned.process});
+}
+
+void Conductor::hear(Duration, const notice::NotKillable& stuck) {
+  record("process-not-killable", {{"process", name_of(stuck.process)}});
+  handle(event::Ended{stuck.process, sys::WaitStatus(SIGKILL)});
+}
+
+void Conductor::hear(Duration, const notice::Signal& signal) {
+  record("signal", {{"signal", sys::signal_name(signal.signal)}});
+  handle(signal);
+}
+
+void Conductor::hear(Duration at, const notice::NodeLost& lost) {
+  record("node-lost", {{"host", lost.host}, {"why", lost.why}});
+  for (const auto process : lost.processes) {
+    auto& report = outcome_.processes[process];
+    if (report.started && !report.ended) report.ended = at;
+  }
+  handle(lost);
+}
+
+void Conductor::hear(Duration, const notice::Abort& abort) {
+  handle(abort);
+}
+
+void Conductor::hear(Duration, const notice::Progress& progress) {
+  if (watching_) watching_->hear(progress);
+}
+
+void Conductor::hear(Duration, const notice::Collected& collected) {
+  if (watching_) watching_->hear(collected);
+}
+
+void Conductor::hear(Duration, const notice::Trouble& trouble) {
+  if (std::ranges::find(outcome_.troubles, trouble.sentence) != outcome_.troubles.end())
+    return;  // of another node, or process
+  outcome_.troubles.push_back(trouble.sentence);
+  record("trouble", {{"what", trouble.sentence}});
+  say(trouble.sentence);
+}
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,68 @@
+#pragma once
+#include <re2/re2.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "supervise/lines.h"
+
+namespace nlaunch::supervise {
+
+/// What a line of output says of the progress.
+struct Reported {
+  std::optional<std::uint64_t> step;  ///< empty: there was output, where any counts
+  std::optional<double> seconds;      ///< that the step took
+};
+
+/// A line that a library prints when something is set up in a way that costs days later.
+struct Remark {
+  std::string_view phrase;    ///< in the line
+  std::string_view sentence;  ///< what it means and what to do
+};
+/// Those that are looked for in the output of every process.
+const std::vector<Remark>& remarks();
+
+/// A regular expression for progress, with what makes it cheap to look for in every line.
+class ProgressPattern {
+ public:
+  /// Empty: any line counts.
+  explicit ProgressPattern(const std::string& pattern);
+  [[nodiscard]] std::optional<Reported> match(std::string_view line) const;
+  [[nodiscard]] const std::string& literal() const { return literal_; }
+
+ private:
+  std::unique_ptr<RE2> regex_;  ///< null: any line
+  std::string literal_;         ///< that every line that fits has; empty: none is known
+};
+
+/// The longest text that whatever fits `pattern` contains; empty where none is sure.
+std::string literal_of(std::string_view pattern);
+
+/// Reads the progress in the output of one process.
+class ProgressReader {
+ public:
+  /// `pattern` outlives this. `lines`: false where only remarks are looked for.
+  ProgressReader(const ProgressPattern& pattern, bool lines) : pattern_(&pattern), lines_(lines) {}
+
+  void feed(std::string_view bytes);
+  /// The newest report since the last call.
+  std::optional<Reported> take() { return std::exchange(reported_, std::nullopt); }
+  /// The remarks since the last call: indices into `remarks()`.
+  std::vector<std::size_t> take_remarks() { return std::exchange(found_, {}); }
+
+ private:
+  void look_at(std::string_view line);
+
+  const ProgressPattern* pattern_;
+  bool lines_;
+  LineCutter cutter_;
+  std::optional<Reported> reported_;
+  std::vector<std::size_t> found_;
+};
+
+}  // namespace nlaunch::supervise
