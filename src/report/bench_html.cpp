@@ -7,63 +7,16 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "emit/template.h"
 #include "report/bench_text.h"
 #include "report/curve.h"
 #include "report/html.h"
+#include "report/pages.h"
 
 namespace nlaunch::report {
 namespace {
 
-constexpr std::string_view kHead = R"(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="nlaunch">
-<title>{}</title>
-<style>
-:root {{
-  --paper: #fff; --panel: #f6f7f9; --ink: #1b1f24; --soft: #59636e; --line: #d9dee4; --fail: #b3261e; --pass: #1a7044;
-  --c0: #0067a5; --c1: #c2500a; --c2: #007a5a; --c3: #a8487f; --c4: #4b9cd3; --c5: #b58900;
-}}
-@media screen and (prefers-color-scheme: dark) {{
-  :root {{
-    --paper: #14171b; --panel: #1d2126; --ink: #e4e8ec; --soft: #9aa5b1; --line: #323940; --fail: #ff8a80; --pass: #6fcf97;
-    --c0: #5fb0ee; --c1: #f29552; --c2: #3fc79a; --c3: #e291bf; --c4: #9bd0f5; --c5: #e3c04f;
-  }}
-}}
-* {{ box-sizing: border-box; }}
-body {{
-  margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 76rem; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
-  font-variant-numeric: tabular-nums; overflow-wrap: anywhere;
-}}
-h1 {{ margin: 0; font-size: 2.2rem; line-height: 1.15; letter-spacing: -.02em; }}
-h2 {{ margin: 2.5rem 0 .75rem; font-size: 1.2rem; }}
-header {{ border-left: 6px solid var(--pass); padding-left: 1.25rem; }}
-header.missed {{ border-color: var(--fail); }}
-.missed h1, td.missed {{ color: var(--fail); }}
-p, .note {{ max-width: 52rem; }} .note, small {{ color: var(--soft); }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }}
-th {{ font-weight: 600; font-size: .85rem; color: var(--soft); }}
-td.number {{ white-space: nowrap; }}
-code, pre {{ font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }}
-pre {{ margin: .5rem 0 1rem; padding: .75rem; background: var(--panel); overflow-x: auto; white-space: pre-wrap; }}
-summary {{ cursor: pointer; padding: .25rem 0; }}
-.chart {{ margin: 0; }} svg {{ width: 100%; height: auto; }}
-svg text {{ font-size: 12px; fill: var(--soft); }} svg .x {{ text-anchor: middle; }} svg .y, svg .end {{ text-anchor: end; }}
-svg .grid {{ stroke: var(--line); }} svg g path {{ fill: none; stroke: var(--c); stroke-width: 2; }}
-svg circle {{ fill: var(--c); }} svg .band {{ fill: var(--c); opacity: .18; stroke: none; }}
-.key {{ display: inline-block; width: 1.4em; height: .3em; margin: 0 .35em .2em 1em; background: var(--c); }}
-.c0 {{ --c: var(--c0); }} .c1 {{ --c: var(--c1); }} .c2 {{ --c: var(--c2); }}
-.c3 {{ --c: var(--c3); }} .c4 {{ --c: var(--c4); }} .c5 {{ --c: var(--c5); }}
-</style>
-</head>
-<body>
-)";
+const std::vector<emit::TemplateName> kNames{{"NAME", true}, {"BODY", true}};
 
 std::string cell(const std::string& text, std::string_view kind = "") {
   if (kind.empty()) return fmt::format("<td>{}</td>", html(text));
@@ -101,7 +54,7 @@ std::string times(const bench::Bench& bench) {
     const bool interval = line.interval.high > 0;
     out += "<tr>" + cell(line.workload) +
            cell(fmt::format("{} ({} × {})", line.group, line.ranks, name_of(line.backend))) +
-           cell(bench.arms[line.arm].arm.name) + cell(preflight::time_text(line.median), "number") +
+           cell(bench.arms[line.arm].arm.name, "name") + cell(preflight::time_text(line.median), "number") +
            cell(interval ? fmt::format("{} – {}", preflight::time_text(line.interval.low),
                                        preflight::time_text(line.interval.high))
                          : "",
@@ -148,6 +101,7 @@ std::string failed(const bench::Bench& bench) {
     for (const auto& cause : one.causes) out += fmt::format("<li>{}</li>", html(cause));
     out += "</ul>\n";
   }
+  if (!bench.broken_off.empty()) out = fmt::format("<p>{}</p>\n{}", html(broken_off_text(bench)), out);
   return out.empty() ? "" : "<h2>Failures</h2>\n" + out;
 }
 
@@ -181,8 +135,11 @@ std::string environments(const bench::Bench& bench) {
 }  // namespace
 
 std::string bench_html(const bench::Bench& bench) {
-  return fmt::format(kHead, html("bench of " + bench.name)) + header(bench) + curves(bench) + times(bench) +
-         failed(bench) + differing(bench) + environments(bench) + "</body>\n</html>\n";
+  // It is compiled in, and a test reads it: it has no mistakes.
+  static const auto page = emit::Template::parse(bench_page(), kNames).value();
+  return page.fill({{"NAME", html(bench.name)},
+                    {"BODY", header(bench) + curves(bench) + times(bench) + failed(bench) + differing(bench) +
+                                 environments(bench)}});
 }
 
 }  // namespace nlaunch::report

@@ -46,6 +46,11 @@ std::string failures_text(const bench::Failures& failures) {
                      failures.interval.low * 100, failures.interval.high * 100);
 }
 
+std::string broken_off_text(const bench::Bench& bench) {
+  return fmt::format("broken off after {} of {} repeats: {}", bench.order.size(),
+                     bench.arms.size() * bench.repeats, bench.broken_off);
+}
+
 std::string bench_table(const bench::Bench& bench, const Paint& paint) {
   Table table({"workload", "group", "arm", "median step", "95 %", "bus bandwidth", "target", "NCCL chose",
                "against the first"});
@@ -63,6 +68,7 @@ std::string bench_table(const bench::Bench& bench, const Paint& paint) {
 
 std::string bench_text(const bench::Bench& bench, const Paint& paint) {
   std::string out;
+  if (!bench.broken_off.empty()) out += paint.red(text::printable(broken_off_text(bench))) + "\n";
   for (const auto& one : bench::failures(bench)) {
     const auto& arm = bench.arms[one.arm];
     if (one.causes.empty()) continue;
@@ -70,26 +76,37 @@ std::string bench_text(const bench::Bench& bench, const Paint& paint) {
     out += paint.red(fmt::format("{}: {}", text::printable(arm.arm.name), what)) + "\n";
     for (const auto& cause : one.causes) out += fmt::format("  {}\n", text::printable(cause));
   }
-  const auto differ = bench::differences(bench);
-  if (!differ.empty()) {
-    std::vector<std::string> head{"role", "variable"};
-    for (const auto& arm : bench.arms) head.push_back(text::printable(arm.arm.name));
-    Table table(std::move(head));
-    for (const auto& one : differ) {
-      std::vector<std::string> row{one.role, one.name};
-      for (const auto& value : one.values) row.push_back(text::printable(value));
-      table.add(std::move(row));
-    }
-    out += "\nwhat differs between the arms\n" + table.str(paint);
+  std::vector<std::string> names;
+  for (const auto& arm : bench.arms) names.push_back(arm.arm.name);
+  return out + differences_text(names, bench::differences(bench), paint) +
+         order_text(bench.repeats, bench.seed, "--repeats", paint);
+}
+
+std::string differences_text(const std::vector<std::string>& arms,
+                             const std::vector<bench::Difference>& differences, const Paint& paint) {
+  if (differences.empty()) return "";
+  std::vector<std::string> head{"role", "variable"};
+  for (const auto& arm : arms) head.push_back(text::printable(arm));
+  Table table(std::move(head));
+  for (const auto& one : differences) {
+    std::vector<std::string> row{one.role, one.name};
+    for (const auto& value : one.values) row.push_back(text::printable(value));
+    table.add(std::move(row));
   }
-  if (bench.repeats < bench::kLeastRepeats) {
-    out += paint.yellow(fmt::format(
-               "with {} no interval is meaningful, and arms are not compared: --repeats {} and more",
-               text::count(bench.repeats, "repeat"), bench::kLeastRepeats)) +
-           "\n";
+  return "\nwhat differs between the arms\n" + table.str(paint);
+}
+
+std::string order_text(std::uint32_t repeats, std::uint64_t seed, std::string_view option,
+                       const Paint& paint) {
+  std::string out;
+  if (repeats < bench::kLeastRepeats) {
+    out = paint.yellow(
+              fmt::format("with {} no interval is meaningful, and arms are not compared: {} {} and more",
+                          text::count(repeats, "repeat"), option, bench::kLeastRepeats)) +
+          "\n";
   }
   return out + fmt::format("{} of each arm in random order, seed {} (--seed {} draws the same order)\n",
-                           text::count(bench.repeats, "repeat"), bench.seed, bench.seed);
+                           text::count(repeats, "repeat"), seed, seed);
 }
 
 }  // namespace nlaunch::report

@@ -12,7 +12,7 @@
 #include "report/fold.h"
 #include "report/heat_map.h"
 #include "report/html.h"
-#include "report/preflight_page.h"
+#include "report/pages.h"
 #include "report/preflight_sections.h"
 
 namespace nlaunch::report {

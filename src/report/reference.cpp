@@ -85,6 +85,8 @@ std::string exit_codes_page() {
     out += row({code(std::to_string(one.code)), one.when});
   out += "\nSo has `nlaunch bench`.\n\n" + row({"code", "when"}) + "|---|---|\n";
   for (const auto& one : exit_code::kBenchMeanings) out += row({code(std::to_string(one.code)), one.when});
+  out += "\nAnd `nlaunch diagnose`.\n\n" + row({"code", "when"}) + "|---|---|\n";
+  for (const auto& one : exit_code::kDiagnoseMeanings) out += row({code(std::to_string(one.code)), one.when});
   return out;
 }
 

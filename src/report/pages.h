@@ -3,9 +3,10 @@
 
 #include "base/source.h"
 
+/// The pages of templates/, as they were when this was built.
 namespace nlaunch::report {
 
-/// templates/preflight.html, as it was when this was built.
 std::shared_ptr<const SourceFile> preflight_page();
+std::shared_ptr<const SourceFile> bench_page();
 
 }  // namespace nlaunch::report
