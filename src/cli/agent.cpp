@@ -9,6 +9,7 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/evidence_of_run.h"
 #include "cli/preflight.h"
 #include "launch/bind.h"
 #include "launch/handshake.h"
@@ -215,12 +216,18 @@ void Agent::supervise(const json& message) {
   open_output();
   rules_ = supervise::rules_of(plan_);
   auditor_ = std::make_unique<Auditor>(plan_, node_, machine_.install().probe);
+  auto hooks = auditor_->hooks();
+  hooks.collect = [this](const auto& live, const auto& ended, const std::string& folder) {
+    return collector(plan_, node_, machine_.install(), assignment_.paths.attempt / "logs", live, ended,
+                     folder);
+  };
   supervise::LocalCrew::Options options{node_,
                                         assignment_.paths.attempt / "logs",
                                         terminal_.get(),
                                         assignment_.color ? Color::always : Color::never,
                                         assignment_.name_width,
-                                        auditor_->hooks()};
+                                        std::move(hooks),
+                                        plan_.watch};
   crew_ = std::make_unique<supervise::LocalCrew>(
       loop_, rules_, std::move(options), [this](const supervise::Notice& notice) {
         if (const auto* started = std::get_if<supervise::notice::Started>(&notice.what))

@@ -26,8 +26,6 @@
 namespace nlaunch::cli {
 namespace {
 
-using nlohmann::json;
-
 struct Args {
   PlanArgs plan;
   std::vector<std::string> vary;
@@ -56,28 +54,6 @@ std::unique_ptr<Venue> make_venue(const plan::Plan& plan, const std::optional<la
   return std::make_unique<LocalVenue>(plan, true, context, machine);
 }
 
-/// Of the first process of each role, from what bind() has left: masked there.
-bench::Environments read_environments(const std::filesystem::path& attempt) {
-  constexpr std::uint64_t kLargest = 64U << 20U;
-  bench::Environments out;
-  std::error_code error;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(attempt, error)) {
-    if (entry.path().filename().string().starts_with("bound.")) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  for (const auto& file : files) {
-    const auto bound = json::parse(sys::read_regular_file(file, kLargest).value_or(""), nullptr, false);
-    if (!bound.is_object()) continue;
-    for (const auto& process : bound.at("processes")) {
-      const auto name = process.at("name").get<std::string>();
-      out.try_emplace(name.substr(0, name.rfind('.')),
-                      process.at("env").get<std::map<std::string, std::string>>());
-    }
-  }
-  return out;
-}
-
 /// Binds an arm in a folder of its own. What is wrong is in its result.
 void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string& id,
               const supervise::GuardianLink& guardian) {
@@ -101,7 +77,7 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
     return;
   }
   arm.ranks = std::move(*ranks);
-  arm.result.environments = read_environments(paths.attempt);
+  arm.result.environments = bench::read_environments(paths.attempt);
 }
 
 /// One repeat. What NCCL chose is read in the first that an arm makes.
@@ -120,8 +96,11 @@ void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const Args& args
     if (!arm.result.refused.empty()) continue;
     if (Interrupts::received() != 0) return;
     if (tell) tell(fmt::format("repeat {} of {}: {}", turn.repeat + 1, args.repeats, arm.result.arm.name));
+    auto repeat = measure(arm, args);
+    bench.broken_off = arm.place->lost();
+    if (!bench.broken_off.empty()) return;  // that is no failure of the arm's
     bench.order.push_back(turn);
-    arm.result.repeats.push_back(measure(arm, args));
+    arm.result.repeats.push_back(std::move(repeat));
   }
 }
 
@@ -169,27 +148,13 @@ int compare(const Args& args, const std::vector<ArmPlan>& plans,
     bind_arm(arms.back(), paths->folder / fmt::format("arm-{}", arms.size() - 1), paths->id, guardian);
   }
   bench::Bench bench{
-      plans.front().plan.name, plans.front().plan.site, args.seed.value_or(0), args.repeats, {}, {}};
+      plans.front().plan.name, plans.front().plan.site, args.seed.value_or(0), args.repeats, {}, {}, ""};
   if (!args.seed) bench.seed = static_cast<std::uint64_t>(::getpid());
   measure_all(arms, bench, args, context);
   for (auto& arm : arms) bench.arms.push_back(std::move(arm.result));
   const int code = finish(bench, args, paths->folder, context);
   if (const int signal = Interrupts::received(); signal != 0) return supervise::exit_code_of_stop(signal);
   return code;
-}
-
-/// Why these arms cannot be measured where we are; empty: they can.
-std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation) {
-  for (const auto& [arm, plan] : plans) {
-    if (plan.scheduler != Scheduler::slurm) continue;
-    if (!allocation) {
-      return fmt::format(
-          "site '{}' is reached through Slurm, and this is no allocation: salloc -N {} nlaunch bench ...",
-          plan.site, plan.node.count);
-    }
-    if (auto why = launch::misfit(plan, *allocation); !why.empty()) return why;
-  }
-  return "";
 }
 
 /// What the plan has to say on --only, and whether it has anything to measure.
@@ -233,7 +198,7 @@ int run(const Args& args, const Context& context) {
   for (const auto& [arm, plan] : *plans) {
     if (const auto fit = check_workloads(plan, args.only); !fit) return complain(context, fit.error());
   }
-  if (const auto why = misfit(*plans, *allocation); !why.empty()) {
+  if (const auto why = misfit(*plans, *allocation, "bench"); !why.empty()) {
     say(fmt::format("nlaunch bench: {}\n", why));
     return exit_code::usage;
   }

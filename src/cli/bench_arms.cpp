@@ -44,4 +44,19 @@ Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<s
   return plans;
 }
 
+std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation,
+                   std::string_view command) {
+  for (const auto& [arm, plan] : plans) {
+    if (plan.scheduler != Scheduler::slurm) continue;
+    if (!allocation) {
+      return fmt::format(
+          "site '{0}' is reached through Slurm, and this is no allocation: salloc -N {1} nlaunch {2} ..., or "
+          "sbatch -N {1} --wrap 'nlaunch {2} ...'",
+          plan.site, plan.node.count, command);
+    }
+    if (auto why = launch::misfit(plan, *allocation); !why.empty()) return why;
+  }
+  return "";
+}
+
 }  // namespace nlaunch::cli

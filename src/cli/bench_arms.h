@@ -1,6 +1,7 @@
 #pragma once
 #include "bench/arms.h"
 #include "cli/load.h"
+#include "launch/allocation.h"
 
 namespace nlaunch::cli {
 
@@ -17,5 +18,9 @@ PlanArgs args_of(const PlanArgs& args, const bench::Arm& arm);
 /// The plan of each arm that `vary` asks for. A frozen plan has one, and takes no `vary`.
 Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<std::string>& vary,
                                        const Context& context, MachineSource& machine);
+
+/// Why these arms cannot be measured where we are, for `nlaunch COMMAND`; empty: they can.
+std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation,
+                   std::string_view command);
 
 }  // namespace nlaunch::cli

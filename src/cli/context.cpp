@@ -39,15 +39,31 @@ int complain(const Context& context, const Diagnostics& diagnostics) {
 }
 
 const std::vector<Subcommand> kSubcommands{
-    {"run", add_run},       {"preflight", add_preflight},
-    {"bench", add_bench},   {"plan", add_plan},
-    {"render", add_render}, {"import", add_import},
-    {"lint", add_lint},     {"reference", add_reference},
-    {"env", add_env},       {"sites", add_sites},
-    {"ps", add_ps},         {"logs", add_logs},
-    {"stop", add_stop},     {"exec", add_exec},
-    {"schema", add_schema}, {"completion", add_completion},
-    {"help", add_help},     {"agent", add_agent},
+    {"run", add_run},
+    {"preflight", add_preflight},
+    {"bench", add_bench},
+    {"plan", add_plan},
+    {"render", add_render},
+    {"import", add_import},
+    {"lint", add_lint},
+    {"diagnose", add_diagnose},
+    {"reference", add_reference},
+    {"env", add_env},
+    {"sites", add_sites},
+    // of runs
+    {"ps", add_ps},
+    {"logs", add_logs},
+    {"stop", add_stop},
+    {"exec", add_exec},
+    {"evidence", add_evidence},
+    {"bundle", add_bundle},
+    {"diff", add_diff},
+    // of nlaunch itself
+    {"schema", add_schema},
+    {"completion", add_completion},
+    {"help", add_help},
+    {"agent", add_agent},
+    {"collect", add_collect},
 };
 
 }  // namespace nlaunch::cli

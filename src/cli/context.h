@@ -45,9 +45,12 @@ void add_plan(CLI::App& app, Context& context);
 void add_render(CLI::App& app, Context& context);
 void add_reference(CLI::App& app, Context& context);
 void add_lint(CLI::App& app, Context& context);
+void add_diagnose(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_sites(CLI::App& app, Context& context);
+void add_bundle(CLI::App& app, Context& context);
+void add_diff(CLI::App& app, Context& context);
 void add_ps(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_stop(CLI::App& app, Context& context);
@@ -56,5 +59,7 @@ void add_schema(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_help(CLI::App& app, Context& context);
 void add_agent(CLI::App& app, Context& context);
+void add_evidence(CLI::App& app, Context& context);
+void add_collect(CLI::App& app, Context& context);
 
 }  // namespace nlaunch::cli

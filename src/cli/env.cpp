@@ -78,7 +78,8 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
     for (std::uint32_t gpu = 0; !plan.node.cpu_slots && gpu < plan.node.gpus; ++gpu) {
       node.gpus.push_back({std::to_string(gpu), "", ""});
     }
-    const launch::RunPaths paths{"${run.id}", "${run.dir}", ""};
+    const launch::RunPaths paths{"${run.id}", "${run.dir}", "${run.dir}/attempt-0"};
+    node.scratch = "${node.scratch}";
     const auto own =
         launch::own_operations(plan, *process, node, paths,
                                plan.node.count == 1 ? launch::one_machine("").front().address : "${node 0}");

@@ -30,6 +30,7 @@ class FleetPlace : public Place {
   Result<std::vector<preflight::Rank>> ranks() override;
   preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
                               const preflight::Deadlines& deadlines) override;
+  [[nodiscard]] std::string lost() const override;
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override { return audit_; }
   void conclude(int exit_code) override;

@@ -92,6 +92,15 @@ std::string FleetPlace::trouble() const {
   return "the agents did not answer in time";
 }
 
+/// The starter's log knows of a node that has died; its agent's end is no more than a sign of that.
+std::string FleetPlace::lost() const {
+  const auto gone = std::ranges::find_if(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
+  if (gone == agents_.end()) return starter_end_ ? trouble() : "";
+  const auto log = starter_log();
+  const auto said = text::printable(text::join(text::split(text::trim(log), '\n'), "; "));
+  return fmt::format("node {}: {}{}{}", gone->host, gone->lost, said.empty() ? "" : "; ", said);
+}
+
 Place::Refused FleetPlace::refuse(const std::string& sentence) const {
   // Who was told to stop hears of that alone.
   if (Interrupts::received() == 0) say(fmt::format("nlaunch: {}\n", sentence));

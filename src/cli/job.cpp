@@ -5,7 +5,10 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "bench/metrics.h"
+#include "cli/end_diagnosis.h"
 #include "cli/preflight.h"
+#include "launch/device_map.h"
 #include "launch/machine.h"
 #include "launch/nccl_logs.h"
 #include "launch/provenance.h"
@@ -132,11 +135,18 @@ supervise::Outcome Job::supervise(unsigned attempt) {
   return outcome;
 }
 
+bool Job::stalled_to_restart(const supervise::Outcome& outcome) const {
+  const auto* aborted = std::get_if<supervise::Aborted>(&outcome.cause);
+  return aborted != nullptr && aborted->exit_code == exit_code::stalled && plan_.watch &&
+         plan_.watch->on_stall == OnStall::restart;
+}
+
 /// A node that is lost, or on which the first process failed, is left out where there are spares.
 bool Job::again(const supervise::Outcome& outcome) {
   const auto* lost = std::get_if<supervise::NodeLost>(&outcome.cause);
   const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
-                      std::holds_alternative<supervise::NeverReady>(outcome.cause);
+                      std::holds_alternative<supervise::NeverReady>(outcome.cause) ||
+                      stalled_to_restart(outcome);
   if (!failed || !plan_.restart.on_failure || restarts_ >= plan_.restart.max) return false;
   std::string host;
   if (lost != nullptr) host = lost->host;
@@ -209,7 +219,7 @@ void Job::say_end(const supervise::Outcome& outcome) const {
   const auto sentence = text::printable(supervise::sentence(outcome));
   out += (well ? paint.green(sentence) : paint.red(sentence)) + "\n";
   if (const auto advice = supervise::advice(outcome); !advice.empty()) out += advice + "\n";
-  say(out);
+  say(out + diagnose_end(paths_, outcome, paint));
 }
 
 int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
@@ -221,6 +231,9 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   summary["warnings"] = plan_.warnings;
   summary["audit"] = {{"findings", audit_.findings}};
   if (!nccl_.empty()) summary["nccl_environment"] = nccl_;
+  if (plan_.watch && !plan_.watch->metrics.empty()) summary["metrics"] = metrics();
+  if (auto devices = launch::device_map(plan_, paths_.attempt); !devices.empty())
+    summary["devices"] = devices;
   save("summary.json", summary, paths_.folder);
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   auto lock = place_ ? place_->bound().lock : Json();
@@ -233,6 +246,15 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   if (!context_.quiet || exit_code != 0)
     say(fmt::format("everything about it: {}\n", paths_.folder.string()));
   return exit_code;
+}
+
+Json Job::metrics() const {
+  auto out = Json::object();
+  for (const auto& [name, printed] : bench::read_metrics(paths_.folder, plan_.watch->metrics)) {
+    out[name] = {
+        {"count", printed.values}, {"median", printed.median}, {"min", printed.least}, {"max", printed.most}};
+  }
+  return out;
 }
 
 void Job::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {

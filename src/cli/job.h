@@ -37,11 +37,14 @@ class Job {
                                                       const supervise::GuardianLink& guardian) const;
   supervise::Outcome supervise(unsigned attempt);
   bool again(const supervise::Outcome& outcome);
+  [[nodiscard]] bool stalled_to_restart(const supervise::Outcome& outcome) const;
   /// Waits for the next attempt. False: something has ended the run, which is its outcome then.
   [[nodiscard]] bool back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const;
 
   void say_start() const;
   void say_end(const supervise::Outcome& outcome) const;
+  /// Of `watch.metrics`, what all logs of the run hold.
+  [[nodiscard]] supervise::Json metrics() const;
   int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
 

@@ -2,6 +2,7 @@
 
 #include "base/exit_code.h"
 #include "base/json.h"
+#include "cli/evidence_of_run.h"
 #include "cli/interrupt.h"
 #include "launch/provenance.h"
 #include "plan/bound_json.h"
@@ -77,8 +78,19 @@ preflight::Measured LocalPlace::measure(std::vector<preflight::GroupTrial> trial
 supervise::Outcome LocalPlace::supervise(unsigned attempt, supervise::EventLog& events) {
   Auditor auditor(plan_, node_, machine_.install().probe);
   const auto color = context_.out().on() ? Color::always : Color::never;
-  auto outcome = supervise::run_attempt(
-      {plan_, node_, paths_.folder, attempt, events, guardian_, {1, context_.quiet, color}, auditor.hooks()});
+  auto hooks = auditor.hooks();
+  hooks.collect = [this](const auto& live, const auto& ended, const std::string& folder) {
+    return collector(plan_, node_, machine_.install(), paths_.attempt / "logs", live, ended, folder);
+  };
+  auto outcome = supervise::run_attempt({plan_,
+                                         node_,
+                                         paths_.folder,
+                                         attempt,
+                                         events,
+                                         guardian_,
+                                         {1, context_.quiet, color},
+                                         std::move(hooks),
+                                         judge_of(plan_)});
   audit_ = auditor.report();
   return outcome;
 }

@@ -49,6 +49,8 @@ class Place {
   /// ranks(). As often as one likes. What they leave is in "preflight" of the attempt until the next time.
   virtual preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
                                       const preflight::Deadlines& deadlines) = 0;
+  /// Why nothing can be measured here any more; empty: it can.
+  [[nodiscard]] virtual std::string lost() const { return ""; }
   virtual supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) = 0;
 
   /// The last that is heard of the run, whose summary is written. Nodes that were not given one of their own

@@ -9,6 +9,7 @@
 #include "cli/local_place.h"
 #include "cli/preflight.h"
 #include "cli/replica.h"
+#include "cli/run_arms.h"
 #include "cli/submit.h"
 #include "cli/submit_beaker.h"
 #include "launch/allocation.h"
@@ -30,6 +31,7 @@ struct Args {
   bool no_lint = false;
   std::string level;
   std::string run_dir;  ///< of a job that was submitted: it is there already
+  RunArms arms;
 };
 
 /// The options of this command that hold for the job, too.
@@ -108,9 +110,36 @@ int run_with_beaker(const plan::Plan& plan, Args args, const Context& context, M
   return start(plan, args, context, venue);
 }
 
+/// What a run that is one of many, here and one after another, cannot have.
+int compare(const Args& args, const Context& context) {
+  const std::pair<bool, std::string_view> excluded[] = {{args.submit, "--submit"},
+                                                        {args.detach, "--detach"},
+                                                        {!args.plan.plan_file.empty(), "--plan"},
+                                                        {!args.run_dir.empty(), "--run-dir"}};
+  for (const auto& [given, option] : excluded) {
+    if (!given) continue;
+    say(fmt::format(
+        "nlaunch run: --vary and --repeat make their own runs, here and one after another: they take no {}\n",
+        option));
+    return exit_code::usage;
+  }
+  auto arms = args.arms;
+  arms.here = args.here;
+  arms.no_lint = args.no_lint;
+  arms.runs_dir = args.job.runs_dir;
+  arms.arguments = arguments_for_job(args, context);
+  return run_arms(std::move(arms), args.plan, context);
+}
+
 int run(const Args& args, const Context& context) {
   if (args.here && args.submit) {
     say("nlaunch run: --here and --submit exclude each other\n");
+    return exit_code::usage;
+  }
+  if (args.arms.asked()) return compare(args, context);
+  if (args.arms.json || args.arms.seed) {
+    say("nlaunch run: --json and --seed belong to --vary and --repeat; of a single run, summary.json "
+        "tells\n");
     return exit_code::usage;
   }
   MachineSource machine(launch::find_install());
@@ -148,6 +177,7 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--detach", args->detach, "Submit, and do not follow");
   command->add_option("--run-dir", args->run_dir, "The run directory, made by who submitted the job")
       ->group("");
+  add_arms_options(*command, args->arms);
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
 }
 

@@ -16,6 +16,8 @@ CASES = {
     "grpo-ray.isambard": ["configs/grpo-ray.yaml", "--site", "isambard"],
     "weight-sync.nvlink-box": ["configs/weight-sync.yaml", "--site", "nvlink-box", "--set", "site.node.gpus=4",
                                "--set", "site.node.arch=x86_64"],
+    **{f"bench-{name}.nvlink-box": [f"configs/bench/{name}.yaml", "--site", "nvlink-box", "--set", "site.node.gpus=4",
+                                    "--set", "site.node.arch=x86_64"] for name in ("targets", "tp-inference", "weight-sync")},
     "quickstart.local": ["configs/quickstart.yaml", "--site", "local", "--set", "site.node.arch=x86_64"],
 }
 
@@ -164,7 +166,7 @@ class Usage(CliTest):
             with self.subTest(arguments):
                 self.assertEqual(self.nlaunch(*arguments).returncode, 64)
 
-    COMMANDS = "run, preflight, bench, plan, render, import, lint, env, sites, ps, logs, stop, exec, schema, completion, help"
+    COMMANDS = "run, preflight, bench, plan, render, import, lint, diagnose, env, sites, ps, logs, stop, exec, evidence, bundle, diff, schema, completion, help"
 
     def test_a_word_that_nobody_knows_is_said_with_the_nearest(self):
         cases = {

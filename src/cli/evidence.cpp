@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "cli/context.h"
+#include "cli/load.h"
+#include "cli/run_view.h"
+#include "evidence/read.h"
+#include "evidence/spec.h"
+#include "launch/install.h"
+#include "launch/step.h"
+#include "report/verdict_text.h"
+#include "supervise/events.h"
+#include "supervise/supervisor.h"
+#include "sys/command.h"
+#include "sys/files.h"
+#include "sys/proc.h"
+
+// `nlaunch evidence`: what the processes of a run do, now, and who holds up the others.
+namespace nlaunch::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Args {
+  std::string run;
+  std::string runs_dir = "runs";
+  bool json = false;
+};
+
+evidence::Subject subject_of(const ProcessView& process, const fs::path& attempt) {
+  evidence::Subject subject;
+  subject.name = process.name;
+  subject.pid = process.alive ? process.pid : 0;
+  subject.ended = process.alive ? "" : process.state;
+  subject.log = (attempt / "logs" / (process.name + ".log")).string();
+  const auto environment = process.alive ? sys::initial_environment(process.pid) : std::vector<std::string>{};
+  const auto value = [&](const char* name) { return std::string(sys::env_value(environment, name)); };
+  subject.ras = value("NCCL_RAS_ADDR");
+  subject.recorder_pipe = value("TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
+  subject.recorder_dump = value("TORCH_FR_DUMP_TEMP_FILE");
+  if (subject.recorder_dump.empty()) subject.recorder_dump = value("TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+  return subject;
+}
+
+/// Of the processes that are on this machine.
+evidence::Spec spec_of(const RunView& view) {
+  evidence::Spec spec;
+  const auto attempt = supervise::attempt_folder(view.folder, view.attempt);
+  spec.folder = fs::absolute(attempt / "evidence" / supervise::utc_stamp()).string();
+  spec.host = launch::node_name(sys::own_environment());
+  spec.probe = launch::find_install().probe;
+  for (const auto& process : view.processes) {
+    if (process.here) spec.processes.push_back(subject_of(process, attempt));
+  }
+  const auto plan = read_plan((view.folder / "plan.json").string());
+  if (!plan) return spec;
+  for (const auto& secret : plan->secrets) spec.secrets.push_back(secret.name);
+  for (auto& subject : spec.processes) {
+    const auto process = std::ranges::find_if(
+        plan->processes, [&](const auto& one) { return plan->name_of(one) == subject.name; });
+    if (process != plan->processes.end() && process->rank >= 0) subject.rank = process->rank;
+  }
+  return spec;
+}
+
+/// By a process of its own: what hangs with the run must not hang this one.
+Result<void> collect(const evidence::Spec& spec) {
+  const sys::UniqueFd file(::memfd_create("collect", MFD_CLOEXEC));
+  if (!file || !sys::write_all(file.get(), json_text(to_json(spec))) || ::lseek(file.get(), 0, SEEK_SET) != 0)
+    return failure("evidence.collect", "cannot hand over what to collect");
+  sys::SpawnRequest request;
+  request.argv = {launch::find_install().program, "collect", "-"};
+  request.env = sys::own_environment();
+  request.in = file.get();
+  constexpr Duration kToEnd = std::chrono::seconds(5);
+  const auto said = sys::run_command(std::move(request), spec.deadline + kToEnd);
+  if (!said) return std::unexpected(said.error());
+  if (said->timed_out || !said->status.ok()) {
+    return failure("evidence.collect", "nlaunch collect {}: {}",
+                   said->timed_out ? "hangs" : said->status.str(), said->err);
+  }
+  return {};
+}
+
+int tell(const std::string& folder, const Args& args, const Context& context) {
+  const auto judged = evidence::judge_folder(folder);
+  if (!judged) return complain(context, judged.error());
+  if (args.json) {
+    print(json_text(to_json(judged->verdict, judged->evidence), 2) + "\n");
+    return exit_code::ok;
+  }
+  print(report::verdict_text(judged->verdict, judged->evidence, context.out()));
+  print(fmt::format("evidence: {}\n", folder));
+  return exit_code::ok;
+}
+
+/// A folder of evidence has a folder for each host.
+bool is_evidence(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& host : fs::directory_iterator(folder, error)) {
+    if (fs::exists(host.path() / "collected.json", error)) return true;
+  }
+  return false;
+}
+
+int run(const Args& args, const Context& context) {
+  if (is_evidence(args.run)) return tell(args.run, args, context);
+  const auto view = view_run(args.runs_dir, args.run);
+  if (!view) return complain(context, view.error());
+  const auto spec = spec_of(*view);
+  const bool any = std::ranges::any_of(spec.processes, [](const auto& subject) { return subject.pid > 0; });
+  if (!any) {
+    say(fmt::format("nlaunch evidence: no process of run {} is alive on this host: {}\n", view->id,
+                    view->state));
+    return exit_code::bad_input;
+  }
+  if (std::ranges::any_of(view->processes, [](const auto& process) { return !process.here; }))
+    say("nlaunch evidence: only the processes of this host are looked at; the others have to be on theirs\n");
+  if (const auto collected = collect(spec); !collected) return complain(context, collected.error());
+  return tell(spec.folder, args, context);
+}
+
+}  // namespace
+
+void add_evidence(CLI::App& app, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto* command =
+      app.add_subcommand("evidence", "What the processes of a run do now, and who holds up the others");
+  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
+      ->required();
+  command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command->add_flag("--json", args->json, "As JSON");
+  command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""A run that gets on, one that does not, and what nlaunch does then: whole runs of real processes."""
+import json
+import re
+import unittest
+
+from harness import CliTest
+
+# Prints a step every tenth of a second; at step 3 its rank in $HANG stays where it is.
+STEPS = """
+import os, sys, time
+rank, hang, last = os.environ["RANK"], os.environ.get("HANG"), int(os.environ.get("STEPS", "5"))
+for step in range(1, last + 1):
+    if rank == hang and step == 3:
+        time.sleep(1000)
+    time.sleep(0.1)
+    print(f"step {step} loss {1 / step:.3f}", flush=True)
+if hang is not None:
+    time.sleep(1000)
+"""
+EXPERIMENT = """roles:
+  learner: {kind: learner, count: 2, rendezvous: torch, command: [python3, steps.py], stop: {grace: 1s}}
+watch: {progress: '^step (\\d+)', stall: 2s, metrics: {loss: 'loss ([\\d.]+)'}}
+"""
+
+
+class Watch(CliTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "steps.py").write_text(STEPS)
+
+    def watched(self, *arguments, text=EXPERIMENT):
+        return self.run_experiment(text, *arguments, timeout=120)
+
+    def summary(self):
+        return json.loads((self.run_folder / "summary.json").read_text())
+
+    def test_a_run_that_gets_on_is_summed_up(self):
+        done = self.watched("--env", "STEPS=12")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("no progress", done.stdout)
+        summary = self.summary()
+        watch = summary["watch"]
+        self.assertEqual((watch["last_step"], watch["findings"], watch["by_process"]), (12, [], {"learner.0": 12, "learner.1": 12}))
+        self.assertLess(0.05, watch["step_seconds"]["median"])
+        loss = summary["metrics"]["loss"]
+        self.assertEqual((loss["count"], loss["min"], loss["max"]), (24, 0.083, 1.0))
+
+    def test_a_stall_is_said_and_the_run_goes_on(self):
+        done = self.watched("--set", "watch.on_stall=warn", "--env", "HANG=1", "--set", "restart.policy=never", text=EXPERIMENT.replace(
+            "command: [python3, steps.py]", "command: [timeout, '6', python3, steps.py]"))
+        self.assertEqual(done.returncode, 124, done.stderr)  # timeout's own
+        self.assertEqual(len(re.findall(r"^nlaunch: no progress for [\d.]+ s, after step 5$", done.stdout, re.MULTILINE)), 1, done.stdout)
+        self.assertEqual(self.summary()["outcome"], "failed")
+        self.assertFalse((self.run_folder / "attempt-0/evidence").exists())
+
+    def test_abort_collects_evidence_names_the_culprit_and_is_124(self):
+        done = self.watched("--set", "watch.on_stall=abort", "--env", "HANG=1")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        summary = self.summary()
+        self.assertEqual(summary["outcome"], "stalled")
+        evidence, = (self.run_folder / "attempt-0/evidence").iterdir()
+        host, = (path for path in evidence.iterdir() if path.is_dir())
+        self.assertEqual(sorted(path.name for path in host.iterdir() if path.is_dir()), ["learner.0", "learner.1"])
+        self.assertTrue((evidence / "verdict.json").exists())
+        finding, = summary["watch"]["findings"]
+        self.assertEqual((finding["kind"], finding["evidence"]), ("stalled", str(evidence)))
+        # Who has done fewer steps than the others is the one they wait for.
+        self.assertIn("learner.1", finding["verdict"]["sentence"])
+        self.assertEqual(summary["first"], "learner.1")
+
+    def test_restart_makes_another_attempt(self):
+        done = self.watched("--set", "watch.on_stall=restart", "--set", "restart.policy=on-failure", "--set", "restart.max=1",
+                            "--set", "restart.backoff=100ms", "--env", "HANG=1")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertIn("restart 1 of 1", done.stderr)
+        self.assertTrue((self.run_folder / "attempt-1/evidence").exists())
+
+    def test_a_heartbeat_is_progress(self):
+        script = "for i in 1 2 3 4 5 6; do date > beat.$RANK; sleep 0.7; done"
+        text = f"""roles:
+  learner: {{kind: learner, count: 1, rendezvous: torch, command: [sh, -c, '{script}']}}
+watch: {{heartbeat: 'beat.${{self.rank}}', stall: 2s, on_stall: abort}}
+"""
+        done = self.watched(text=text)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        without = self.watched(text=text.replace("beat.$RANK", "/dev/null").replace("stall: 2s", "stall: 1s, start: 2s"))
+        self.assertEqual(without.returncode, 124, without.stdout + without.stderr)
+        self.assertRegex(without.stdout, r"no progress in the [2-4][.\d]* s since the start")
+
+    def test_a_rank_that_guesses_its_gpu_is_told_once(self):
+        line = "using GPU 0 to perform barrier as devices used by this process are currently unknown. This can potentially cause a hang"
+        done = self.run_experiment(f"roles: {{learner: {{kind: learner, count: 2, command: [sh, -c, 'echo {line}; sleep 1']}}}}\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("nlaunch: PyTorch guesses which GPU a rank uses"), 1, done.stdout)
+
+    def test_what_is_written_wrongly(self):
+        for setting, message in (("watch.slow=1x", "'watch.slow' must be more than 1x"),
+                                 ("watch.slow=2", "'2' has no unit: write 2x"),
+                                 ("watch.on_stall=kill", "must be one of warn, dump, abort, restart"),
+                                 ("watch.progress=step (", "is not a regular expression")):
+            with self.subTest(setting):
+                done = self.watched("--set", setting)
+                self.assertEqual(done.returncode, 65, done.stderr)
+                self.assertIn(message, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
