@@ -149,6 +149,23 @@ drills_show_what_failures_look_like() {
     'completes after .*every element right' 'two-streams: two orders' -- "$NLAUNCH" bench --drill all "${OPTIONS[@]}"
 }
 
+# hang FAULT PATTERN...: rank 1 is at fault in a run over NCCL, which is ended with evidence that fits.
+hang() {
+  local fault=$1
+  shift
+  expect "${FUNCNAME[1]}" 124 'no progress for .* after step [49]; collecting evidence' "$@" -- \
+    "$NLAUNCH" run tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight --set "vars.fault=$fault"
+}
+
+a_rank_that_sleeps_is_named() { hang sleeps 'learner\.1.*(sleeps|has not entered|is outside)'; }
+a_rank_that_spins_is_named() { hang spins 'learner\.1'; }
+a_rank_that_is_stopped_is_named() { hang stopped 'learner\.1.*stopped'; }
+a_rank_in_another_collective_is_named() { hang other-collective 'learner\.1.*(broadcast|has left)|unsure'; }
+
+a_nccl_run_that_gets_on_is_left_alone() {
+  expect "${FUNCNAME[0]}" 0 'finished after' -- "$NLAUNCH" run tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight
+}
+
 # 2.28.9 of a library, as a regular expression.
 version_pattern() {
   "$(dirname "$NLAUNCH")/nlaunch-probe" library "$1" | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n1 | sed 's/\./\\./g'

@@ -9,6 +9,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
+EXPERIMENTS = sorted(str(path.relative_to(SOURCE / "configs")) for path in (SOURCE / "configs").rglob("*.yaml"))
 GLOO = ["--set", "weight_sync.backend=gloo"]
 PRELOADED = {"grpo.yaml", "grpo-32b.yaml", "grpo-ray.yaml"}  # want several nodes and the site's libnccl
 
@@ -24,13 +25,13 @@ class Configs(unittest.TestCase):
         return json.loads(done.stdout)
 
     def test_every_experiment_plans_on_every_cluster(self):
-        for experiment in sorted(path.name for path in (SOURCE / "configs").glob("*.yaml")):
+        for experiment in EXPERIMENTS:
             for site in ("isambard", "slingshot11", "alps", "efa", "beaker-jupiter", "beaker-augusta"):
                 with self.subTest(experiment=experiment, site=site):
                     self.plan(experiment, "--site", site)
 
     def test_every_experiment_of_one_node_plans_on_every_box(self):
-        for experiment in sorted(path.name for path in (SOURCE / "configs").glob("*.yaml")):
+        for experiment in EXPERIMENTS:
             if experiment in PRELOADED:
                 continue
             for site in ("local", "nvlink-box", "h100-nvlink", "h200-nvlink", "pcie-box"):

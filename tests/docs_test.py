@@ -8,10 +8,10 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
-DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md")), *sorted((SOURCE / "docs/howto").glob("*.md"))]
 ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
              "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
-             "--port", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds"}  # of CMake, Slurm, Beaker, Python, torchrun, nlaunch-probe, and of the examples' own programs
+             "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds"}  # of CMake, Slurm, Beaker, Python, torchrun, nlaunch-probe, and of the examples' own programs
 
 
 def nlaunch(*arguments):

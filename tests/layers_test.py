@@ -6,11 +6,11 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
 # Top to bottom. probe/ and scope/ are programs of their own.
-ORDER = ["cli", "report", "supervise", "launch", "emit", "bench", "preflight", "lint", "diagnose", "plan", "config", "sys", "base"]
+ORDER = ["cli", "report", "record", "supervise", "evidence", "launch", "emit", "bench", "preflight", "lint", "watch", "diagnose", "plan", "config", "sys", "base"]
 PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # A library that belongs to one layer alone.
-KEPT_IN = {"yaml-cpp/": "config", "boost/": "sys", "hwloc": "sys", "CLI/": "cli", "cuda": "probe", "nccl.h": "probe", "gloo/": "probe"}
+KEPT_IN = {"yaml-cpp/": "config", "boost/": "sys", "hwloc": "sys", "zstd.h": "sys", "CLI/": "cli", "cuda": "probe", "nccl.h": "probe", "gloo/": "probe"}
 SYSTEM = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
 
 

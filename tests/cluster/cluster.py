@@ -69,6 +69,14 @@ class Cluster:
         """Starts a node anew and returns once Slurm has it back."""
         self._script("node.sh", "revive", node)
 
+    def cut_off(self, node):
+        """Takes from a node, which is a host, its way to the other nodes; the login side still reaches it."""
+        self._script("node.sh", "cut", node)
+
+    def connect(self, node):
+        """Gives a node that was cut off its way to the others back."""
+        self._script("node.sh", "connect", node)
+
     def processes(self, node=None):
         """The names of the processes that jobs have on a node, or on all, by pid."""
         lines = self._script("node.sh", "processes", *([] if node is None else [node])).splitlines()

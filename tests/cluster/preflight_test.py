@@ -137,6 +137,52 @@ class Preflight(LooksAtRuns):
         self.assertEqual(self.in_job(3, "preflight").returncode, 2)
         self.assertRegex((self.folder / "bad").read_text(), f"^({line}){{2}}$")
 
+    def cut_off(self, node):
+        self.cluster.cut_off(node)
+        self.addCleanup(self.cluster.connect, node)
+
+    def is_named(self, node):
+        """By the search, as the only one of the four, and in the list of bad nodes."""
+        host = f"node{node}"
+        self.assertEqual([(status, subject, value.split(";")[0], hosts) for status, subject, value, hosts in self.rows("suspect")],
+                         [("fail", host, "fails with 3 of 3 good partners", [host]),
+                          ("pass", "learner world", "3 of 4 nodes are cleared, good with another one", None)])
+        self.assertRegex((self.folder / "bad").read_text(), rf"^\d+\t{host}\tsuspect {host}: fails with 3 of 3 good partners: .*\n$")
+
+    def test_a_group_that_fails_is_taken_apart_and_the_bad_node_named(self):
+        self.cut_off(2)
+        done = self.in_job(4, "preflight", self.folder / "checked.yaml", "--set", "nodes=4", timeout=200)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual([row[:3] for row in self.rows("all_reduce")],
+                         [("pass", f"node {n}", "2 ranks over gloo, every element right") for n in range(4)] +
+                         [("fail", "learner world", "ranks 0, 1, 2, 3 arrived, but the communicator was not made")])
+        self.is_named(2)
+        self.assertIn("fix (user): the ranks must reach each other over TCP: see ip route, firewalls and GLOO_SOCKET_IFNAME\n", done.stdout)
+        self.assertRegex(done.stdout, r"\nfail suspect node2: fails with 3 of 3 good partners: .* \(expected works as the others do\)\n"
+                                      r" +fix \(admin\): do not use the node; ")
+
+    def test_the_ladder_ends_at_the_first_rung_that_fails(self):
+        self.cut_off(1)
+        done = self.in_job(4, "preflight", "--ladder", timeout=200)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual([row[:2] for row in self.rows("ladder")], [("pass", "one GPU"), ("pass", "one node"), ("fail", "two nodes")])
+        self.assertTrue(self.value_of("one GPU").startswith("8 of 8 groups in "))
+        self.assertTrue(self.value_of("one node").startswith("4 of 4 groups in "))
+        self.assertRegex(self.value_of("two nodes"),
+                         r"^all_reduce node 0 and node 1: ranks 0, 1, 2, 3 arrived, but the communicator was not made: .*; new at this rung: "
+                         r"network cards, libfabric and NCCL's plugin, the switch between two nodes$")
+        self.is_named(1)
+
+    def value_of(self, rung):
+        return next(row["value"] for row in self.report()["rows"] if (row["check"], row["subject"]) == ("ladder", rung))
+
+    def test_the_ladder_ends_with_the_groups_of_the_plan(self):
+        done = self.in_job(3, "preflight", "--ladder", timeout=200)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual([row[:2] for row in self.rows("ladder")],
+                         [("pass", "one GPU"), ("pass", "one node"), ("pass", "two nodes"), ("pass", "all")])
+        self.assertTrue(self.value_of("two nodes").startswith("1 of 1 groups in "), "the third node has no partner")
+
     def test_a_spare_takes_the_place_of_a_node_that_fails(self):
         self.spoil(1)
         done = self.run_it(4)
