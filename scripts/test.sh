@@ -7,11 +7,13 @@ source scripts/lib/build.sh
 source scripts/lib/nccl.sh
 source scripts/lib/ray.sh
 source scripts/lib/beaker.sh
+source scripts/lib/py_spy.sh
 
 ensure_packages "${TEST_PACKAGES[@]}"
 ensure_nccl_tools
 ensure_ray_tools
 ensure_beaker_tools
+ensure_py_spy_tools
 leave_root "$PWD/scripts/test.sh" "$@"
 configure ON
 say "building nlaunch and its tests in build/"
@@ -19,6 +21,7 @@ ninja -C build
 provide_nccl
 provide_ray
 provide_beaker
+provide_py_spy
 status=0
 output=build/test-output.txt
 ctest --test-dir build --output-on-failure -j2 "$@" | tee "$output" || status=$?
