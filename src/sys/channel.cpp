@@ -223,7 +223,7 @@ struct Connecting::State : std::enable_shared_from_this<State> {
   void next() {
     if (!done) return;
     constexpr Duration kEach = std::chrono::seconds(3);
-    constexpr Duration kRound = std::chrono::milliseconds(200);
+    static constexpr Duration kRound = std::chrono::milliseconds(200);
     const auto address = addresses.empty() ? "" : addresses[tries++ % addresses.size()];
     error_code error;
     const auto parsed = find_address(context, address, error);

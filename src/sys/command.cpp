@@ -44,9 +44,11 @@ int milliseconds_until(Clock::time_point deadline) {
 /// enough.
 bool follow(pid_t pid, std::array<pollfd, 3>& watched, CommandResult& result, std::size_t limit,
             Clock::time_point deadline, const std::function<bool()>& enough) {
+  // Linux before 5.3 has no pidfd: nothing tells then that the process has ended.
+  const bool glances = enough || watched.back().fd < 0;
   while (Clock::now() < deadline && !(enough && enough())) {
     ::poll(watched.data(), watched.size(),
-           milliseconds_until(enough ? std::min(deadline, Clock::now() + kGlance) : deadline));
+           milliseconds_until(glances ? std::min(deadline, Clock::now() + kGlance) : deadline));
     const std::array<std::string*, 2> outputs{&result.out, &result.err};
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (watched[i].revents != 0 && !drain(watched[i].fd, *outputs[i], limit)) watched[i].fd = -1;

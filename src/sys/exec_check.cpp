@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "base/text.h"
@@ -57,6 +60,10 @@ ExecCheck::~ExecCheck() {
   if (state_->pid == 0) return;
   state_->loop.forget_child(state_->pid);
   ::kill(-state_->pid, SIGKILL);
+  // So that whoever looks for leftovers next does not find it. One that the driver holds is left to them.
+  constexpr int kLooks = 50;
+  for (int i = 0; i < kLooks && ::waitpid(state_->pid, nullptr, WNOHANG) == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 std::string ExecCheck::last_line() const {

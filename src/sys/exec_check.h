@@ -10,8 +10,8 @@
 namespace nlaunch::sys {
 
 /// A program that is asked whether all is well, on a Loop, without blocking it. It may take its time. When
-/// this is destroyed before the program has ended, the program is killed with its process group, and `done`
-/// is not called.
+/// this is destroyed before the program has ended, the program is killed with its process group, waited
+/// for a moment, and `done` is not called.
 class ExecCheck {
  public:
   /// Nothing when it ended with 0, else why not: "exited with code 1: 2 of 4 GPUs".

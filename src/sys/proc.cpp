@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,23 @@ std::vector<std::string> split_at_nul(const std::optional<std::string>& content)
   return text::split(rest, '\0');
 }
 
+/// "/proc/PID/root" of a process with mounts or a root of its own; else empty.
+std::string other_root(pid_t pid) {
+  std::error_code error;
+  struct stat theirs {};
+  struct stat ours {};
+  const auto root = fmt::format("/proc/{}/root", pid);
+  const auto mounts = std::filesystem::read_symlink(fmt::format("/proc/{}/ns/mnt", pid), error);
+  if (error || ::stat(root.c_str(), &theirs) != 0 || ::stat("/", &ours) != 0) return "";
+  const bool same_root = theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+  return same_root && mounts == std::filesystem::read_symlink("/proc/self/ns/mnt", error) ? "" : root;
+}
+
 }  // namespace
+
+std::string device_text(dev_t device) {
+  return fmt::format("{:02x}:{:02x}", major(device), minor(device));
+}
 
 std::optional<ProcessInfo> process_info(pid_t pid) {
   // A whole sweep waits for this: one read into a small buffer, which every stat file fits.
@@ -146,6 +163,7 @@ std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
   const auto maps = read_proc(pid, "maps");
   if (!maps) return std::nullopt;
   constexpr std::string_view kDeleted = " (deleted)";
+  const auto root = other_root(pid);
   std::vector<MappedFile> files;
   std::set<std::pair<std::string, std::uint64_t>> seen;
   for (const auto& line : text::split(*maps, '\n')) {
@@ -161,7 +179,7 @@ std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
                              : rest.find_first_not_of(' ', end));
     }
     if (fields.size() < 5 || !rest.starts_with('/')) continue;
-    MappedFile file{std::string(rest), std::string(fields[3]), number<std::uint64_t>(fields[4]), false};
+    MappedFile file{std::string(rest), std::string(fields[3]), number<std::uint64_t>(fields[4]), false, root};
     if (file.path.ends_with(kDeleted)) {
       file.deleted = true;
       file.path.resize(file.path.size() - kDeleted.size());

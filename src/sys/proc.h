@@ -59,12 +59,18 @@ std::string executable(pid_t pid);
 /// The environment with which it was started.
 std::vector<std::string> initial_environment(pid_t pid);
 
+/// A device as /proc has it: "fd:01".
+std::string device_text(dev_t device);
+
 /// A file that is mapped into a process, once however many segments it has.
 struct MappedFile {
-  std::string path;  ///< as /proc shows it, without " (deleted)"
-  std::string device;
+  std::string path;    ///< as /proc shows it, without " (deleted)"
+  std::string device;  ///< "fd:01"
   std::uint64_t inode = 0;
   bool deleted = false;
+  std::string root{};  ///< "/proc/PID/root" where `path` is one of another file system tree: a container's
+  /// Where this process finds it, as long as the other one lives.
+  [[nodiscard]] std::string seen_from_here() const { return root + path; }
 };
 /// Nothing where the maps cannot be read (another user's process).
 std::optional<std::vector<MappedFile>> mapped_files(pid_t pid);

@@ -1,6 +1,8 @@
 #include "sys/spawn.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -103,7 +105,22 @@ struct ChildSetup {
     for (int i = 0; i < 3; ++i) {
       if (::dup2(fds[i], i) < 0) return false;
     }
-    return ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+    return close_the_rest_on_exec();
+  }
+
+  /// By the system call itself, which glibc before 2.34 does not name. Linux before 5.11 (RHEL 8, SLES 15)
+  /// does not know it either, and old sandboxes refuse it: then one descriptor after the other.
+  static bool close_the_rest_on_exec() {
+    constexpr int kFirst = 3;
+    if (::syscall(SYS_close_range, kFirst, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
+    DIR* open_files = ::opendir("/proc/self/fd");
+    if (open_files == nullptr) return false;
+    while (const auto* entry = ::readdir(open_files)) {
+      const int fd = std::atoi(entry->d_name);
+      if (fd >= kFirst) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    ::closedir(open_files);
+    return true;
   }
 };
 
