@@ -1,6 +1,33 @@
 #include "config/document.h"
 
+#include "base/version.h"
+
 namespace nlaunch::config {
+namespace {
+
+constexpr std::uint32_t kMostVersion = 1'000'000;
+
+/// For a version that is not ours.
+Diagnostic wrong_version(std::uint32_t number, const SourceSpan& span) {
+  Diagnostic out{Severity::error, "config.version", "there is no version 0", span, {}, ""};
+  out.hint = fmt::format("write version: {}", kFileVersion);
+  if (number < kFileVersion) return out;
+  out.message = fmt::format("this file asks for version {} of the format; this nlaunch ({}) knows {}", number,
+                            version(), kFileVersion);
+  out.hint = fmt::format(
+      "update nlaunch, or write the file as version {} has it: `nlaunch schema` prints that", kFileVersion);
+  return out;
+}
+
+std::optional<Diagnostic> newer(const Node& root) {
+  Problems elsewhere;  // what is no number at all is for check_version to tell
+  const auto* node = root.find("version");
+  const auto number = node ? Value(*node, "version", elsewhere).number(0, kMostVersion) : std::nullopt;
+  if (!number || *number <= kFileVersion) return std::nullopt;
+  return wrong_version(*number, node->span);
+}
+
+}  // namespace
 
 Result<Node> read_document(const std::string& path, Problems& problems) {
   const auto file = read_source(path);
@@ -14,7 +41,10 @@ Result<Node> read_document(const std::shared_ptr<const SourceFile>& file, Proble
     problems.append(root.error());
     return std::unexpected(problems.take());
   }
-  if (root->kind == Node::Kind::map) return root;
+  if (root->kind == Node::Kind::map) {
+    if (auto problem = newer(*root)) return std::unexpected(Diagnostics(std::move(*problem)));
+    return root;
+  }
   const bool empty = root->kind == Node::Kind::null;
   if (!root->span) root->span = {file, 0, 0, 1};
   problems
@@ -24,15 +54,10 @@ Result<Node> read_document(const std::shared_ptr<const SourceFile>& file, Proble
 }
 
 void check_version(Keys& keys) {
-  const auto version = keys.require("version", "version: 1");
-  const auto number = version ? version->number(0, 1'000'000) : std::nullopt;
-  if (!number || *number == 1) return;
-  version
-      ->error("config.version",
-              *number == 0
-                  ? "there is no version 0"
-                  : fmt::format("version {} is newer than this nlaunch, which reads version 1", *number))
-      .hint = *number == 0 ? "write version: 1" : "install a newer nlaunch";
+  const auto asked = keys.require("version", "version: 1");
+  const auto number = asked ? asked->number(0, kMostVersion) : std::nullopt;
+  if (!number || *number == kFileVersion) return;
+  keys.value().problems().append(Diagnostics(wrong_version(*number, asked->span())));
 }
 
 }  // namespace nlaunch::config

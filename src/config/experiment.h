@@ -51,6 +51,7 @@ struct Role {
   std::optional<Text> except;  ///< of `per: node`: not on the node where this role runs
   Located<std::uint32_t> gpus{0, {}};
   std::vector<Text> command;
+  std::vector<Text> wrapper;
   std::optional<Text> workdir;
   std::optional<Text> venv;
   Rendezvous rendezvous = Rendezvous::none;

@@ -85,6 +85,16 @@ void read_command(Keys& keys, Role& role) {
   } else if (command) {
     role.command = read_words(*command);
   }
+  const auto wrapper = keys.get("wrapper");
+  if (wrapper && spawned) {
+    keys.value()
+        .problems()
+        .error("config.exclusive", wrapper->key_span(),
+               fmt::format("'{}' has both 'spawned_by' and 'wrapper'", keys.value().path()))
+        .hint = "the role that starts it takes the wrapper";
+  } else if (wrapper) {
+    role.wrapper = read_words(*wrapper);
+  }
 }
 
 void read_ports(Keys& keys, Role& role) {

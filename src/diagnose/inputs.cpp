@@ -30,6 +30,7 @@ class Reader {
   /// Links to folders are not followed: they lead to what is read elsewhere, or around in a circle.
   void folder(const fs::path& folder) {
     if (auto run = read_run_folder(folder)) {
+      unread(run->unread);
       for (const auto& log : run->logs) file(log.string());
       diagnosis_.run = std::move(run);
       return;

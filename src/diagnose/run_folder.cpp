@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/format.h"
 #include "base/json.h"
 #include "sys/files.h"
 
@@ -58,7 +59,10 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder) {
   }
   std::ranges::sort(run.logs);
   const auto summary = read_json(folder / "summary.json");
-  if (summary.is_object()) {
+  if (const auto known = check_format(summary, formats::kSummary, (folder / "summary.json").string());
+      !known) {
+    run.unread = known.error();
+  } else if (summary.is_object()) {
     run.first = text_in(summary, "first");
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostic.h"
+
 namespace nlaunch::diagnose {
 
 /// A run directory of nlaunch, as far as a diagnosis needs it.
@@ -12,6 +14,7 @@ struct RunFolder {
   bool failed = false;                      ///< its summary says so
   std::string first;                        ///< the process that failed first: "learner.1"; may be empty
   std::string what;                         ///< how it ended, in a sentence
+  Diagnostics unread;  ///< its summary is of a newer format: the last three are not known
 };
 
 /// Nothing where `folder` is no run directory.

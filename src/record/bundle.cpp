@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
@@ -261,8 +262,9 @@ Result<BundleReport> write_bundle(const BundleRequest& request) {
 }
 
 Json manifest(const BundleReport& report, const BundleRequest& request) {
-  Json out{
-      {"format", "nlaunch bundle"}, {"version", 1}, {"limit", request.limit}, {"redacted", request.redact}};
+  auto out = stamped<Json>(formats::kBundle);
+  out["limit"] = request.limit;
+  out["redacted"] = request.redact;
   auto& files = out["files"] = Json::array();
   for (const auto& [path, size, sha256, cut_out, from] : report.files) {
     files.push_back({{"path", path}, {"size", size}, {"sha256", sha256}, {"whole", cut_out == 0}});

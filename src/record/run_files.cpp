@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/format.h"
 #include "supervise/events.h"
 #include "sys/files.h"
 
@@ -14,12 +15,27 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBound = "bound.";
 constexpr std::string_view kJson = ".json";
 
-std::map<std::string, Json> read_bound(const fs::path& attempt) {
+/// Reads the files of one run; of those that are of a newer format it remembers the first.
+class Reader {
+ public:
+  Json read(const fs::path& file, const Format& format) {
+    auto json = read_json(file);
+    if (auto known = check_format(json, format, file.string()); !known && newer_.empty())
+      newer_ = std::move(known.error());
+    return json;
+  }
+  [[nodiscard]] const Diagnostics& newer() const { return newer_; }
+
+ private:
+  Diagnostics newer_;
+};
+
+std::map<std::string, Json> read_bound(const fs::path& attempt, Reader& reader) {
   std::map<std::string, Json> out;
   for (const auto& name : sys::names_in(attempt)) {
     if (!name.starts_with(kBound) || !name.ends_with(kJson) || name.size() < kBound.size() + kJson.size())
       continue;
-    auto json = read_json(attempt / name);
+    auto json = reader.read(attempt / name, formats::kBound);
     if (json.is_object())
       out[name.substr(kBound.size(), name.size() - kBound.size() - kJson.size())] = std::move(json);
   }
@@ -67,17 +83,24 @@ std::vector<std::pair<unsigned, fs::path>> attempt_folders(const fs::path& run) 
   return out;
 }
 
-RunFiles read_run(const fs::path& folder) {
+Result<RunFiles> read_run(const fs::path& folder) {
   RunFiles out;
+  Reader reader;
   out.folder = folder;
-  out.plan = read_json(folder / "plan.json");
-  out.lock = read_json(folder / "lock.json");
-  out.summary = read_json(folder / "summary.json");
-  out.events = supervise::read_events(folder / "events.jsonl").value_or(std::vector<Json>());
+  out.plan = reader.read(folder / "plan.json", formats::kPlan);
+  out.lock = reader.read(folder / "lock.json", formats::kLock);
+  out.summary = reader.read(folder / "summary.json", formats::kSummary);
   for (const auto& [number, attempt] : attempt_folders(folder)) {
-    out.attempts.push_back({number, attempt, read_bound(attempt), read_json(attempt / "preflight.json"),
-                            read_json(attempt / "audit.json")});
+    out.attempts.push_back({number, attempt, read_bound(attempt, reader),
+                            reader.read(attempt / "preflight.json", formats::kPreflight),
+                            reader.read(attempt / "audit.json", formats::kAudit)});
   }
+  if (!reader.newer().empty()) return std::unexpected(reader.newer());
+  std::error_code error;
+  if (!fs::exists(folder / "events.jsonl", error)) return out;
+  auto events = supervise::read_events(folder / "events.jsonl");
+  if (!events) return std::unexpected(events.error());
+  out.events = std::move(*events);
   return out;
 }
 

@@ -6,8 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostic.h"
+
 /// The run directory read back, whatever state it is in: a run that was killed has no summary, one that goes
-/// on no end, one that was refused no attempt. What is not there, or is no JSON, is null.
+/// on no end, one that was refused no attempt. What is not there, or is no JSON, is null. A file of a format
+/// that is newer than this nlaunch is a failure [format.newer]; older ones are all read.
 namespace nlaunch::record {
 
 using Json = nlohmann::ordered_json;
@@ -29,7 +32,7 @@ struct RunFiles {
   std::vector<Attempt> attempts;  ///< by number
 };
 
-RunFiles read_run(const std::filesystem::path& folder);
+Result<RunFiles> read_run(const std::filesystem::path& folder);
 
 /// The attempts' folders of a run with their numbers, ascending.
 std::vector<std::pair<unsigned, std::filesystem::path>> attempt_folders(const std::filesystem::path& run);

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "sys/files.h"
 
 namespace nlaunch::record {
@@ -97,7 +98,7 @@ std::vector<VersionRow> versions_here() {
   const auto from = [](std::string_view source) {
     return fmt::format("{} of the machine that made the bundle, then", source);
   };
-  add(rows, "nlaunch", NLAUNCH_VERSION, from("nlaunch"));
+  add(rows, "nlaunch", std::string(version()), from("nlaunch"));
   add(rows, "OS", os_name(), from("/etc/os-release"));
   utsname kernel{};
   if (::uname(&kernel) == 0)

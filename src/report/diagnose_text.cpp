@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "diagnose/analysis.h"
 #include "diagnose/literals.h"
@@ -209,7 +210,7 @@ nlohmann::ordered_json signatures_json() {
 }
 
 nlohmann::ordered_json diagnose_json(const Diagnosis& diagnosis) {
-  nlohmann::ordered_json out;
+  auto out = stamped<nlohmann::ordered_json>(formats::kDiagnosis);
   out["findings"] = nlohmann::ordered_json::array();
   for (const auto& finding : diagnosis.findings) out["findings"].push_back(finding_json(diagnosis, finding));
   out["notes"] = nlohmann::ordered_json::array();

@@ -97,6 +97,15 @@ std::string stage_line(const Plan& plan) {
   return fmt::format("start  {}\n", text::join(stages, "  then  "));
 }
 
+std::string wrapper_lines(const Plan& plan) {
+  std::string out;
+  for (const auto& role : plan.roles) {
+    if (!role.wrapper.empty())
+      out += fmt::format("wrapper  {}: {}\n", role.name, text::shell_join(role.wrapper));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string ranges(const std::vector<std::uint32_t>& numbers) {
@@ -120,7 +129,7 @@ std::string plan_text(const Plan& plan, const Paint& paint, std::uint32_t most_n
   auto out = fmt::format("{} on {} ({}): {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site),
                          plan.site_path, text::count(node.count, "node"), gpus);
   out += role_table(plan, paint) + "\n" + node_table(plan, paint, most_nodes) + "\n";
-  out += group_lines(plan) + stage_line(plan);
+  out += group_lines(plan) + stage_line(plan) + wrapper_lines(plan);
   for (const auto& warning : plan.warnings) out += fmt::format("{} {}\n", paint.yellow("warning:"), warning);
   return out;
 }

@@ -37,13 +37,19 @@ std::vector<std::string> strings(const Json& list) {
   return out;
 }
 
+std::vector<std::string> whole_command(const Json& role) {
+  auto words = strings(at(role, "wrapper"));
+  for (auto& word : strings(at(role, "command"))) words.push_back(std::move(word));
+  return words;
+}
+
 std::vector<std::string> roles_of(const Json& plan) {
   std::vector<std::string> out;
   for (const auto& role : at(plan, "roles")) {
     out.push_back(fmt::format(
         "{} × {:.0f} ({}{}): {}", text_at(role, "name"), number_at(role, "count"), text_at(role, "kind"),
         number_at(role, "gpus") > 0 ? fmt::format(", {:.0f} GPUs each", number_at(role, "gpus")) : "",
-        text::shell_join(strings(at(role, "command")))));
+        text::shell_join(whole_command(role))));
   }
   return out;
 }
