@@ -257,15 +257,15 @@ Files Judge::expected_of(std::uint32_t role) const {
 }
 
 std::string Judge::version(const sys::MappedFile& file) const {
-  const auto found = facts_.versions.find(file.path);
+  const auto found = facts_.versions.find(file.seen_from_here());
   return found == facts_.versions.end() ? "" : found->second;
 }
 
 std::string Judge::text(const sys::MappedFile& file) const {
   if (!is_nccl(file)) return file.path;
   const auto number = version(file);
-  return fmt::format("libnccl {}{}({}{})", number, number.empty() ? "" : " ", file.path,
-                     file.deleted ? ", deleted" : "");
+  return fmt::format("libnccl {}{}({}{}{})", number, number.empty() ? "" : " ", file.path,
+                     file.root.empty() ? "" : " of its container", file.deleted ? ", deleted" : "");
 }
 
 std::string Judge::name(const Case& it) const {
@@ -292,7 +292,7 @@ void Judge::find(AuditFinding::Kind kind, const Case& it, std::string message) {
 std::vector<std::string> mapped_nccl(const Observations& seen) {
   std::set<std::string> paths;
   for (const auto& [id, process] : seen) {
-    for (const auto& file : nccl_of(process)) paths.insert(file.path);
+    for (const auto& file : nccl_of(process)) paths.insert(file.seen_from_here());
   }
   return {paths.begin(), paths.end()};
 }

@@ -71,13 +71,13 @@ struct AuditReport {
 /// What judging needs beside plan, binding and observations.
 struct AuditFacts {
   PreloadedFiles preloaded;
-  std::map<std::string, std::string> versions;  ///< path as mapped → "2.28.9" (nlaunch-probe library PATH)
+  std::map<std::string, std::string> versions;  ///< as seen from here → "2.28.9" (nlaunch-probe library PATH)
   std::map<std::string, std::string>
       own_library;  ///< role → real path of the libnccl that its program loads by itself;
                     ///< such a file is its own even where another role preloads it
 };
 
-/// The paths of all copies of libnccl that were seen: those whose versions are wanted.
+/// The paths, as seen from here, of all copies of libnccl that were seen: those whose versions are wanted.
 std::vector<std::string> mapped_nccl(const Observations& seen);
 
 /// True while a role that another one spawns has processes on this node, and none of them has been seen.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "launch/audit.h"
 
@@ -121,10 +122,11 @@ json to_json(const AuditReport& report) {
   json findings = json::array();
   for (const auto& entry : report.entries) entries.push_back(to_json(entry));
   for (const auto& finding : report.findings) findings.push_back(to_json(finding));
-  return {{"version", 1},
-          {"host", report.host},
-          {"processes", std::move(entries)},
-          {"findings", std::move(findings)}};
+  auto out = stamped<json>(formats::kAudit);
+  out["host"] = report.host;
+  out["processes"] = std::move(entries);
+  out["findings"] = std::move(findings);
+  return out;
 }
 
 std::vector<std::string> summary(const AuditReport& report) {

@@ -13,6 +13,8 @@
 #include "launch/preload.h"
 #include "launch/secrets.h"
 #include "launch/venv.h"
+#include "launch/wrap.h"
+#include "plan/container.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 #include "sys/topology.h"
@@ -153,15 +155,26 @@ class Binder {
     for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
     const auto environment = environment_of(process, role, bound, names);
     bound.env.assign(environment.begin(), environment.end());
+    bind_wrapper(process, role, bound, names);
     bound.cpus = cpus_of(process);
     check_program(role, bound, environment);
     node_.processes.push_back(std::move(bound));
   }
 
-  plan::Environment environment_of(const plan::Process& process, const plan::Role& role,
-                                   const BoundProcess& bound, const LateNames& names) {
-    auto operations = modules_;
-    operations.insert(operations.end(), secrets_.begin(), secrets_.end());
+  void bind_wrapper(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
+                    const LateNames& names) {
+    plan::Words words;
+    for (const auto& word : role.wrapper) words.push_back(names.resolve(word, &process, diagnostics_));
+    if (auto wrapper = wrap(words, bound, role.venv, node_.scratch, request_.paths, request_.install)) {
+      bound.wrapper = std::move(*wrapper);
+    } else {
+      complain(role, "launch.mount", wrapper.error().items().front().message);
+    }
+  }
+
+  plan::Environment environment_of(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
+                                   const LateNames& names) {
+    auto operations = secrets_;
     for (auto op : role.env) {
       if (op.masked) {
         diagnostics_
@@ -188,7 +201,11 @@ class Binder {
     } else if (!preload->empty()) {
       operations.push_back({EnvOp::Kind::set, "LD_PRELOAD", *preload, plan::Layer::nlaunch, "preload", {}});
     }
-    return plan::apply(base_, operations, facts_for(role));
+    const auto facts = facts_for(role);
+    const auto host = plan::apply(base_, modules_, facts);
+    auto environment = plan::apply(host, operations, facts);
+    if (!role.wrapper.empty()) bound.given = given_by(operations, facts, host, environment);
+    return environment;
   }
 
   /// Of the node that the first process of the role is on.
@@ -224,11 +241,20 @@ class Binder {
                                   origin.empty() ? "" : " (" + origin + ")"));
     }
     const auto path = environment.find("PATH");
-    for (const auto* command : {&bound.argv, &bound.ready.exec}) {
-      if (command->empty()) continue;
+    for (const auto* command : {&bound.wrapper, &bound.argv, &bound.ready.exec}) {
+      const bool inside = command != &bound.wrapper && plan::is_container(bound.wrapper);
+      if (command->empty() || inside) continue;
       const auto found =
           sys::find_program(command->front(), path == environment.end() ? "" : path->second, bound.workdir);
-      if (!found) complain(role, "launch.program", found.error().items().front().message);
+      if (found) continue;
+      const auto& message = found.error().items().front().message;
+      const auto where = fmt::format("{} (wrapper: {})", message, role.wrapper_origin);
+      complain(role, "launch.program", command == &bound.wrapper ? where : message);
+    }
+    if (const auto image = plan::image_of(bound.wrapper);
+        !image.empty() && !fs::exists(fs::path(bound.workdir) / image, error)) {
+      complain(role, "launch.image",
+               fmt::format("the image '{}' ({}) does not exist", image, role.wrapper_origin));
     }
   }
 

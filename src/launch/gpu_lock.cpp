@@ -28,13 +28,17 @@ sys::UniqueFd open_lock(const std::string& path) {
   return fd;
 }
 
+/// Every user can write that file: it may hold anything.
 std::string holder(const std::string& path) {
   constexpr std::uint64_t kEnough = 65536;
   const auto content = sys::read_regular_file(path, kEnough);
-  const auto said = nlohmann::json::parse(content ? *content : "", nullptr, false);
-  if (!said.is_object()) return "another run";
-  return fmt::format("{} of user {} (pid {})", said.value("run", "another run"), said.value("user", "?"),
-                     said.value("pid", 0));
+  try {
+    const auto said = nlohmann::json::parse(content ? *content : "");
+    return fmt::format("{} of user {} (pid {})", said.at("run").get<std::string>(),
+                       said.at("user").get<std::string>(), said.at("pid").get<int>());
+  } catch (const nlohmann::json::exception&) {
+    return "another run";
+  }
 }
 
 std::string key_of(const plan::BoundGpu& gpu) {

@@ -21,6 +21,11 @@ Install find_install() {
           (prefix / "share" / "nlaunch" / "sites").string()};
 }
 
+std::vector<std::string> parts_in_containers(const Install& install) {
+  const auto gloo = fs::path(install.scope_library).parent_path() / "libnlaunch-gloo.so";
+  return {install.scope_library, install.probe, gloo.string()};
+}
+
 std::vector<std::string> site_folders(const std::vector<std::string>& given,
                                       const std::vector<std::string>& environment, const Install& install) {
   auto folders = given;

@@ -13,6 +13,10 @@ struct Install {
 };
 Install find_install();
 
+/// What of it a role needs in its container: libnlaunch-scope.so, nlaunch-probe and the probe's Gloo, which
+/// is looked for beside the other library.
+std::vector<std::string> parts_in_containers(const Install& install);
+
 /// The folders in which profiles are looked up, first wins: `given` (--site-dir), $NLAUNCH_SITE_PATH,
 /// ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share folder. Only those that exist.
 std::vector<std::string> site_folders(const std::vector<std::string>& given,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +40,19 @@ bool is_young(const sys::ProcessInfo& info) {
   return now.tv_sec - static_cast<std::int64_t>(info.start_ticks) / ::sysconf(_SC_CLK_TCK) < kYoung;
 }
 
+/// A file of a container can be told by device and inode alone, and so these must be as stat() has them.
+void identify(sys::MappedFile& file, const PreloadedFiles& preloaded) {
+  const auto name = base_name(file.path);
+  const bool concerns = is_nccl(file) || std::ranges::any_of(preloaded, [&](const auto& entry) {
+                          return base_name(entry.first) == name || base_name(entry.second.path) == name;
+                        });
+  struct stat info {};
+  if (!concerns || file.root.empty() || file.deleted) return;
+  if (::stat(file.seen_from_here().c_str(), &info) != 0) return;
+  file.device = sys::device_text(info.st_dev);
+  file.inode = info.st_ino;
+}
+
 ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& preloaded) {
   ObservedProcess look;
   look.stack_start = info.stack_start;
@@ -50,6 +62,7 @@ ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& prel
   look.rank = has_rank(sys::initial_environment(info.pid));
   auto mapped = sys::mapped_files(info.pid).value_or(std::vector<sys::MappedFile>{});
   look.loaded = std::ranges::any_of(mapped, is_libc);
+  for (auto& file : mapped) identify(file, preloaded);
   std::erase_if(mapped, [&](const auto& file) {
     return !is_nccl(file) &&
            std::ranges::none_of(preloaded, [&](const auto& entry) { return same_file(entry.second, file); });
@@ -112,8 +125,7 @@ PreloadedFiles preloaded_files(const plan::BoundNode& node) {
       std::error_code error;
       const auto real = std::filesystem::canonical(path, error);
       if (error || ::stat(real.c_str(), &info) != 0) continue;
-      files[path] = {real.string(), fmt::format("{:02x}:{:02x}", major(info.st_dev), minor(info.st_dev)),
-                     info.st_ino, false};
+      files[path] = {real.string(), sys::device_text(info.st_dev), info.st_ino, false};
     }
   }
   return files;
@@ -121,7 +133,7 @@ PreloadedFiles preloaded_files(const plan::BoundNode& node) {
 
 bool same_file(const sys::MappedFile& a, const sys::MappedFile& b) {
   if (a.inode == b.inode && a.device == b.device) return true;
-  return a.path == b.path && !a.deleted && !b.deleted;
+  return a.path == b.path && a.root.empty() && b.root.empty() && !a.deleted && !b.deleted;
 }
 
 bool is_nccl(const sys::MappedFile& file) {

@@ -30,8 +30,9 @@ using Observations = std::map<sys::ProcessId, ObservedProcess>;
 using PreloadedFiles = std::map<std::string, sys::MappedFile>;
 PreloadedFiles preloaded_files(const plan::BoundNode& node);
 
-/// True for the same file by its path, or by device and inode. (stat and /proc name the device of a file on
-/// overlayfs or btrfs differently; a deleted file may have a successor of the same path.)
+/// True for the same file by device and inode, or by its path where both are paths of this process's. (stat
+/// and /proc name the device of a file on overlayfs or btrfs differently; a deleted file may have a successor
+/// of the same path.)
 bool same_file(const sys::MappedFile& a, const sys::MappedFile& b);
 /// True for a copy of NCCL; its plug-ins (libnccl-net.so, libnccl-tuner.so ...) are none.
 bool is_nccl(const sys::MappedFile& file);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "launch/venv.h"
+#include "plan/container.h"
 #include "sys/command.h"
 
 namespace nlaunch::launch {
@@ -119,12 +120,26 @@ bool is_known(std::string_view path) {
   return !path.empty() && !path.contains("${");
 }
 
-/// The program of a role where its path is known: a name alone is looked up in the PATH of the node.
-std::string program_of(const plan::Role& role) {
-  if (role.command.empty() || !is_known(role.command.front()) || !role.command.front().contains('/'))
-    return "";
-  const auto path = fs::path(role.workdir) / role.command.front();
-  return is_known(path.string()) ? path.lexically_normal().string() : "";
+/// A file that a role needs.
+struct Needed {
+  std::string path;
+  bool program = true;   ///< else an image, which may be a folder
+  std::string origin{};  ///< where the wrapper stands that names it
+};
+
+/// Those whose paths are known: a name alone is looked up in the PATH of the node, and what is in a container
+/// is not this machine's.
+std::vector<Needed> files_of(const plan::Role& role) {
+  std::vector<Needed> files;
+  const auto add = [&](const std::string& name, bool program, const std::string& origin) {
+    const auto path = (fs::path(role.workdir) / name).lexically_normal().string();
+    if (is_known(name) && is_known(path) && (!program || name.contains('/')))
+      files.push_back({path, program, origin});
+  };
+  if (!role.wrapper.empty()) add(role.wrapper.front(), true, role.wrapper_origin);
+  add(plan::image_of(role.wrapper), false, role.wrapper_origin);
+  if (!role.command.empty() && !plan::is_container(role.wrapper)) add(role.command.front(), true, "");
+  return files;
 }
 
 bool is_below(const std::string& path, const std::string& folder) {
@@ -136,9 +151,29 @@ PathKind kind_of(const LoginFacts& facts, const std::string& path) {
   return found == facts.paths.end() ? PathKind::missing : found->second;
 }
 
+using Wrong = std::map<std::pair<std::string, std::string>, std::vector<std::string>>;  ///< of which roles
+
+void judge_file(const plan::Role& role, const Needed& needed, const LoginFacts& facts, Wrong& wrong,
+                std::vector<std::string>& notes) {
+  const auto kind = kind_of(facts, needed.path);
+  const bool missing = kind == PathKind::missing;
+  if (needed.program ? kind == PathKind::program : !missing) return;
+  const bool in_venv = is_below(needed.path, role.venv);
+  // A venv that is missing is said by itself.
+  if (in_venv && kind_of(facts, role.venv) != PathKind::folder) return;
+  if (in_venv || is_below(needed.path, role.workdir)) {
+    const auto from = needed.origin.empty() ? "" : fmt::format(" (wrapper: {})", needed.origin);
+    wrong[{needed.program ? "launch.program" : "launch.image",
+           fmt::format("'{}' {}{}", needed.path, missing ? "does not exist" : "is not executable", from)}]
+        .push_back(role.name);
+  } else if (missing) {
+    notes.push_back(
+        fmt::format("{}: '{}' is not on this machine: is it on the nodes?", role.name, needed.path));
+  }
+}
+
 /// What is wrong with the paths of one role, without its name; a note where only the nodes can tell.
-void judge_paths(const plan::Role& role, const LoginFacts& facts,
-                 std::map<std::pair<std::string, std::string>, std::vector<std::string>>& wrong,
+void judge_paths(const plan::Role& role, const LoginFacts& facts, Wrong& wrong,
                  std::vector<std::string>& notes) {
   if (role.command.empty()) return;
   if (is_known(role.workdir) && kind_of(facts, role.workdir) != PathKind::folder) {
@@ -148,19 +183,7 @@ void judge_paths(const plan::Role& role, const LoginFacts& facts,
         .push_back(role.name);
     return;
   }
-  const auto program = program_of(role);
-  if (program.empty() || kind_of(facts, program) == PathKind::program) return;
-  const bool missing = kind_of(facts, program) == PathKind::missing;
-  const bool in_venv = is_below(program, role.venv);
-  // A venv that is missing is said by itself.
-  if (in_venv && kind_of(facts, role.venv) != PathKind::folder) return;
-  if (in_venv || is_below(program, role.workdir)) {
-    wrong[{"launch.program",
-           fmt::format("'{}' {}", program, missing ? "does not exist" : "is not executable")}]
-        .push_back(role.name);
-  } else if (missing) {
-    notes.push_back(fmt::format("{}: '{}' is not on this machine: is it on the nodes?", role.name, program));
-  }
+  for (const auto& needed : files_of(role)) judge_file(role, needed, facts, wrong, notes);
 }
 
 // --- the rim ---
@@ -229,9 +252,10 @@ std::vector<Partition> parse_partitions(std::string_view lines) {
 std::vector<std::string> named_paths(const plan::Plan& plan) {
   std::vector<std::string> paths;
   for (const auto& role : plan.roles) {
-    for (const auto& path : {role.workdir, role.venv, program_of(role)}) {
+    for (const auto& path : {role.workdir, role.venv}) {
       if (is_known(path)) paths.push_back(path);
     }
+    for (const auto& needed : files_of(role)) paths.push_back(needed.path);
   }
   return paths;
 }
@@ -239,7 +263,7 @@ std::vector<std::string> named_paths(const plan::Plan& plan) {
 Precheck judge(const plan::Plan& plan, const LoginFacts& facts) {
   Precheck out;
   judge_partitions(plan, facts.partitions, out);
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> wrong;  // of which roles
+  Wrong wrong;
   for (const auto& role : plan.roles) judge_paths(role, facts, wrong, out.notes);
   for (const auto& [what, roles] : wrong)
     out.errors.error(what.first, {}, fmt::format("{}: {}", text::join(roles, ", "), what.second));

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <set>
 
+#include "base/format.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "launch/wheels.h"
 #include "sys/command.h"
 
@@ -73,7 +75,8 @@ nlohmann::json libraries_of(const plan::BoundNode& node) {
 }
 
 ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
-  ordered_json out{{"nlaunch", NLAUNCH_VERSION}};
+  auto out = stamped<ordered_json>(formats::kLock);
+  out["nlaunch"] = version();
   auto& files = out["files"] = ordered_json::array();
   for (const auto& path : plan.sources)
     files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});

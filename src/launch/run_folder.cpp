@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/text.h"
@@ -13,10 +15,24 @@ namespace nlaunch::launch {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 bool is_run(const fs::path& folder) {
   std::error_code error;
   return fs::exists(folder / "plan.json", error);
+}
+
+/// The jobs of Slurm that it was submitted as, and those in which it went on.
+json jobs_of(const fs::path& run) {
+  std::ifstream file(run / "job.json");
+  const auto submitted = json::parse(file, nullptr, false);
+  return submitted.is_object() ? submitted.value("jobs", json::array()) : json::array();
+}
+
+/// Its job was submitted and has not begun.
+bool waits(const fs::path& run) {
+  std::error_code error;
+  return !jobs_of(run).empty() && !fs::exists(run / "events.jsonl", error);
 }
 
 /// By time, then by pid.
@@ -33,7 +49,7 @@ std::unexpected<Diagnostics> not_found(const fs::path& runs, const std::string& 
   const auto message =
       !fs::is_directory(runs, error)
           ? fmt::format("no run '{}': there is no folder '{}'", run, where)
-          : fmt::format("no run '{}' in '{}': it is no path, id or name of a run there{}", run, where,
+          : fmt::format("no run '{}' in '{}': it is no path, id, job or name of a run there{}", run, where,
                         names.empty() ? "" : fmt::format(" (names: {})", text::join(names, ", ")));
   return std::unexpected(
       Diagnostics({Severity::error,
@@ -105,11 +121,40 @@ std::vector<fs::path> runs_of(const fs::path& folder_of_name) {
   return runs;
 }
 
+namespace {
+
+/// One of its jobs, or the allocation in which it was started.
+bool has_job(const fs::path& run, const std::string& job) {
+  const auto jobs = jobs_of(run);
+  if (std::ranges::find(jobs, json(job)) != jobs.end()) return true;
+  std::ifstream events(run / "events.jsonl");
+  std::string line;
+  std::getline(events, line);
+  const auto first = json::parse(line, nullptr, false);
+  return first.is_object() && first.value("job", "") == job;
+}
+
+std::vector<fs::path> runs_of_job(const fs::path& runs, const std::string& job) {
+  std::vector<fs::path> found;
+  if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos) return found;
+  std::error_code error;
+  for (const auto& name : fs::directory_iterator(runs, error)) {
+    for (const auto& run : runs_of(name.path())) {
+      if (has_job(run, job)) found.push_back(run);
+    }
+  }
+  std::ranges::sort(found, std::greater(), age);
+  return found;
+}
+
+}  // namespace
+
 Result<fs::path> find_run(const fs::path& runs, const std::string& run,
                           const std::function<bool(const fs::path&)>& alive) {
   if (is_run(run)) return fs::absolute(run);
   std::error_code error;
   if (const auto named = runs_of(runs / run); !named.empty()) {
+    if (waits(named.front())) return fs::canonical(named.front(), error);
     const auto live = std::ranges::find_if(named, alive);
     if (live != named.end()) return fs::canonical(*live, error);
     return fs::canonical(is_run(runs / run / "latest") ? runs / run / "latest" : named.front(), error);
@@ -118,6 +163,10 @@ Result<fs::path> find_run(const fs::path& runs, const std::string& run,
   for (const auto& name : fs::directory_iterator(runs, error)) {
     if (is_run(name.path() / run)) return fs::canonical(name.path() / run, error);
     names.push_back(name.path().filename().string());
+  }
+  if (const auto of_job = runs_of_job(runs, run); !of_job.empty()) {
+    const auto live = std::ranges::find_if(of_job, alive);
+    return fs::canonical(live != of_job.end() ? *live : of_job.front(), error);
   }
   std::ranges::sort(names);
   return not_found(runs, run, names);

@@ -32,8 +32,9 @@ Result<void> point_latest(const RunPaths& paths);
 /// The runs of one name, the newest first.
 std::vector<std::filesystem::path> runs_of(const std::filesystem::path& folder_of_name);
 
-/// The run that a person means: a path of a run, a run id, or a name: the newest of that name that is alive,
-/// else the newest that was started, else the newest. A failure says what there is.
+/// The run that a person means: a path of a run, a run id, a name, or the id of a job of Slurm. Of several it
+/// is the newest that is alive, which the very newest also is while its job waits; else the newest that was
+/// started, else the newest. A failure says what there is.
 Result<std::filesystem::path> find_run(const std::filesystem::path& runs, const std::string& run,
                                        const std::function<bool(const std::filesystem::path&)>& alive);
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "plan/container.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -29,6 +30,7 @@ Diagnostics missing_venvs(const plan::Plan& plan, std::optional<std::uint32_t> n
       return process.role == index && process.node == *node;
     });
     if (!wanted || role.venv.empty() || role.venv.contains("${") || is_here(role.venv)) continue;
+    if (plan::is_container(role.wrapper)) continue;  // it may be the image's
     roles[{role.venv, origin_of(role)}].push_back(role.name);
   }
   Diagnostics diagnostics;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "lint/script_scene.h"
+#include "plan/container.h"
 #include "plan/environment.h"
 
 namespace nlaunch::lint {
@@ -107,6 +108,10 @@ class Builder {
     environment.name = role.name;
     environment.kind = role.kind;
     environment.preload = role.preload;
+    const auto passage = plan::passage_of(role.wrapper);
+    environment.cleaned_by = passage.by;
+    environment.plan_passes = passage.of == plan::Passage::Of::plan;
+    if (!role.wrapper.empty()) environment.wrapper_span = span_of(role.wrapper_origin);
     add_releases(role, environment);
     auto versions = facts_.library_versions;
     const plan::ConditionFacts facts{plan_.node.count, plan_.node.gpu_model, plan_.node.arch, role.kind,

@@ -62,6 +62,8 @@ void check_release_differs(const Scene& scene, Report& report);
 // rule_preload.cpp
 void check_preload_everywhere(const Scene& scene, Report& report);
 void check_preload_unneeded(const Scene& scene, Report& report);
+// rule_containers.cpp
+void check_container_environment(const Scene& scene, Report& report);
 // rule_files.cpp
 void check_debug_folder(const Scene& scene, Report& report);
 void check_shared_cache(const Scene& scene, Report& report);

@@ -132,6 +132,13 @@ constexpr std::array kRules{
          "ld.so(8)", check_preload_everywhere},
     Rule{"preload-unneeded", "a library preloaded for a role that does not need it",
          "What a service starts inherits the library as well.", "ld.so(8)", check_preload_unneeded},
+    Rule{
+        "container-environment", "a wrapper that keeps the environment from the program",
+        "What a process gets goes through its container's tool. bwrap --clearenv lets nothing through; under "
+        "apptainer --cleanenv and under enroot what the plan sets reaches the program, and what modules set "
+        "does not.",
+        "bwrap(1); apptainer internal/pkg/util/env/create.go; enroot doc/cmd/start.md",
+        check_container_environment},
     Rule{"debug-folder", "NCCL_DEBUG_FILE in a folder that is not there",
          "NCCL opens the file and does not make folders. Where it cannot, it writes to standard output.",
          "NCCL src/debug.cc", check_debug_folder},

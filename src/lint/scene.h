@@ -37,6 +37,9 @@ struct Environment {
   std::vector<Setting> settings;     ///< in their order: a later one wins
   std::vector<std::string> preload;  ///< libraries by name, as a role asks for them
   SourceSpan preload_span;
+  std::string cleaned_by;    ///< what in the role's wrapper keeps variables from the program; empty: nothing
+  bool plan_passes = false;  ///< with `cleaned_by`: what the plan asks for gets through, unlike modules
+  SourceSpan wrapper_span;
   std::map<std::string, Version> releases;  ///< by owner ("NCCL"), what will be loaded, where known
 
   /// The last that sets it for certain, or else the last that may; nullptr when none does.

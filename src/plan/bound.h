@@ -26,10 +26,14 @@ struct BoundLibrary {
 
 /// A process, ready to be started: every reference resolved.
 struct BoundProcess {
-  std::uint32_t process = 0;  ///< index into Plan::processes
-  std::string name;           ///< "learner.0"
-  std::vector<std::string> argv;
+  std::uint32_t process = 0;                             ///< index into Plan::processes
+  std::string name;                                      ///< "learner.0"
+  std::vector<std::string> argv;                         ///< without the wrapper
   std::vector<std::pair<std::string, std::string>> env;  ///< whole, sorted by name; secrets included
+  std::vector<std::string> wrapper{};  ///< with what it mounts; see container.h for how it is used
+  /// Of `env` what the plan asks for, without what comes from this host: of a list that is added to, the
+  /// addition alone. Empty without a wrapper.
+  std::vector<std::pair<std::string, std::string>> given{};
   std::string workdir;
   std::vector<unsigned> cpus;        ///< near its GPUs; empty: no binding
   std::vector<std::uint16_t> ports;  ///< free when bound

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/format.h"
+
 namespace nlaunch::plan {
 namespace {
 
@@ -15,15 +17,22 @@ ordered_json write(const BoundNode& node, const BoundProcess& process) {
   }
   auto argv = process.argv;
   for (auto& word : argv) word = node.masker.mask(std::move(word));
-  return {{"name", process.name}, {"argv", argv},           {"workdir", process.workdir},
-          {"cpus", process.cpus}, {"ports", process.ports}, {"preload", process.preload},
-          {"env", std::move(env)}};
+  auto wrapper = process.wrapper;
+  for (auto& word : wrapper) word = node.masker.mask(std::move(word));
+  ordered_json out{{"name", process.name}, {"argv", argv},           {"workdir", process.workdir},
+                   {"cpus", process.cpus}, {"ports", process.ports}, {"preload", process.preload},
+                   {"env", std::move(env)}};
+  if (!wrapper.empty()) out["wrapper"] = wrapper;
+  return out;
 }
 
 }  // namespace
 
 ordered_json to_json(const Plan& plan, const BoundNode& node) {
-  ordered_json out{{"host", node.host}, {"run", plan.name}, {"scratch", node.scratch}};
+  auto out = stamped<ordered_json>(formats::kBound);
+  out["host"] = node.host;
+  out["run"] = plan.name;
+  out["scratch"] = node.scratch;
   auto& gpus = out["gpus"] = ordered_json::array();
   for (const auto& gpu : node.gpus) {
     gpus.push_back({{"visible", gpu.visible}, {"bus_id", gpu.bus_id}, {"uuid", gpu.uuid}});

@@ -1,5 +1,6 @@
 #include "plan/json.h"
 
+#include "base/format.h"
 #include "config/names.h"
 #include "plan/beaker.h"
 #include "plan/bench.h"
@@ -186,12 +187,7 @@ void read_processes(const json& from, Plan& plan) {
 }
 
 Plan read_plan(const json& from) {
-  if (from.value("format", "") != "nlaunch plan") throw std::domain_error("it is not a plan of nlaunch");
-  const int version = from.at("version");
-  if (version > kPlanFormat) {
-    throw std::domain_error(
-        fmt::format("it has format {}, and this nlaunch reads up to {}", version, kPlanFormat));
-  }
+  if (from.value("format", "") != formats::kPlan.name) throw std::domain_error("it is not a plan of nlaunch");
   Plan plan;
   from.at("name").get_to(plan.name);
   if (!config::is_experiment_name(plan.name)) {
@@ -221,14 +217,13 @@ Plan read_plan(const json& from) {
 }  // namespace
 
 ordered_json to_json(const Plan& plan) {
-  ordered_json out{{"format", "nlaunch plan"},
-                   {"version", kPlanFormat},
-                   {"name", plan.name},
-                   {"experiment", plan.experiment},
-                   {"site", plan.site},
-                   {"site_path", plan.site_path},
-                   {"scheduler", name_of(plan.scheduler)},
-                   {"node", write(plan.node)}};
+  auto out = stamped<ordered_json>(formats::kPlan);
+  out["name"] = plan.name;
+  out["experiment"] = plan.experiment;
+  out["site"] = plan.site;
+  out["site_path"] = plan.site_path;
+  out["scheduler"] = name_of(plan.scheduler);
+  out["node"] = write(plan.node);
   if (plan.scheduler == Scheduler::slurm) out["slurm"] = to_json(plan.slurm);
   if (plan.scheduler == Scheduler::beaker) out["beaker"] = to_json(plan.beaker);
   if (plan.walltime) out["walltime"] = to_json(*plan.walltime);
@@ -259,6 +254,8 @@ Result<Plan> from_json(const std::string& text, const std::string& name) {
   const auto parsed = json::parse(text, nullptr, false);
   if (!parsed.is_object()) {
     why = "it is not JSON";
+  } else if (const auto known = check_format(parsed, formats::kPlan, name); !known) {
+    return std::unexpected(known.error());
   } else {
     try {
       return read_plan(parsed);

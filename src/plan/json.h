@@ -7,9 +7,6 @@
 
 namespace nlaunch::plan {
 
-/// The form of plan.json; a reader refuses a newer one by name.
-inline constexpr int kPlanFormat = 1;
-
 /// The whole plan. Values of variables whose names look like secrets are left out ("masked": true).
 nlohmann::ordered_json to_json(const Plan& plan);
 

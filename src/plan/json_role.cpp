@@ -127,6 +127,10 @@ ordered_json write_role(const Role& role) {
                    {"leave", role.leave},
                    {"spawned_by", role.spawned_by},
                    {"classify", role.classify}};
+  if (!role.wrapper.empty()) {
+    out["wrapper"] = role.wrapper;
+    out["wrapper_origin"] = role.wrapper_origin;
+  }
   auto& env = out["env"] = ordered_json::array();
   for (const auto& op : role.env) env.push_back(write(op));
   return out;
@@ -156,6 +160,8 @@ Role read_role(const json& from) {
   from.at("leave").get_to(role.leave);
   from.at("spawned_by").get_to(role.spawned_by);
   from.at("classify").get_to(role.classify);
+  role.wrapper = from.value("wrapper", std::vector<std::string>{});
+  role.wrapper_origin = from.value("wrapper_origin", "");
   for (const auto& op : from.at("env")) role.env.push_back(read_op(op));
   return role;
 }

@@ -55,11 +55,13 @@ struct Role {
   std::string name;
   RoleKind kind = RoleKind::service;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
-  std::string workdir;               ///< absolute
-  std::string workdir_origin;        ///< where it was asked for; empty: the experiment file's own folder
-  std::string venv;                  ///< absolute, or empty
-  std::uint32_t count = 0;           ///< processes in the whole job
-  std::uint32_t gpus = 0;            ///< for each process
+  std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
+  std::string wrapper_origin;
+  std::string workdir;         ///< absolute
+  std::string workdir_origin;  ///< where it was asked for; empty: the experiment file's own folder
+  std::string venv;            ///< absolute, or empty
+  std::uint32_t count = 0;     ///< processes in the whole job
+  std::uint32_t gpus = 0;      ///< for each process
   Rendezvous rendezvous = Rendezvous::none;
   std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
   std::vector<std::string> ports;     ///< names; a process's numbers stand in the same order

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "plan/container.h"
 #include "sys/net_check.h"
 
 namespace nlaunch::plan {
@@ -51,6 +52,7 @@ Role RoleBuilder::build(const config::Role& role) {
   made.name = role.name.value;
   made.kind = role.kind;
   for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
+  if (!role.wrapper.empty()) add_wrapper(made, role);
   made.workdir =
       role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), place_.workdir, place_.home)
                    : place_.workdir;
@@ -77,6 +79,15 @@ Role RoleBuilder::build(const config::Role& role) {
   for (const auto& spawner : role.spawned_by) made.spawned_by.push_back(spawner.value);
   if (role.classify) made.classify = names_.resolve(*role.classify, &role, diagnostics_);
   return made;
+}
+
+void RoleBuilder::add_wrapper(Role& made, const config::Role& role) {
+  for (const auto& word : role.wrapper) made.wrapper.push_back(names_.resolve(word, &role, diagnostics_));
+  made.wrapper_origin = role.wrapper.front().span.where();
+  auto problem = problem_with(made.wrapper);
+  if (problem.message.empty()) return;
+  diagnostics_.error("plan.wrapper", role.wrapper.front().span, std::move(problem.message)).hint =
+      std::move(problem.hint);
 }
 
 void RoleBuilder::add_preload(Role& role, const config::Text& library) {

@@ -1,6 +1,7 @@
 #include "preflight/ask_probe.h"
 
 #include "base/text.h"
+#include "plan/container.h"
 #include "sys/command.h"
 
 namespace nlaunch::preflight {
@@ -14,25 +15,45 @@ std::optional<std::uint64_t> number(const json& from, const char* key) {
                                                    : std::nullopt;
 }
 
-}  // namespace
-
-Result<json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
-                       const std::vector<std::string>& env, Duration deadline) {
-  sys::SpawnRequest request;
-  request.argv = {probe};
-  request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
-  request.env = env;
-  const auto said = sys::run_command(request, deadline);
+/// `subcommand` is what is told of a probe that says nothing.
+Result<json> ask(const std::string& subcommand, sys::SpawnRequest request, Duration deadline) {
+  const auto said = sys::run_command(std::move(request), deadline);
   if (!said) return std::unexpected(said.error());
   // A driver can hold a probe that has said all it knows.
   auto line = json::parse(said->out, nullptr, false);
   if (line.is_object()) return line;
   if (said->timed_out) {
-    return failure("preflight.probe", "nlaunch-probe {} did not answer within {}", arguments.front(),
+    return failure("preflight.probe", "nlaunch-probe {} did not answer within {}", subcommand,
                    seconds_text(deadline));
   }
-  return failure("preflight.probe", "nlaunch-probe {} {}: {}", arguments.front(), said->status.str(),
+  return failure("preflight.probe", "nlaunch-probe {} {}: {}", subcommand, said->status.str(),
                  text::printable(text::trim(said->err)));
+}
+
+std::vector<std::string> command_of(const std::string& probe, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command{probe};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+}  // namespace
+
+Result<json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
+                       const std::vector<std::string>& env, Duration deadline) {
+  sys::SpawnRequest request;
+  request.argv = command_of(probe, arguments);
+  request.env = env;
+  return ask(arguments.front(), std::move(request), deadline);
+}
+
+Result<json> ask_probe_of(const plan::BoundProcess& process, const std::string& probe,
+                          const std::vector<std::string>& arguments, Duration deadline) {
+  auto start = plan::start_of_probe(process, command_of(probe, arguments));
+  sys::SpawnRequest request;
+  request.argv = std::move(start.argv);
+  request.env = std::move(start.env);
+  if (!process.wrapper.empty()) request.cwd = process.workdir;
+  return ask(arguments.front(), std::move(request), deadline);
 }
 
 MachineFacts read_machine_facts(const json& line) {

@@ -15,6 +15,11 @@ constexpr Duration kProbeDeadline = std::chrono::seconds(30);
 Result<nlohmann::json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
                                  const std::vector<std::string>& env, Duration deadline = kProbeDeadline);
 
+/// The same as that process is started, in its container where it has one.
+Result<nlohmann::json> ask_probe_of(const plan::BoundProcess& process, const std::string& probe,
+                                    const std::vector<std::string>& arguments,
+                                    Duration deadline = kProbeDeadline);
+
 /// `nlaunch-probe facts` in the environment of this process, or `error` set.
 MachineFacts ask_machine_facts(const std::string& probe);
 

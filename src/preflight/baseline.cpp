@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "preflight/figures.h"
 #include "sys/files.h"
@@ -163,16 +164,16 @@ std::vector<Row> compare(const Baseline& baseline, const Report& report, const s
 }
 
 json to_json(const Baseline& baseline) {
-  json out{{"nlaunch_baseline", 1},
-           {"time", baseline.time},
-           {"hardware",
-            {{"gpu", baseline.hardware.gpu},
-             {"gpus", baseline.hardware.gpus},
-             {"arch", baseline.hardware.arch},
-             {"nodes", baseline.hardware.nodes}}},
-           {"driver", baseline.driver},
-           {"nccl", baseline.nccl},
-           {"values", json::array()}};
+  auto out = stamped<json>(formats::kBaseline);
+  out.update({{"time", baseline.time},
+              {"hardware",
+               {{"gpu", baseline.hardware.gpu},
+                {"gpus", baseline.hardware.gpus},
+                {"arch", baseline.hardware.arch},
+                {"nodes", baseline.hardware.nodes}}},
+              {"driver", baseline.driver},
+              {"nccl", baseline.nccl},
+              {"values", json::array()}});
   for (const auto& one : baseline.values)
     out["values"].push_back({{"name", one.name}, {"value", one.value}, {"unit", one.unit}});
   return out;
@@ -183,11 +184,10 @@ Result<Baseline> read_baseline(const std::string& path) {
   const auto content = sys::read_regular_file(path, kMost);
   if (!content) return no_baseline(path, content.error().items().front().message);
   const auto from = json::parse(*content, nullptr, false);
-  if (!from.is_object() || !from.contains("nlaunch_baseline"))
+  if (!from.is_object() || from.value("format", json()) != formats::kBaseline.name)
     return no_baseline(path, fmt::format("'{}' is no baseline", path));
-  if (from["nlaunch_baseline"] != 1)
-    return no_baseline(
-        path, fmt::format("'{}' is a baseline of another nlaunch, which this one cannot read", path));
+  if (const auto known = check_format(from, formats::kBaseline, path); !known)
+    return std::unexpected(known.error());
   try {
     return from_json(from);
   } catch (const json::exception& error) {

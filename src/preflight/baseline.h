@@ -37,7 +37,7 @@ Baseline baseline_of(const Report& report);
 /// differs. `name` of the file, for people.
 std::vector<Row> compare(const Baseline& baseline, const Report& report, const std::string& name);
 
-/// {"nlaunch_baseline": 1, "time", "hardware": {gpu,gpus,arch,nodes}, "driver", "nccl",
+/// {"format", "version", "time", "hardware": {gpu,gpus,arch,nodes}, "driver", "nccl",
 ///  "values": [{name,value,unit}]}
 nlohmann::json to_json(const Baseline& baseline);
 /// A file that is missing, no baseline, or of a later version is an error that says what to type.

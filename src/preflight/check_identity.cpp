@@ -97,6 +97,7 @@ Row judge_rank(const Evidence& evidence, std::size_t index, Owners& owners) {
 
 /// Of groups that are tried apart only the members have one.
 bool has_probe(const Evidence& evidence, std::size_t rank) {
+  if (!evidence.ranks[rank].no_probe.empty()) return false;
   return !evidence.apart || std::ranges::any_of(evidence.groups, [&](const GroupTrial& group) {
     return std::ranges::find(group.members, rank) != group.members.end();
   });

@@ -17,6 +17,8 @@ constexpr NodeCheck kNodeChecks[] = {
     {"kernel-log", "the kernel has reported no fault of a GPU or an NVSwitch in the last 24 hours",
      check_kernel_log},
     {"shared-memory", "no program that has ended has left its buffers in /dev/shm", check_shared_memory},
+    {"container", "each role's container starts, and has its GPUs and the files that the role preloads",
+     check_container},
     {"nccl", "which libnccl each role loads, and whether its version will do", check_libraries},
     {"nccl-known-bad", "releases of NCCL that are known to hang or to damage data", check_deny_list},
     {"nics",

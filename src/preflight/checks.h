@@ -44,6 +44,7 @@ std::vector<Row> check_gpu_mode(const NodeEvidence& evidence);       ///< MIG, c
 std::vector<Row> check_gpu_processes(const NodeEvidence& evidence);  ///< who holds them before the run
 std::vector<Row> check_kernel_log(const NodeEvidence& evidence);     ///< Xid, SXid, tasks that hang
 std::vector<Row> check_shared_memory(const NodeEvidence& evidence);  ///< files of programs that have ended
+std::vector<Row> check_container(const NodeEvidence& evidence);      ///< that of a role starts, and has all
 std::vector<Row> check_libraries(const NodeEvidence& evidence);      ///< which libnccl each role loads
 std::vector<Row> check_deny_list(const NodeEvidence& evidence);      ///< versions that are known to fail here
 std::vector<Row> check_limits(

@@ -82,6 +82,7 @@ struct Rank {
   int device = -1;                  ///< CUDA ordinal in the process's environment; -1: CPU slot
   LibraryFact library{};            ///< its role's on its node, where it uses a GPU
   std::vector<std::string> slow{};  ///< "NCCL_P2P_DISABLE=1": settings that take a transport away
+  std::string no_probe{};           ///< why it cannot have one: its container's; empty: it can
 };
 
 /// What nlaunch-probe said when it was asked about the machine.

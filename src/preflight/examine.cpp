@@ -29,7 +29,8 @@ class Examiner {
     evidence_.groups = make_trials(evidence_);
     judge(Stage::before);
     for (auto& figure : clock_figures(evidence_)) evidence_.figures.push_back(std::move(figure));
-    if (request_.options.level >= PreflightLevel::standard && !evidence_.ranks.empty()) {
+    const bool any = std::ranges::any_of(evidence_.ranks, &std::string::empty, &Rank::no_probe);
+    if (request_.options.level >= PreflightLevel::standard && any) {
       if (!request_.options.ladder || climb()) probe();
     }
     judge(Stage::measured);

@@ -1,5 +1,7 @@
 #include "preflight/findings.h"
 
+#include <fmt/format.h>
+
 #include <future>
 #include <map>
 
@@ -60,6 +62,13 @@ NodeSummary summary_of(const NodeEvidence& evidence) {
   return out;
 }
 
+std::string why_no_probe(const NodeEvidence& evidence, const Rank& rank) {
+  const auto& role = evidence.role_of(rank).name;
+  const auto* container = evidence.answer("container/" + role);
+  if (container == nullptr || container->error.empty()) return "";
+  return fmt::format("nlaunch-probe does not start in the container of '{}'", role);
+}
+
 }  // namespace
 
 Findings look(const Look& request) {
@@ -76,6 +85,7 @@ Findings look(const Look& request) {
     const auto library = evidence.libraries.find(request.plan.processes[rank.process].role);
     if (library != evidence.libraries.end()) rank.library = library->second;
     rank.slow = slow_settings(request.node.processes[rank.bound]);
+    rank.no_probe = why_no_probe(evidence, rank);
   }
   findings.ranks = std::move(evidence.ranks);
   return findings;
@@ -99,6 +109,7 @@ json to_json(const Findings& findings) {
                             {"subject", rank.subject},
                             {"device", rank.device},
                             {"slow", rank.slow},
+                            {"no_probe", rank.no_probe},
                             {"library",
                              {{"path", rank.library.path},
                               {"version", rank.library.version},
@@ -125,7 +136,8 @@ Findings findings_from_json(const json& from) {
          rank.at("subject"),
          rank.at("device"),
          {library.at("path"), library.at("version"), library.at("by"), library.at("error")},
-         rank.at("slow")});
+         rank.at("slow"),
+         rank.at("no_probe")});
   }
   return findings;
 }

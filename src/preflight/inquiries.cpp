@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "plan/container.h"
 #include "preflight/ask_probe.h"
 #include "preflight/checks.h"
 #include "preflight/role_library.h"
@@ -36,6 +37,30 @@ bool on_several_nodes(const NodeEvidence& evidence) {
 
 std::vector<std::string> leaders(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
   return meeting_points(evidence);
+}
+
+bool has_container(const NodeEvidence& evidence, std::uint32_t role) {
+  return plan::is_container(evidence.plan.roles[role].wrapper);
+}
+
+/// All that is preloaded there, as the loader will be told.
+std::vector<std::string> preloaded(const NodeEvidence& /*evidence*/, const plan::BoundProcess* process) {
+  const auto value = variable_of(*process, "LD_PRELOAD").value_or("");
+  return value.empty() ? std::vector<std::string>() : text::split(value, ':');
+}
+
+/// Whether anything at all starts in the container: `words` if not.
+nlohmann::json try_without_probe(const plan::BoundProcess& process) {
+  auto start = plan::start_of_probe(process, {"true"});
+  sys::SpawnRequest request;
+  request.argv = std::move(start.argv);
+  request.env = std::move(start.env);
+  request.cwd = process.workdir;
+  const auto said = sys::run_command(std::move(request), 20s);
+  if (!said) return {{"words", said.error().items().front().message}};
+  if (said->timed_out) return {{"words", "it has not ended after 20 s"}};
+  if (said->status.ok()) return nlohmann::json::object();
+  return {{"words", fmt::format("{}: {}", said->status.str(), text::printable(text::trim(said->err)))}};
 }
 
 bool has_python(const NodeEvidence& evidence, std::uint32_t role) {
@@ -74,6 +99,12 @@ constexpr Duration kMeasurement = std::chrono::minutes(1);
 constexpr Inquiry kInquiries[] = {
     {.name = "gpu-health", .deadline = 10s, .applies = has_gpus},  // persistence mode may be off
     {.name = "kernel-log"},
+    {.name = "container",
+     .deadline = 20s,  // an image may have to be mounted
+     .of = Inquiry::Of::roles,
+     .arguments = preloaded,
+     .concerns = has_container,
+     .otherwise = try_without_probe},
     {.name = "shared-memory"},
     {.name = "nics"},
     {.name = "fabric", .of = Inquiry::Of::roles, .arguments = provider, .applies = over_a_fabric},
@@ -142,11 +173,14 @@ Answer put(const Look& request, const NodeEvidence& evidence, const Question& qu
     for (auto& argument : question.inquiry.arguments(evidence, question.process))
       arguments.push_back(std::move(argument));
   }
-  const auto env =
-      question.process != nullptr ? probe_environment(*question.process) : sys::own_environment();
-  auto said = ask_probe(request.probe, arguments, env, question.inquiry.deadline);
+  const auto deadline = question.inquiry.deadline;
+  auto said = question.process != nullptr
+                  ? ask_probe_of(*question.process, request.probe, arguments, deadline)
+                  : ask_probe(request.probe, arguments, sys::own_environment(), deadline);
   if (said) return {std::move(*said), ""};
-  return {nullptr, said.error().items().front().message};
+  const auto& why = said.error().items().front().message;
+  if (question.process == nullptr || question.inquiry.otherwise == nullptr) return {nullptr, why};
+  return {question.inquiry.otherwise(*question.process), why};
 }
 
 }  // namespace

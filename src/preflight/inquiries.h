@@ -35,6 +35,8 @@ struct Inquiry {
   std::vector<std::string> (*things)(const NodeEvidence& evidence) = nullptr;
   /// Of::roles: those that are asked; null: all.
   bool (*concerns)(const NodeEvidence& evidence, std::uint32_t role) = nullptr;
+  /// Of a role's probe that said nothing: what else was found out, for Answer::said. Null: nothing.
+  nlohmann::json (*otherwise)(const plan::BoundProcess& process) = nullptr;
   /// Whether there is anything to ask for here; null: always.
   bool (*applies)(const NodeEvidence& evidence) = nullptr;
 };

@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "preflight/role_library.h"
+#include "plan/container.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
 
@@ -72,10 +72,11 @@ Result<void> LocalProbes::start(std::size_t index) {
   const sys::UniqueFd err(::open(error_file(index).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   std::error_code error;
   sys::SpawnRequest request;
-  request.argv = {options_.probe, "rank",
-                  "--spec",       options_.folder + "/spec.json",
-                  "--index",      fmt::format("{}", options_.first + index)};
-  request.env = probe_environment(process);
+  auto start =
+      plan::start_of_probe(process, {options_.probe, "rank", "--spec", options_.folder + "/spec.json",
+                                     "--index", fmt::format("{}", options_.first + index)});
+  request.argv = std::move(start.argv);
+  request.env = std::move(start.env);
   request.cwd = std::filesystem::is_directory(process.workdir, error) ? process.workdir : options_.folder;
   request.cpus = process.cpus;
   request.in = in->read.get();

@@ -1,9 +1,11 @@
 #include "preflight/report_json.h"
-#include "base/json.h"
 
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+
+#include "base/format.h"
+#include "base/json.h"
 
 namespace nlaunch::preflight {
 namespace {
@@ -77,18 +79,19 @@ Row row_from_json(const json& from) {
 }
 
 json to_json(const Report& report) {
-  json out{{"level", name_of(report.level)},
-           {"verdict", name_of(report.verdict)},
-           {"elapsed", std::chrono::duration<double>(report.elapsed).count()},
-           {"cancelled", report.cancelled},
-           {"plan", report.plan},
-           {"site", report.site},
-           {"time", report.time},
-           {"fail_count", std::ranges::count(report.rows, Status::fail, &Row::status)},
-           {"rows", json::array()},
-           {"measurements", json::array()},
-           {"figures", json::array()},
-           {"nodes", json::array()}};
+  auto out = stamped<json>(formats::kPreflight);
+  out.update({{"level", name_of(report.level)},
+              {"verdict", name_of(report.verdict)},
+              {"elapsed", std::chrono::duration<double>(report.elapsed).count()},
+              {"cancelled", report.cancelled},
+              {"plan", report.plan},
+              {"site", report.site},
+              {"time", report.time},
+              {"fail_count", std::ranges::count(report.rows, Status::fail, &Row::status)},
+              {"rows", json::array()},
+              {"measurements", json::array()},
+              {"figures", json::array()},
+              {"nodes", json::array()}});
   for (const auto& row : report.rows) out["rows"].push_back(to_json(row));
   for (const auto& one : report.measurements) out["measurements"].push_back(to_json(one));
   for (const auto& figure : report.figures) out["figures"].push_back(to_json(figure));

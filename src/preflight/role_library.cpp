@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "plan/container.h"
 #include "preflight/ask_probe.h"
 #include "preflight/role_python.h"
 #include "sys/command.h"
@@ -18,14 +19,15 @@ using namespace std::chrono_literals;
 
 constexpr const char* kInWheel = "nvidia/nccl/lib/libnccl.so.2";
 
-/// Where a Python keeps its packages. Run with -S: `site` is imported but not executed, so that no .pth file
-/// and no sitecustomize.py runs.
-constexpr const char* kSitePaths =
+/// Looks where a Python keeps its packages. Run with -S: `site` is imported but not executed, so that no .pth
+/// file and no sitecustomize.py runs. It looks itself, since its folders may be those of a container.
+constexpr const char* kFindWheel =
     "import os, site, sys\n"
     "own = os.path.dirname(os.path.dirname(sys.executable))\n"
     "venv = '%s/lib/python%d.%d/site-packages' % ((own,) + sys.version_info[:2])\n"
-    "paths = [venv] + site.getsitepackages()\n"
-    "print('\\n'.join(paths + [site.getusersitepackages()]))\n";
+    "folders = [venv] + site.getsitepackages() + [site.getusersitepackages()]\n"
+    "files = [os.path.join(folder, sys.argv[1]) for folder in folders]\n"
+    "print(([file for file in files if os.path.isfile(file)] + [''])[0])\n";
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -44,16 +46,13 @@ std::string in_venv(const std::string& venv) {
 std::string in_python(const plan::BoundProcess& process) {
   const auto python = python_of(process).path;
   if (python.empty()) return "";
+  auto start = plan::start_of_probe(process, {python, "-S", "-c", kFindWheel, kInWheel});
   sys::SpawnRequest request;
-  request.argv = {python, "-S", "-c", kSitePaths};
-  request.env = probe_environment(process);
+  request.argv = std::move(start.argv);
+  request.env = std::move(start.env);
+  if (!process.wrapper.empty()) request.cwd = process.workdir;
   const auto said = sys::run_command(request, 5s);
-  if (!said || !said->status.ok()) return "";
-  for (const auto& folder : text::split(said->out, '\n')) {
-    const auto file = fs::path(folder) / kInWheel;
-    if (!folder.empty() && is_file(file)) return file.string();
-  }
-  return "";
+  return said && said->status.ok() ? std::string(text::trim(said->out)) : "";
 }
 
 LibraryFact select(const plan::BoundProcess& process) {
@@ -62,7 +61,8 @@ LibraryFact select(const plan::BoundProcess& process) {
   }
   if (auto named = variable_of(process, "VLLM_NCCL_SO_PATH").value_or(""); !named.empty())
     return {named, "", "VLLM_NCCL_SO_PATH", ""};
-  const auto venv = variable_of(process, "VIRTUAL_ENV").value_or("");
+  const auto venv =
+      plan::is_container(process.wrapper) ? "" : variable_of(process, "VIRTUAL_ENV").value_or("");
   if (auto wheel = venv.empty() ? "" : in_venv(venv); !wheel.empty()) return {wheel, "", "NCCL wheel", ""};
   if (auto wheel = in_python(process); !wheel.empty()) return {wheel, "", "NCCL wheel", ""};
   return {"", "", "loader", ""};
@@ -70,20 +70,11 @@ LibraryFact select(const plan::BoundProcess& process) {
 
 }  // namespace
 
-std::vector<std::string> probe_environment(const plan::BoundProcess& process) {
-  std::vector<std::string> env;
-  for (const auto& [name, value] : process.env) {
-    if (name != "LD_PRELOAD" && !name.starts_with("NLAUNCH_"))
-      env.push_back(fmt::format("{}={}", name, value));
-  }
-  return env;
-}
-
 LibraryFact find_role_library(const plan::BoundProcess& process, const std::string& probe) {
   auto fact = select(process);
   const auto arguments = fact.path.empty() ? std::vector<std::string>{"find-library", "libnccl.so.2"}
                                            : std::vector<std::string>{"library", fact.path};
-  const auto said = ask_probe(probe, arguments, probe_environment(process));
+  const auto said = ask_probe_of(process, probe, arguments);
   if (!said) {
     fact.error = said.error().items().front().message;
     return fact;

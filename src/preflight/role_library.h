@@ -8,9 +8,6 @@
 
 namespace nlaunch::preflight {
 
-/// The environment in which a process's probe runs: its own, without what only its program should load.
-std::vector<std::string> probe_environment(const plan::BoundProcess& process);
-
 /// The libnccl that the process's program would load, and its version: its preload; else VLLM_NCCL_SO_PATH;
 /// else the NCCL wheel of its Python; else what the loader finds. Runs `probe`, and perhaps that Python
 /// (without its sitecustomize, which might import torch).

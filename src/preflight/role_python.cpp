@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "plan/container.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::preflight {
@@ -35,6 +36,10 @@ std::string interpreter_of(const std::string& file) {
 }  // namespace
 
 RolePython python_of(const plan::BoundProcess& process) {
+  if (plan::is_container(process.wrapper)) {  // which files are there is seen from inside alone
+    const bool named = !process.argv.empty() && is_python(process.argv[0]);
+    return {named ? process.argv[0] : "python3", named};
+  }
   const auto path = variable_of(process, "PATH").value_or("");
   const auto program = process.argv.empty() ? Result<std::string>("")
                                             : sys::find_program(process.argv[0], path, process.workdir);

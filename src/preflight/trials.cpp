@@ -117,6 +117,9 @@ void add_trials(const Evidence& evidence, const plan::Group& group,
 /// Why a group cannot be tried at all, as *unknown* reasons do: found before any probe is started.
 void mark_impossible(const std::vector<Rank>& ranks, GroupTrial& trial) {
   if (trial.members.size() < 2) trial.not_run = "not run: a group of one rank has nobody to talk to";
+  for (const auto rank : trial.members) {
+    if (!ranks[rank].no_probe.empty()) trial.not_run = "not run: " + ranks[rank].no_probe;
+  }
   if (!trial.not_run.empty() || trial.backend == Backend::gloo) return;
   for (const auto rank : trial.members) {
     if (ranks[rank].library.version.empty()) {

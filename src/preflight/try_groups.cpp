@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 
 #include "base/json.h"
 #include "preflight/trials.h"
@@ -16,8 +15,9 @@ namespace fs = std::filesystem;
 std::vector<std::size_t> wanted_ranks(const Evidence& evidence, bool apart) {
   std::vector<std::size_t> out;
   if (!apart) {
-    out.resize(evidence.ranks.size());
-    std::iota(out.begin(), out.end(), std::size_t{0});
+    for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
+      if (evidence.ranks[rank].no_probe.empty()) out.push_back(rank);
+    }
     return out;
   }
   for (const auto& group : evidence.groups) out.insert(out.end(), group.members.begin(), group.members.end());

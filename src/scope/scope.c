@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "scope/wrapper.h"
@@ -62,14 +63,17 @@ static void take_out(const char* assignment) {
   *to = NULL;
 }
 
-// Up to `size` - 1 bytes and a NUL; an empty text when the file cannot be read.
+// Up to `size` - 1 bytes and a NUL; an empty text when the file cannot be read. By the system calls
+// themselves: before 2.34 glibc has open, read and close in libpthread too, where a linker may find them
+// first, and that library would come into every program.
 static size_t read_file(const char* path, char* text, size_t size) {
   size_t have = 0;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
-    ssize_t got;
-    while (have < size - 1 && (got = read(fd, text + have, size - 1 - have)) > 0) have += (size_t)got;
-    close(fd);
+    long got;
+    while (have < size - 1 && (got = syscall(SYS_read, fd, text + have, size - 1 - have)) > 0)
+      have += (size_t)got;
+    syscall(SYS_close, fd);
   }
   text[have] = '\0';
   return have;

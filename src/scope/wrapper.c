@@ -13,6 +13,9 @@ static const char* const wrappers[] = {
     "prlimit", "setarch", "linux64", "unshare", "chroot", "flock", "script", "unbuffer", "xargs", "tini",
     "dumb-init", "catatonit", "srun", "mpirun", "mpiexec", "orterun", "prterun", "uv", "uvx", "micromamba",
     "pixi",
+    // containers, with the programs that mount their images
+    "bwrap", "apptainer", "singularity", "starter", "starter-suid", "enroot", "enroot-nsenter",
+    "enroot-switchroot", "squashfuse", "squashfuse_ll", "fuse2fs", "fuse-overlayfs", "gocryptfs",
     // profilers and debuggers
     "nsys", "ncu", "nv-nsight-cu-cli", "nvprof", "compute-sanitizer", "cuda-gdb", "gdb", "strace", "ltrace",
     "perf", "valgrind", "rr", NULL};

@@ -132,6 +132,11 @@ class Plans(Lint):
         roles = ("  helper: {kind: service, command: [python], preload: [nccl]}\n")
         self.assertEqual(self.findings("", roles=roles), [("preload-unneeded", ["helper"])])
 
+    def test_a_wrapper_that_takes_the_environment_away(self):
+        roles = ("  cleaned: {kind: service, command: [python], wrapper: [bwrap, --clearenv, --dev-bind, /, /]}\n"
+                 "  helper: {kind: service, command: [python], wrapper: [bwrap, --dev-bind, /, /]}\n")
+        self.assertEqual(self.findings("", roles=roles), [("container-environment", ["cleaned"])])
+
     def test_a_comment_in_the_file_silences(self):
         path = self.folder / "exp.yaml"
         path.write_text("version: 1\nname: e\nroles:\n  learner:\n    kind: learner\n    command: [python]\n    env:\n"

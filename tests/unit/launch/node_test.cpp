@@ -100,7 +100,7 @@ TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
   plan.processes.push_back({0, 0, -1, 0, 0, 1, 0, {0, 1}, {}});
   plan::BoundNode node;
   node.gpus = {{"0", "3B", "GPU-a"}, {"1", "5E", "GPU-b"}};
-  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}, {}});
+  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
   auto held = GpuLocks::take(plan, node, "/runs/first", folder_);
   ASSERT_TRUE(held) << render(held.error());
   const auto second = GpuLocks::take(plan, node, "/runs/second", folder_);
@@ -149,11 +149,16 @@ TEST_F(Folder, ARunIsFoundByPathIdOrName) {
   EXPECT_EQ(find_run(folder_, run->folder.string(), none_alive), run->folder);
   EXPECT_EQ(find_run(folder_, run->id, none_alive), run->folder);
   EXPECT_EQ(find_run(folder_, "grpo", none_alive), run->folder);
+  std::ofstream(run->folder / "events.jsonl") << "{\"event\":\"run\",\"job\":\"4711\"}\n";
+  EXPECT_EQ(find_run(folder_, "4711", none_alive), run->folder);
+  std::ofstream(run->folder / "job.json") << R"({"jobs":["99","100"]})";
+  EXPECT_EQ(find_run(folder_, "100", none_alive), run->folder);
+  EXPECT_FALSE(find_run(folder_, "10", none_alive));
   const auto unknown = find_run(folder_, "sft", none_alive);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(render(unknown.error()),
             "error: no run 'sft' in '" + folder_.string() +
-                "': it is no path, id or name of a run there (names: grpo) [launch.run]\n"
+                "': it is no path, id, job or name of a run there (names: grpo) [launch.run]\n"
                 "hint: give the run's path, or --runs-dir with the folder that it was made in\n");
   const auto nowhere = find_run(folder_ / "not-there", "sft", none_alive);
   ASSERT_FALSE(nowhere);
@@ -177,6 +182,10 @@ TEST_F(Folder, ANameIsTheLiveRunThenTheLatestThatWasStartedThenTheNewest) {
   EXPECT_EQ(find_run(folder_, "grpo", none_alive), second);
   EXPECT_EQ(find_run(folder_, "grpo", [&](const fs::path& run) { return run == first; }), first);
   EXPECT_EQ(runs_of(folder_ / "grpo"), (std::vector{third, second, first}));
+  std::ofstream(third / "job.json") << R"({"jobs":["7"]})";  // submitted just now
+  EXPECT_EQ(find_run(folder_, "grpo", [&](const fs::path& run) { return run == first; }), third);
+  std::ofstream(third / "events.jsonl") << "{}\n";
+  EXPECT_EQ(find_run(folder_, "grpo", none_alive), second);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class PrecheckTest : public testing::Test {
   PrecheckTest() {
     plan_.node.count = 2;
     facts_.partitions = parse_partitions(kPartitions);
-    add_role("learner", "/work", "train.py");
+    add_role("learner", "/project", "train.py");
   }
 
   void add_role(const std::string& name, const std::string& workdir, const std::string& program) {
@@ -145,10 +145,10 @@ TEST_F(PrecheckTest, NothingIsSaidOfLimitsThatMayNotHold) {
 
 TEST_F(PrecheckTest, PathsThatAreNotThere) {
   plan_.roles[0].workdir_origin = "e.yaml:4:10";
-  facts_.paths["/work"] = PathKind::missing;
-  add_role("eval", "/work", "./eval.sh");
+  facts_.paths["/project"] = PathKind::missing;
+  add_role("eval", "/project", "./eval.sh");
   plan_.roles[1].workdir_origin = "e.yaml:4:10";
-  facts_.paths["/work"] = PathKind::missing;
+  facts_.paths["/project"] = PathKind::missing;
   add_role("engine", "/serve", "bin/serve");
   add_role("tool", "/serve", "/serve/tool.sh");
   facts_.paths["/serve/tool.sh"] = PathKind::other;
@@ -157,7 +157,7 @@ TEST_F(PrecheckTest, PathsThatAreNotThere) {
       judged(),
       "error: engine: '/serve/bin/serve' does not exist [launch.program]\n\n"
       "error: tool: '/serve/tool.sh' is not executable [launch.program]\n\n"
-      "error: learner, eval: the working folder '/work' (e.yaml:4:10) does not exist [launch.workdir]\n\n"
+      "error: learner, eval: the working folder '/project' (e.yaml:4:10) does not exist [launch.workdir]\n\n"
       "3 errors\n"
       "note: ray: '/opt/ray/bin/ray' is not on this machine: is it on the nodes?\n");
 }
@@ -174,12 +174,26 @@ TEST_F(PrecheckTest, AProgramOfAVenv) {
 
 TEST_F(PrecheckTest, WhatOnlyANodeKnowsIsNotLookedFor) {
   add_role("engine", "${node.scratch}/x", "run.sh");
-  add_role("other", "/work", "${env.HOME}/run.sh");
-  add_role("python", "/work", "python");
+  add_role("other", "/project", "${env.HOME}/run.sh");
+  add_role("python", "/project", "python");
   add_role("spawned", "/gone", "");
   plan_.roles.back().command.clear();
-  EXPECT_EQ(named_paths(plan_), (std::vector<std::string>{"/work", "/work", "/work", "/gone"}));
+  EXPECT_EQ(named_paths(plan_), (std::vector<std::string>{"/project", "/project", "/project", "/gone"}));
   facts_.paths["/gone"] = PathKind::missing;
+  EXPECT_EQ(judged(), "");
+}
+
+TEST_F(PrecheckTest, WhatIsInAContainerIsNotLookedForAndItsImageIs) {
+  auto& role = plan_.roles.front();
+  role.command = {"/opt/conda/bin/python"};
+  role.wrapper = {"/opt/apptainer", "exec", "--nv", "a.sif"};
+  role.wrapper_origin = "e.yaml:7:14";
+  EXPECT_EQ(named_paths(plan_), (std::vector<std::string>{"/project", "/opt/apptainer", "/project/a.sif"}));
+  EXPECT_EQ(judged(),
+            "error: learner: '/project/a.sif' does not exist (wrapper: e.yaml:7:14) [launch.image]\n"
+            "note: learner: '/opt/apptainer' is not on this machine: is it on the nodes?\n");
+  facts_.paths["/project/a.sif"] = PathKind::folder;  // a sandbox
+  facts_.paths["/opt/apptainer"] = PathKind::program;
   EXPECT_EQ(judged(), "");
 }
 

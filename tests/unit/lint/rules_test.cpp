@@ -44,8 +44,9 @@ TEST(Rules, SharedCache) {
 TEST(Rules, ReleaseDiffers) {
   Scene scene;
   scene.plan = true;
-  scene.environments = {{"learner", RoleKind::learner, {}, {"nccl"}, {}, {{"NCCL", Version{{2, 27, 5}}}}},
-                        {"engine", RoleKind::engine, {}, {}, {}, {{"NCCL", Version{{2, 28, 9}}}}}};
+  scene.environments = {
+      {"learner", RoleKind::learner, {}, {"nccl"}, {}, {}, false, {}, {{"NCCL", Version{{2, 27, 5}}}}},
+      {"engine", RoleKind::engine, {}, {}, {}, {}, false, {}, {{"NCCL", Version{{2, 28, 9}}}}}};
   scene.groups = {{"weight sync", {0, 1}}};
   EXPECT_EQ(
       found(scene),

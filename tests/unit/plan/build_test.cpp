@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/version.h"
 #include "config/experiment.h"
 #include "config/site.h"
 #include "plan/environment.h"
@@ -284,7 +285,8 @@ TEST(PlanJson, DamagedTextsAreRefusedWithTheReason) {
   };
   EXPECT_EQ(message("{}"), "'p.json' cannot be read as a plan: it is not a plan of nlaunch");
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 9})"),
-            "'p.json' cannot be read as a plan: it has format 9, and this nlaunch reads up to 1");
+            fmt::format("'p.json' has version 9 of the format 'nlaunch plan'; this nlaunch ({}) knows 1",
+                        version()));
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 1, "name": "../x"})"),
             "'p.json' cannot be read as a plan: '../x' cannot be the name of an experiment");
   EXPECT_EQ(message("{"), "'p.json' cannot be read as a plan: it is not JSON");

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "base/version.h"
 #include "sys/files.h"
 #include "unit/preflight/fixture.h"
 
@@ -131,11 +132,16 @@ TEST_F(BaselineFile, ThatIsNoneIsAnErrorWithWhatToType) {
   EXPECT_EQ(render(missing.error()), "error: cannot open '" + path + "': No such file or directory" + hint);
   EXPECT_EQ(error_of("{"), "error: '" + path + "' is no baseline" + hint);
   EXPECT_EQ(error_of("[1]"), "error: '" + path + "' is no baseline" + hint);
-  EXPECT_EQ(error_of("{\"nlaunch_baseline\": 2}"),
-            "error: '" + path + "' is a baseline of another nlaunch, which this one cannot read" + hint);
-  EXPECT_EQ(
-      error_of("{\"nlaunch_baseline\": 1}").find("error: '" + path + "' is a baseline that was damaged: "),
-      0U);
+  EXPECT_EQ(error_of(R"({"format": "nlaunch preflight", "version": 1})"),
+            "error: '" + path + "' is no baseline" + hint);
+  EXPECT_EQ(error_of(R"({"format": "nlaunch baseline", "version": 2})"),
+            fmt::format("error: '{}' has version 2 of the format 'nlaunch baseline'; this nlaunch ({}) knows "
+                        "1 [format.newer]\n"
+                        "hint: update nlaunch, or use the one that wrote it\n",
+                        path, version()));
+  EXPECT_EQ(error_of(R"({"format": "nlaunch baseline", "version": 1})")
+                .find("error: '" + path + "' is a baseline that was damaged: "),
+            0U);
 }
 
 }  // namespace
