@@ -1,5 +1,7 @@
 #include "bench/metrics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,6 +9,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/text.h"
 #include "bench/statistics.h"
 
 namespace nlaunch::bench {
@@ -17,9 +20,9 @@ constexpr std::string_view kLineEnds = "\n\r";
 
 std::optional<double> number_in(std::string_view text) {
   double value = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stopped != end || !std::isfinite(value)) return std::nullopt;
+  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stopped != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 
@@ -31,6 +34,25 @@ void feed_file(const std::filesystem::path& path, MetricReader& reader) {
     reader.feed({block.data(), static_cast<std::size_t>(file.gcount())});
   }
   reader.finish();
+}
+
+/// Who has printed which number.
+using Counts = std::map<std::int64_t, std::vector<std::string>>;
+
+/// The one whole number that they all are.
+std::optional<std::int64_t> count_of(const std::vector<double>& values) {
+  const double first = values.front();
+  if (first != std::floor(first) || std::abs(first) > 1e15) return std::nullopt;
+  if (std::ranges::any_of(values, [first](double value) { return value != first; })) return std::nullopt;
+  return static_cast<std::int64_t>(first);
+}
+
+std::string in_short(const std::vector<std::string>& processes) {
+  constexpr std::size_t kNamed = 2;
+  const std::vector<std::string> named(
+      processes.begin(), processes.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, processes.size())));
+  const auto names = text::join(named, ", ");
+  return processes.size() <= kNamed ? names : fmt::format("{} and {} more", names, processes.size() - kNamed);
 }
 
 }  // namespace
@@ -63,22 +85,59 @@ void MetricReader::take(std::string_view line) {
   }
 }
 
-std::map<std::string, Printed> read_metrics(const std::filesystem::path& run,
-                                            const std::vector<plan::Metric>& metrics) {
-  MetricReader reader(metrics);
+PrintedBy read_printed(const std::filesystem::path& run, const std::vector<plan::Metric>& metrics) {
+  PrintedBy printed;
   std::error_code error;
   for (const auto& attempt : std::filesystem::directory_iterator(run, error)) {
     if (!attempt.path().filename().string().starts_with("attempt-")) continue;
     for (const auto& log : std::filesystem::directory_iterator(attempt.path() / "logs", error)) {
-      if (log.path().extension() == ".log" && log.is_regular_file(error)) feed_file(log.path(), reader);
+      if (log.path().extension() != ".log" || !log.is_regular_file(error)) continue;
+      MetricReader reader(metrics);
+      feed_file(log.path(), reader);
+      for (const auto& [name, values] : reader.values()) {
+        auto& all = printed[log.path().stem().string()][name];
+        all.insert(all.end(), values.begin(), values.end());
+      }
     }
   }
+  return printed;
+}
+
+std::map<std::string, Printed> summarized(const PrintedBy& printed) {
+  std::map<std::string, std::vector<double>> all;
+  for (const auto& [process, metrics] : printed) {
+    for (const auto& [name, values] : metrics)
+      all[name].insert(all[name].end(), values.begin(), values.end());
+  }
   std::map<std::string, Printed> out;
-  for (const auto& [name, values] : reader.values()) {
+  for (const auto& [name, values] : all) {
     const auto [least, most] = std::ranges::minmax(values);
     out[name] = {median(values), values.size(), least, most};
   }
   return out;
+}
+
+std::vector<std::string> uneven(const PrintedBy& printed) {
+  // By role and metric: the numbers, and who has them; nothing where it is no count.
+  std::map<std::pair<std::string, std::string>, std::optional<Counts>> counts;
+  for (const auto& [process, metrics] : printed) {
+    const auto role = process.substr(0, process.rfind('.'));
+    for (const auto& [name, values] : metrics) {
+      auto& of = counts.try_emplace({role, name}, Counts{}).first->second;
+      const auto count = count_of(values);
+      if (!count) of.reset();
+      if (of) (*of)[*count].push_back(process);
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [of, found] : counts) {
+    if (!found || found->size() < 2) continue;
+    std::vector<std::string> parts;
+    for (const auto& [count, processes] : *found)
+      parts.push_back(fmt::format("{} in {}", count, in_short(processes)));
+    sentences.push_back(fmt::format("{}: {}", of.second, text::join(parts, ", ")));
+  }
+  return sentences;
 }
 
 }  // namespace nlaunch::bench

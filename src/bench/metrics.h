@@ -34,6 +34,12 @@ class MetricReader {
   std::string partial_;
 };
 
+/// What each process printed: by its name, by metric, in the order of its lines.
+using PrintedBy = std::map<std::string, std::map<std::string, std::vector<double>>>;
+
+/// From all logs of a run's folder, of every attempt. A file that cannot be read has no values.
+PrintedBy read_printed(const std::filesystem::path& run, const std::vector<plan::Metric>& metrics);
+
 /// What one run printed of a metric.
 struct Printed {
   double median = 0;
@@ -42,8 +48,12 @@ struct Printed {
   double most = 0;
 };
 
-/// Of all logs of a run's folder, of every process and attempt. A file that cannot be read has no values.
-std::map<std::string, Printed> read_metrics(const std::filesystem::path& run,
-                                            const std::vector<plan::Metric>& metrics);
+/// Of all processes together.
+std::map<std::string, Printed> summarized(const PrintedBy& printed);
+
+/// Sentences about counts that ought to be the same on all processes of a role and are not: of batches in an
+/// epoch, of samples. A metric is such a count where each process prints one whole number for it, however
+/// often. "batches: 119 in learner.3, 120 in learner.0, learner.1 and 1 more"
+std::vector<std::string> uneven(const PrintedBy& printed);
 
 }  // namespace nlaunch::bench

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/results.h"
 
@@ -77,14 +78,13 @@ std::string quoted(const std::string& field) {
 }  // namespace
 
 ordered_json to_json(const Bench& bench) {
-  ordered_json out{{"format", "nlaunch bench"},
-                   {"version", 1},
-                   {"name", bench.name},
-                   {"site", bench.site},
-                   {"seed", bench.seed},
-                   {"repeats", bench.repeats},
-                   {"arms", ordered_json::array()},
-                   {"lines", ordered_json::array()}};
+  auto out = stamped<ordered_json>(formats::kBench);
+  out["name"] = bench.name;
+  out["site"] = bench.site;
+  out["seed"] = bench.seed;
+  out["repeats"] = bench.repeats;
+  out["arms"] = ordered_json::array();
+  out["lines"] = ordered_json::array();
   const auto failed = failures(bench);
   for (std::size_t arm = 0; arm < bench.arms.size(); ++arm)
     out["arms"].push_back(arm_json(bench.arms[arm], failed[arm]));

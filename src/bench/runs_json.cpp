@@ -1,3 +1,4 @@
+#include "base/format.h"
 #include "bench/runs.h"
 
 namespace nlaunch::bench {
@@ -62,17 +63,15 @@ ordered_json arm_json(const ArmRuns& arm, const Failures& failures) {
 }  // namespace
 
 ordered_json to_json(const RunComparison& comparison) {
-  ordered_json out{
-      {"format", "nlaunch ab"},
-      {"version", 1},
-      {"name", comparison.name},
-      {"site", comparison.site},
-      {"seed", comparison.seed},
-      {"repeats", comparison.repeats},
-      {"stopped", comparison.stopped.empty() ? ordered_json(nullptr) : ordered_json(comparison.stopped)},
-      {"metrics", ordered_json::object()},
-      {"arms", ordered_json::array()},
-      {"lines", ordered_json::array()}};
+  auto out = stamped<ordered_json>(formats::kAb);
+  out["name"] = comparison.name;
+  out["site"] = comparison.site;
+  out["seed"] = comparison.seed;
+  out["repeats"] = comparison.repeats;
+  out["stopped"] = comparison.stopped.empty() ? ordered_json(nullptr) : ordered_json(comparison.stopped);
+  out["metrics"] = ordered_json::object();
+  out["arms"] = ordered_json::array();
+  out["lines"] = ordered_json::array();
   for (const auto& [name, pattern] : comparison.metrics) out["metrics"][name] = pattern;
   const auto failed = failures(comparison);
   for (std::size_t arm = 0; arm < comparison.arms.size(); ++arm)

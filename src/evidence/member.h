@@ -33,6 +33,7 @@ struct Member {
   Stack python;              ///< empty: not to be had
   Stack native;
   std::vector<Connection> connections{};
+  std::vector<std::string> gpus{};  ///< bus ids
 
   /// "learner.1 (rank 1) on nid002"
   [[nodiscard]] std::string str() const;

@@ -39,7 +39,7 @@ bool are_connected(const Member& one, const Member& other) {
 }  // namespace
 
 Opinion opinion_of_connections(const Evidence& evidence) {
-  Opinion opinion{"connections", false, {}, {}};
+  Opinion opinion{"connections", false, {}, {}, false};
   Waits waits;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& waiter = evidence.members[i];

@@ -14,9 +14,16 @@ using Doing = Situation::Doing;
 
 /// The last words of one who ended because another did.
 bool blames_a_peer(const Member& member) {
-  constexpr std::array<std::string_view, 8> kPatterns{
-      "Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
-      "ncclRemoteError",           "remote process exited",    "Socket Timeout",     "Timed out waiting"};
+  constexpr std::array<std::string_view, 10> kPatterns{"Connection closed by peer",
+                                                       "Connection reset by peer",
+                                                       "Connection refused",
+                                                       "Broken pipe",
+                                                       "ncclRemoteError",
+                                                       "remote process exited",
+                                                       "Socket Timeout",
+                                                       "Timed out waiting",
+                                                       "Detected mismatch between collectives",
+                                                       "failed to pass monitoredBarrier"};
   return std::ranges::any_of(
       kPatterns, [&](auto pattern) { return member.last_words.find(pattern) != std::string::npos; });
 }
@@ -74,7 +81,7 @@ void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& g
 }  // namespace
 
 Opinion opinion_of_processes(const Evidence& evidence) {
-  Opinion opinion{"processes", true, {}, {}};
+  Opinion opinion{"processes", true, {}, {}, false};
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto situation = situation_of(evidence.members[i]);

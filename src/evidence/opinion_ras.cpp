@@ -133,7 +133,7 @@ Opinion opinion_of_ras(const Evidence& evidence) {
     }
     look_at_processes(evidence, report, findings);
   }
-  Opinion opinion{"NCCL RAS", false, {}, {}};
+  Opinion opinion{"NCCL RAS", false, {}, {}, false};
   std::set<std::string> once;
   for (auto& line : findings.says) {
     if (once.insert(line).second) opinion.says.push_back(std::move(line));

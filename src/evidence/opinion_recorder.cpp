@@ -215,7 +215,7 @@ void look_at_role(const Evidence& evidence, const std::string& role, const std::
 }  // namespace
 
 Opinion opinion_of_recorder(const Evidence& evidence) {
-  Opinion opinion{"flight recorder", false, {}, {}};
+  Opinion opinion{"flight recorder", false, {}, {}, false};
   for (const auto& [role, recordings] : evidence.recordings) {
     if (opinion.accused.empty()) look_at_role(evidence, role, recordings, opinion);
   }

@@ -143,6 +143,13 @@ void accuse_the_unlike(const Evidence& evidence, const World& world, Opinion& op
   }
 }
 
+/// Where one is gone or stopped, the others' stacks tell less: of those that are about to end of it, for
+/// instance.
+bool has_a_better_reason(const World& world) {
+  return !world.those(Doing::gone).empty() || !world.those(Doing::stopped).empty() ||
+         !world.those(Doing::uninterruptible).empty();
+}
+
 void look_at(const Evidence& evidence, const World& world, Opinion& opinion) {
   constexpr std::size_t kTwo = 2;
   if (world.members.size() < kTwo) return;
@@ -163,14 +170,19 @@ void look_at(const Evidence& evidence, const World& world, Opinion& opinion) {
     accuse_the_few(evidence, world, waiting, opinion);
   } else if (on_gpu.empty()) {
     accuse_the_unlike(evidence, world, opinion);
+    opinion.weak = true;
   }
 }
 
 }  // namespace
 
 Opinion opinion_of_stacks(const Evidence& evidence) {
-  Opinion opinion{"stacks", false, {}, {}};
-  for (const auto& [role, world] : worlds(evidence)) look_at(evidence, world, opinion);
+  Opinion opinion{"stacks", false, {}, {}, false};
+  for (const auto& [role, world] : worlds(evidence)) {
+    look_at(evidence, world, opinion);
+    opinion.weak = opinion.weak || has_a_better_reason(world);
+  }
+  opinion.sure = opinion.sure && !opinion.weak;
   return opinion;
 }
 

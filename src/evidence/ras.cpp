@@ -63,7 +63,8 @@ RasReport report_from(const json& object) {
   return report;
 }
 
-/// Text, line by line. What a line means depends on the headings before it.
+/// Text, line by line. What a line means depends on the headings before it. The patterns bound how many
+/// digits a number has: a line with a larger one is none of NCCL's, and is passed over.
 class TextReader {
  public:
   RasReport read(std::string_view text) {
@@ -101,12 +102,12 @@ class TextReader {
   }
 
   void detail(const std::string& line) {
-    static const std::regex process(R"(  Process (\d+) on node (\S+) managing GPUs? .*)");
+    static const std::regex process(R"(  Process (\d{1,9}) on node (\S+) managing GPUs? .*)");
     static const std::regex several(
-        R"(  (\d+) ranks have (?:launched up to operation (\d+)|(not) launched any operations))");
+        R"(  (\d+) ranks have (?:launched up to operation (\d{1,18})|(not) launched any operations))");
     static const std::regex statuses(R"(  \d+ ranks have status (\w+))");
     static const std::regex one(
-        R"(  Rank (\d+)(?: has launched up to operation (\d+)| has (not) launched any operations| has status (\w+)| reported [^-]*)? -- (?:GPU .* managed by process (\d+) on node (\S+)|\[process information not found\]))");
+        R"(  Rank (\d{1,9})(?: has launched up to operation (\d{1,18})| has (not) launched any operations| has status (\w+)| reported [^-]*)? -- (?:GPU .* managed by process (\d{1,9}) on node (\S+)|\[process information not found\]))");
     std::smatch match;
     if (std::regex_match(line, match, process)) {
       report_.processes.push_back({-1,

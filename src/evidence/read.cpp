@@ -27,6 +27,11 @@ json json_of(const fs::path& file) {
   return object.is_object() ? object : json::object();
 }
 
+json list_of(const fs::path& file) {
+  auto list = json::parse(text_of(file), nullptr, false);
+  return list.is_array() ? list : json::array();
+}
+
 std::vector<fs::path> sorted(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
@@ -35,9 +40,13 @@ std::vector<fs::path> sorted(const fs::path& folder) {
   return entries;
 }
 
+/// A program that is alone may have RANK=-1.
 std::optional<int> rank_of(const json& object) {
+  constexpr std::int64_t kMost = 1'000'000'000;
   const auto rank = object.find("rank");
-  return rank != object.end() && rank->is_number_integer() ? std::optional(rank->get<int>()) : std::nullopt;
+  if (rank == object.end() || !rank->is_number_integer()) return std::nullopt;
+  const auto number = rank->get<std::int64_t>();
+  return number >= 0 && number < kMost ? std::optional(static_cast<int>(number)) : std::nullopt;
 }
 
 /// The lines in which a program says why it ends are its last ones.
@@ -67,7 +76,7 @@ struct Files {
   std::map<pid_t, Stack> python;
   std::map<pid_t, Stack> native;
   std::string last_words;
-  json sockets;  ///< a list
+  json sockets;  ///< a list, empty where nothing was collected
 };
 
 std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
@@ -104,6 +113,7 @@ std::vector<Member> members_of(const Files& files) {
   common.ended = files.processes.value("ended", "");
   common.ended_at = files.processes.value("ended_at", 0.0);
   common.last_words = files.last_words;
+  common.gpus = files.processes.value("gpus", std::vector<std::string>{});
   const auto processes = files.processes.value("processes", json::array());
   for (const auto& process : processes) common.pids.push_back(process.value("pid", 0));
   std::vector<Member> members;
@@ -153,8 +163,7 @@ void read_ras_of(Evidence& evidence, const fs::path& folder, const std::string& 
 void read_subject(Evidence& evidence, const fs::path& folder) {
   const Files files{json_of(folder / "processes.json"), python_stacks(text_of(folder / "python-stacks.txt")),
                     native_stacks(text_of(folder / "native-stacks.txt")),
-                    last_words(text_of(folder / "log.txt")),
-                    json::parse(text_of(folder / "sockets.json"), nullptr, false)};
+                    last_words(text_of(folder / "log.txt")), list_of(folder / "sockets.json")};
   if (files.processes.empty()) return;
   auto members = members_of(files);
   read_recordings(evidence, folder, members.front().role);
@@ -183,6 +192,7 @@ void read_host(Evidence& evidence, const fs::path& folder) {
   for (const auto& address : collected.value("addresses", json::array()))
     evidence.hosts[address.get<std::string>()] = collected.value("host", "");
   evidence.hosts.erase("127.0.0.1");
+  evidence.gpu_use[collected.value("host", "")] = read_gpu_use(text_of(folder / "gpu-use.jsonl"));
   for (const auto& subject : sorted(folder)) {
     std::error_code error;
     if (fs::is_directory(subject, error)) read_subject(evidence, subject);

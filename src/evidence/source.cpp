@@ -23,6 +23,7 @@ const std::vector<Source> kProcessSources{
 const std::vector<Source> kHostSources{
     {"GPUs", 15s, 0, collect_gpus},
     {"kernel log", 5s, 1, collect_kernel_log},
+    {"use of the GPUs", 5s, 1, collect_gpu_use},
 };
 
 Duration Scene::left() const {

@@ -66,6 +66,7 @@ Found collect_environment(const Scene& scene);
 Found collect_ras(const Scene& scene);
 Found collect_flight_recorder(const Scene& scene);
 Found collect_gpus(const Scene& scene);
+Found collect_gpu_use(const Scene& scene);
 Found collect_kernel_log(const Scene& scene);
 
 }  // namespace nlaunch::evidence

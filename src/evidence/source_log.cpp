@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "evidence/source.h"
 
-// The ends of logs: of the process, and of NCCL.
+// The ends of logs: of the process, of NCCL, and of the samples of the GPUs.
 namespace nlaunch::evidence {
 namespace {
 
@@ -54,6 +54,15 @@ Found collect_log(const Scene& scene) {
   } else if (scene.write(kFile, *text)) {
     found.got.emplace_back(kFile);
   }
+  return found;
+}
+
+Found collect_gpu_use(const Scene& scene) {
+  Found found;
+  const auto& path = scene.spec.gpu_use;
+  const auto text = path.empty() ? std::nullopt : last_lines(path);
+  constexpr auto kFile = "gpu-use.jsonl";
+  if (text && scene.write(kFile, *text)) found.got.emplace_back(kFile);
   return found;
 }
 

@@ -37,9 +37,13 @@ ordered_json to_json(const ProcessState& process) {
 
 Found collect_processes(const Scene& scene) {
   const auto& subject = *scene.subject;
-  ordered_json object{{"name", subject.name},         {"host", scene.spec.host},
-                      {"pid", subject.pid},           {"ended", subject.ended},
-                      {"ended_at", subject.ended_at}, {"processes", ordered_json::array()}};
+  ordered_json object{{"name", subject.name},
+                      {"host", scene.spec.host},
+                      {"pid", subject.pid},
+                      {"ended", subject.ended},
+                      {"ended_at", subject.ended_at},
+                      {"gpus", subject.gpus},
+                      {"processes", ordered_json::array()}};
   if (subject.rank) object["rank"] = *subject.rank;
   for (const auto& process : scene.tree) object["processes"].push_back(to_json(process));
   Found found;

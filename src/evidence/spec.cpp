@@ -17,6 +17,7 @@ Subject subject_from(const json& object) {
   subject.recorder_pipe = object.value("recorder_pipe", "");
   subject.recorder_dump = object.value("recorder_dump", "");
   subject.nccl_logs = object.value("nccl_logs", "");
+  subject.gpus = object.value("gpus", std::vector<std::string>{});
   return subject;
 }
 
@@ -29,7 +30,8 @@ json to_json(const Subject& subject) {
               {"ras", subject.ras},
               {"recorder_pipe", subject.recorder_pipe},
               {"recorder_dump", subject.recorder_dump},
-              {"nccl_logs", subject.nccl_logs}};
+              {"nccl_logs", subject.nccl_logs},
+              {"gpus", subject.gpus}};
   if (subject.rank) object["rank"] = *subject.rank;
   return object;
 }
@@ -45,6 +47,7 @@ Result<Spec> spec_from(const std::string& text) {
     spec.deadline = std::chrono::milliseconds(static_cast<Duration::rep>(
         object.value("deadline_s", static_cast<double>(spec.deadline.count()) / 1e3) * 1e3));
     spec.probe = object.value("probe", "");
+    spec.gpu_use = object.value("gpu_use", "");
     spec.secrets = object.value("secrets", std::vector<std::string>{});
     for (const auto& process : object.at("processes")) spec.processes.push_back(subject_from(process));
     return spec;
@@ -58,6 +61,7 @@ json to_json(const Spec& spec) {
               {"host", spec.host},
               {"deadline_s", static_cast<double>(spec.deadline.count()) / 1e3},
               {"probe", spec.probe},
+              {"gpu_use", spec.gpu_use},
               {"secrets", spec.secrets},
               {"processes", json::array()}};
   for (const auto& subject : spec.processes) object["processes"].push_back(to_json(subject));

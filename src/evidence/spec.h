@@ -23,9 +23,10 @@ struct Subject {
   /// NCCL_RAS_ADDR of its processes, "127.0.0.1:28028". Empty: it is not asked, since another process of the
   /// same communicators is, or since it may still be in ncclCommInitRank: NCCL before 2.27 can crash then.
   std::string ras;
-  std::string recorder_pipe;  ///< TORCH_NCCL_DEBUG_INFO_PIPE_FILE; torch makes PREFIX + RANK + ".pipe"
-  std::string recorder_dump;  ///< TORCH_FR_DUMP_TEMP_FILE; torch writes PREFIX + RANK
-  std::string nccl_logs;      ///< glob of the files that NCCL_DEBUG_FILE makes
+  std::string recorder_pipe;      ///< TORCH_NCCL_DEBUG_INFO_PIPE_FILE; torch makes PREFIX + RANK + ".pipe"
+  std::string recorder_dump;      ///< TORCH_FR_DUMP_TEMP_FILE; torch writes PREFIX + RANK
+  std::string nccl_logs;          ///< glob of the files that NCCL_DEBUG_FILE makes
+  std::vector<std::string> gpus;  ///< bus ids of its GPUs
 };
 
 /// What `nlaunch collect` is asked for.
@@ -34,8 +35,9 @@ struct Spec {
   std::string host;
   Duration deadline = std::chrono::seconds(30);  ///< for everything
   std::string probe;                             ///< nlaunch-probe; empty: NVML is not asked
-  std::vector<std::string> secrets;              ///< names of variables whose values are to be masked
-  std::vector<Subject> processes;                ///< of this host
+  std::string gpu_use;               ///< file of `nlaunch-probe gpu-use` for this host; may be missing
+  std::vector<std::string> secrets;  ///< names of variables whose values are to be masked
+  std::vector<Subject> processes;    ///< of this host
 };
 
 /// From JSON with the same names; "deadline_s" is in seconds. Unknown keys are left alone.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "evidence/waits.h"
 
 namespace nlaunch::evidence {
@@ -34,7 +35,7 @@ std::vector<Accused> all(const std::vector<const Opinion*>& opinions) {
   return accused;
 }
 
-/// One is sure where no other, sure or not, names somebody else alone.
+/// One is sure where no other but a weak one, sure or not, names somebody else alone.
 void weigh(Verdict& verdict) {
   std::vector<const Opinion*> sure;
   std::vector<const Opinion*> any;
@@ -48,8 +49,9 @@ void weigh(Verdict& verdict) {
   if (!sure.empty()) {
     verdict.culprits = common(sure);
     verdict.sure = !verdict.culprits.empty() && std::ranges::all_of(any, [&](const auto* opinion) {
-      return std::ranges::any_of(opinion->accused,
-                                 [&](const auto& one) { return accuses(verdict.culprits, one.member); });
+      return opinion->weak || std::ranges::any_of(opinion->accused, [&](const auto& one) {
+               return accuses(verdict.culprits, one.member);
+             });
     });
   }
   if (!verdict.sure) verdict.culprits = all(any);
@@ -97,9 +99,10 @@ bool may_wait_unseen(const Evidence& evidence, std::size_t member) {
 
 Verdict judge(const Evidence& evidence) {
   Verdict verdict;
-  verdict.opinions = {opinion_of_processes(evidence), opinion_of_recorder(evidence),
-                      opinion_of_stacks(evidence), opinion_of_ras(evidence),
-                      opinion_of_connections(evidence)};
+  verdict.opinions = {opinion_of_processes(evidence),    opinion_of_recorder(evidence),
+                      opinion_of_fingerprints(evidence), opinion_of_stacks(evidence),
+                      opinion_of_ras(evidence),          opinion_of_connections(evidence),
+                      opinion_of_gpus(evidence)};
   weigh(verdict);
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto doing = situation_of(evidence.members[i]).doing;
@@ -111,12 +114,13 @@ Verdict judge(const Evidence& evidence) {
 }
 
 ordered_json to_json(const Verdict& verdict, const Evidence& evidence) {
-  ordered_json object{{"sure", verdict.sure},
-                      {"sentence", verdict.sentence},
-                      {"culprits", ordered_json::array()},
-                      {"victims", ordered_json::array()},
-                      {"sources", ordered_json::array()},
-                      {"missing", evidence.missing}};
+  auto object = stamped<ordered_json>(formats::kEvidence);
+  object["sure"] = verdict.sure;
+  object["sentence"] = verdict.sentence;
+  object["culprits"] = ordered_json::array();
+  object["victims"] = ordered_json::array();
+  object["sources"] = ordered_json::array();
+  object["missing"] = evidence.missing;
   for (const auto& one : verdict.culprits) {
     auto culprit = to_json(evidence.members[one.member]);
     culprit["why"] = one.why;

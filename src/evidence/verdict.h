@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "evidence/flight_recorder.h"
+#include "evidence/gpu_use.h"
 #include "evidence/member.h"
 #include "evidence/ras.h"
 
@@ -15,8 +16,9 @@ struct Evidence {
   /// By role: its recordings, by the ranks of the role.
   std::map<std::string, std::vector<Recording>> recordings;
   std::vector<RasReport> ras;
-  std::map<std::string, std::string> hosts;  ///< IP address → host
-  std::vector<std::string> missing;          ///< "python stacks on nid002: py-spy is ...", each once
+  std::map<std::string, std::string> hosts;                        ///< IP address → host
+  std::map<std::string, std::map<std::string, GpuUse>> gpu_use{};  ///< by host, by bus id
+  std::vector<std::string> missing;  ///< "python stacks on nid002: py-spy is ...", each once
 };
 
 /// One who is held to be the cause.
@@ -28,11 +30,13 @@ struct Accused {
 
 /// What one source says: of who waits, and of who does not come. Nothing accused: it says nothing.
 struct Opinion {
-  std::string source;  ///< "stacks", "flight recorder", "NCCL RAS", "processes", "connections"
+  std::string source;  ///< "stacks", "flight recorder", "NCCL RAS", "processes", "connections", "GPUs"
   bool sure = false;
   std::vector<Accused> accused;
   std::vector<std::string> says;  ///< lines for people
+  bool weak = false;              ///< counts for nothing against one that is sure
 };
+
 /// Whether a member that does not come may itself wait, for one whom the source does not see: it waits for
 /// its GPU or in a collective (of a library that makes communicators of its own, with another role), or
 /// nothing tells what it does, and there are other roles.
@@ -42,7 +46,9 @@ Opinion opinion_of_processes(const Evidence& evidence);
 Opinion opinion_of_stacks(const Evidence& evidence);
 Opinion opinion_of_recorder(const Evidence& evidence);
 Opinion opinion_of_ras(const Evidence& evidence);
+Opinion opinion_of_fingerprints(const Evidence& evidence);
 Opinion opinion_of_connections(const Evidence& evidence);
+Opinion opinion_of_gpus(const Evidence& evidence);
 
 struct Verdict {
   /// False: the accused are candidates, likely ones first. Who waits in a collective is a victim until
@@ -58,7 +64,7 @@ struct Verdict {
 Verdict judge(const Evidence& evidence);
 
 /// verdict.json:
-///   {"sure", "sentence",
+///   {"format", "version", "sure", "sentence",
 ///    "culprits": [{"process", "rank", "host", "pid", "why"}], "victims": [the same, without "why"],
 ///    "sources": [{"source", "sure", "accused": [names], "says": [lines]}], "missing": [lines]}
 nlohmann::ordered_json to_json(const Verdict& verdict, const Evidence& evidence);

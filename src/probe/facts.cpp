@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "probe/nvml.h"
 #include "probe/output.h"
 #include "sys/files.h"
@@ -129,7 +130,7 @@ json machine_facts() {
 
 json built_in() {
   return {{"event", "version"},
-          {"nlaunch", NLAUNCH_VERSION},
+          {"nlaunch", version()},
           {"cuda", feature(NLAUNCH_CUDA_VERSION)},
           {"nccl_header", feature(NLAUNCH_NCCL_HEADER_VERSION)},
           {"gloo", feature(NLAUNCH_GLOO_VERSION)},

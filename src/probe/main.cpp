@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/exit_code.h"
+#include "probe/container.h"
 #include "probe/fabric.h"
 #include "probe/facts.h"
 #include "probe/folder.h"
@@ -18,6 +19,7 @@
 #include "probe/nics.h"
 #include "probe/node_gpus.h"
 #include "probe/nvml_health.h"
+#include "probe/nvml_use.h"
 #include "probe/output.h"
 #include "probe/rank.h"
 #include "probe/shared_memory.h"
@@ -68,6 +70,13 @@ int version(Arguments) {
 int library(Arguments arguments) {
   return print(probe::examine_nccl(arguments[0]));
 }
+int gpu_use(Arguments arguments) {
+  constexpr double kEvery = 5;
+  return probe::sample_gpu_use(arguments[0], arguments.size() > 1 ? std::stod(arguments[1]) : kEvery);
+}
+int container(Arguments arguments) {
+  return print(probe::examine_container(arguments));
+}
 int copies(Arguments arguments) {
   return print(probe::measure_copies(arguments));
 }
@@ -92,6 +101,8 @@ constexpr Subcommand kSubcommands[] = {
     {"find-library", "NAME", "what the loader takes for this name in this environment", 1, library},
     {"rank", "--spec FILE --index I", "one rank of a preflight; waits for \"go\" on standard input", 4, rank},
     {"gpu-health", "", "the state of the GPUs and who uses them, by NVML", 0, gpu_health},
+    {"gpu-use", "FILE [SECONDS]", "how busy the GPUs are: a line in FILE every 5 s, until it is killed", 1,
+     gpu_use},
     {"kernel-log", "", "lines of the kernel log that tell of GPUs", 0, kernel_log},
     {"shared-memory", "[FOLDER]", "what communication libraries have in /dev/shm", 0, shared_memory},
     {"fabric", "[PROVIDER]", "the libfabric that the loader takes in this environment, and what it offers", 0,
@@ -101,6 +112,8 @@ constexpr Subcommand kSubcommands[] = {
     {"interpreter", "PYTHON WORKDIR", "how this Python starts, and its packages; torch is not imported", 2,
      interpreter},
     {"torch", "PYTHON WORKDIR [PRELOAD]", "torch, imported: its CUDA and its NCCL", 2, torch},
+    {"container", "[FILE...]", "the system and the glibc here, and which of the files cannot be read", 0,
+     container},
     {"folder", "PATH", "free space of a folder, and a small file written there", 1, folder},
     {"copies", "[--devices LIST]",
      "how fast bytes move between the GPUs and the host, and whether they arrive", 0, copies},

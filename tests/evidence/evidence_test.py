@@ -88,6 +88,15 @@ class Hangs(unittest.TestCase):
                 self.assertFalse(verdict["sure"])
                 self.assertIn("learner.1", [one["process"] for one in verdict["culprits"]])
 
+    def test_what_ranks_compared_tells_whose_collective_differs(self):
+        detail = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
+        self.assert_right("other size", [], "learner.1 (rank 1) on node0 is the culprit: it entered OpType=ALLREDUCE, TensorShape=[100], "
+                          "TensorDtypes=Float, where others entered OpType=ALLREDUCE, TensorShape=[1000], TensorDtypes=Float", env=detail)
+        self.assert_right("other collective", [], "it entered OpType=ALLGATHER, TensorShape=[1000], TensorDtypes=Float, where others "
+                          "entered OpType=ALLREDUCE", env=detail)
+        verdict = self.verdict_of("other size", [], env=detail, world=2)
+        self.assertEqual((verdict["sure"], len(verdict["culprits"])), (False, 2), verdict)
+
     def test_what_is_written(self):
         with Ranks("sleeps", 0, world=2) as ranks:
             ranks.wait_for_the_fault()

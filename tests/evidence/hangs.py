@@ -73,9 +73,10 @@ def states(pid):
 class Ranks:
     """Ranks, one of which is at fault. They are killed at the end."""
 
-    def __init__(self, fault, bad, world=3, steps=3, size=1000, wrong_size=100, wrap=False):
+    def __init__(self, fault, bad, world=3, steps=3, size=1000, wrong_size=100, wrap=False, env=None):
         self.fault, self.bad, self.world = fault, bad, world
         self.arguments = [fault, bad, steps, size, wrong_size]
+        self.env = env or {}
         self.wrap = wrap  # in a shell, as many people start things
         self.home = tempfile.TemporaryDirectory(prefix="nlaunch-hang-")
         self.folder = pathlib.Path(self.home.name)
@@ -92,7 +93,7 @@ class Ranks:
         # Tools are found where the collector finds them, not the ranks.
         env = {"PATH": "/nowhere", "HOME": str(self.folder), "RANK": str(rank), "LOCAL_RANK": str(rank),
                "WORLD_SIZE": str(self.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-               "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "SECRET_TOKEN": "hush-hush-hush", "PLAIN": "hush-hush-hush"}
+               "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "SECRET_TOKEN": "hush-hush-hush", "PLAIN": "hush-hush-hush", **self.env}
         command = [PYTHON, str(self.folder / "train.py"), *map(str, self.arguments)]
         if self.wrap:
             command = ["/bin/bash", "-c", '"$@"; exit $?', "bash", *command]

@@ -130,6 +130,23 @@ EXPORT int nvmlDeviceGetPersistenceMode(void* device, unsigned* mode) {
   *mode = 1;
   return SUCCESS;
 }
+struct utilization {
+  unsigned gpu, memory;
+};
+EXPORT int nvmlDeviceGetUtilizationRates(void* device, struct utilization* use) {
+  use->gpu = number(device) == 3 ? 0 : 100;
+  use->memory = 0;
+  return SUCCESS;
+}
+EXPORT int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
+  *milliwatts = 70000 + 60000 * (number(device) != 3);
+  return SUCCESS;
+}
+EXPORT int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
+  (void)device;
+  *milliwatts = 700000;
+  return SUCCESS;
+}
 EXPORT int nvmlDeviceGetCurrPcieLinkWidth(void* device, unsigned* width) {
   *width = sick(device, 3) ? 8 : 16;
   return SUCCESS;

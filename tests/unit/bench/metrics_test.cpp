@@ -59,15 +59,31 @@ TEST(Metrics, OfARunAreThoseOfAllItsLogs) {
   write("attempt-1/logs/learner.0.log", "loss 4\n");
   write("attempt-0/nccl/learner.0.log", "loss 1000\n");
   write("attempt-0/logs/learner.0.txt", "loss 1000\n");
-  const auto printed = read_metrics(run, kMetrics);
+  const auto printed = summarized(read_printed(run, kMetrics));
   std::filesystem::remove_all(run);
   ASSERT_EQ(printed.size(), 1U);
   EXPECT_EQ(printed.at("loss").median, 3);
   EXPECT_EQ(printed.at("loss").values, 4U);
 }
 
+TEST(Metrics, CountsThatDifferBetweenTheProcessesOfARoleAreTold) {
+  const auto batches = [](double count) {
+    return std::map<std::string, std::vector<double>>{{"batches", {count, count}}};
+  };
+  PrintedBy printed{{"learner.0", batches(120)},
+                    {"learner.1", batches(120)},
+                    {"learner.2", batches(119)},
+                    {"learner.3", batches(120)},
+                    {"engine.0", batches(7)}};
+  EXPECT_EQ(uneven(printed),
+            (std::vector<std::string>{"batches: 119 in learner.2, 120 in learner.0, learner.1 and 1 more"}));
+  printed["learner.1"]["batches"] = {120, 121};  // a number that changes is no count
+  EXPECT_TRUE(uneven(printed).empty());
+  EXPECT_TRUE(uneven({{"learner.0", {{"loss", {0.5}}}}, {"learner.1", {{"loss", {0.25}}}}}).empty());
+}
+
 TEST(Metrics, OfAFolderThatIsNotThereAreNone) {
-  EXPECT_TRUE(read_metrics("/nowhere", kMetrics).empty());
+  EXPECT_TRUE(read_printed("/nowhere", kMetrics).empty());
 }
 
 }  // namespace

@@ -154,6 +154,31 @@ TEST(Ras, ReadsTheTextOfOlderReleases) {
   EXPECT_EQ(communicator.ranks[2].launched.at("AllReduce"), 0);
 }
 
+TEST(Ras, PassesOverNumbersThatAreTooLarge) {
+  const auto report = read_ras(
+      "NCCL version 2.28.9 compiled with CUDA 13.0\n"
+      "\n"
+      "DEAD\n"
+      "  Process 99999999999999999999 on node 10.0.0.1 managing GPU 0\n"
+      "  Process 207 on node 10.0.0.2 managing GPU 7\n"
+      "\n"
+      "#0-0 (d1f2) MISMATCH\n"
+      "  Communicator ranks have different AllReduce operation counts\n"
+      "  5 ranks have launched up to operation 99999999999999999999\n"
+      "  Rank 99999999999 has not launched any operations -- GPU 2 managed by process 102 on node 10.0.0.1\n"
+      "  Rank 3 has not launched any operations -- GPU 3 managed by process 99999999999 on node 10.0.0.1\n"
+      "  Rank 4 has launched up to operation 99999999999999999999 -- GPU 4 managed by process 104 on node "
+      "10.0.0.1\n"
+      "  Rank 5 has launched up to operation 119 -- GPU 5 managed by process 105 on node 10.0.0.1\n");
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->processes.size(), 1U);
+  EXPECT_EQ(report->processes[0].pid, 207);
+  ASSERT_EQ(report->communicators.size(), 1U);
+  EXPECT_TRUE(report->communicators[0].usual.empty());
+  ASSERT_EQ(report->communicators[0].ranks.size(), 1U);
+  EXPECT_EQ(report->communicators[0].ranks[0].rank, 5);
+}
+
 TEST(Ras, SaysWhatIsNone) {
   EXPECT_EQ(read_ras("HTTP/1.1 400 Bad Request\n").error().items().front().message,
             "NCCL's RAS answered with something else");

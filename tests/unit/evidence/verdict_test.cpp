@@ -31,7 +31,7 @@ Member in(int rank, Stack python, std::string wait_channel, char state = 'S') {
 }
 
 Evidence of(std::vector<Member> members) {
-  return {std::move(members), {}, {}, {}, {}};
+  return {std::move(members), {}, {}, {}, {}, {}};
 }
 
 std::vector<int> culprits(const Verdict& verdict, const Evidence& evidence) {
@@ -72,6 +72,92 @@ TEST(Verdict, WhoMayWaitForItsGpuIsNotBlamedForSure) {
   busy.native = {{"cuStreamSynchronize", "", 0}, {"main", "", 0}};
   const auto seen = of({busy, waiting(1), waiting(2)});
   EXPECT_EQ(judge(seen).sentence, "unsure: nothing tells who is to blame; 3 others wait");
+}
+
+/// One whose GPU was at work, and now is so busy and draws so many watts.
+Member with_gpu(Evidence& evidence, Member member, double busy, double watts) {
+  member.gpus = {fmt::format("00000000:{:02X}:00.0", evidence.gpu_use["node0"].size() + 1)};
+  evidence.gpu_use["node0"][member.gpus[0]] = {
+      .busy_now = busy, .busy = 100, .power_now = watts, .power = 450, .working = 500, .limit = 700};
+  return member;
+}
+
+std::vector<std::string> says(const Evidence& evidence) {
+  return opinion_of_gpus(evidence).says;
+}
+
+TEST(Verdict, AnIdleGpuAmongThoseThatWaitInAKernelIsSuspect) {
+  auto evidence = of({});
+  for (int rank = 0; rank < 3; ++rank)
+    evidence.members.push_back(
+        with_gpu(evidence, in(rank, {}, ""), rank == 1 ? 0 : 100, rank == 1 ? 80 : 130));
+  const auto verdict = judge(evidence);
+  EXPECT_EQ(verdict.sentence,
+            "unsure: learner.1 (rank 1) on node0 may be the culprit: it has a GPU that is idle, while those "
+            "of the others "
+            "wait in a kernel");
+  EXPECT_EQ(says(evidence), (std::vector<std::string>{"learner.0 and learner.2: 100 % busy at 130 W, 500 W "
+                                                      "at work: a kernel that waits, as in a collective",
+                                                      "learner.1: idle"}));
+}
+
+TEST(Verdict, IdleEnginesAreToldApartFromStuckLearners) {
+  const auto engine = [](int index) {
+    auto member = in(index, {}, "");
+    member.process = fmt::format("engine.{}", index);
+    member.role = "engine";
+    member.rank.reset();
+    return member;
+  };
+  auto stuck = of({});
+  stuck.members = {with_gpu(stuck, in(0, {}, ""), 100, 130), with_gpu(stuck, in(1, {}, ""), 100, 131),
+                   with_gpu(stuck, engine(0), 0, 80)};
+  EXPECT_EQ(says(stuck).back(), "those that generate are idle and not the cause: those that train are stuck");
+  auto generating = of({});
+  generating.members = {with_gpu(generating, in(0, {}, ""), 0, 80), with_gpu(generating, engine(0), 97, 480)};
+  EXPECT_EQ(says(generating).back(), "those that train wait for those that generate, which are at work");
+  auto nothing = of({});
+  nothing.members = {with_gpu(nothing, in(0, {}, ""), 0, 80), with_gpu(nothing, engine(0), 0, 80)};
+  EXPECT_EQ(says(nothing).back(),
+            "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
+  for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(opinion_of_gpus(*one).accused.empty());
+}
+
+TEST(Verdict, WhatTheRanksComparedIsBelievedByMajority) {
+  const auto said = [](int rank, const char* own, int peer, const char* others) {
+    auto member = in(rank, {}, "", 'X');
+    member.ended = "exited with code 1";
+    member.last_words = fmt::format(
+        "RuntimeError: Detected mismatch between collectives on ranks. Rank {} is running collective: "
+        "CollectiveFingerPrint(SequenceNumber=7, OpType={}), but Rank {} is running collective: "
+        "CollectiveFingerPrint("
+        "SequenceNumber=7, OpType={}).Collectives differ in the following aspects: 	 Op type: ...\n",
+        rank, own, peer, others);
+    return member;
+  };
+  const auto* reduce =
+      "ALLREDUCE, TensorShape=[8], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float "
+      "(default))";
+  const auto evidence =
+      of({said(0, reduce, 1, "BARRIER"), said(1, "BARRIER", 0, reduce), said(2, reduce, 1, "BARRIER")});
+  EXPECT_EQ(judge(evidence).sentence,
+            "learner.1 (rank 1) on node0 is the culprit: it entered SequenceNumber=7, OpType=BARRIER, where "
+            "others entered "
+            "SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[8], TensorDtypes=Float");
+  const auto two = of({said(0, reduce, 1, "BARRIER"), said(1, "BARRIER", 0, reduce)});
+  EXPECT_FALSE(judge(two).sure);
+  EXPECT_EQ(culprits(judge(two), two), (Ranks{0, 1}));
+}
+
+TEST(Verdict, WhoIsMissingInTheBarrierBeforeACollectiveIsTheCulprit) {
+  auto complains = in(0, {}, "", 'X');
+  complains.ended = "exited with code 1";
+  complains.last_words = "RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 900000 ms\n";
+  const auto evidence = of({complains, in(1, {}, "futex_do_wait"), waiting(2), in(3, {}, "futex_do_wait")});
+  EXPECT_EQ(judge(evidence).sentence,
+            "learner.1 (rank 1) on node0 and learner.3 (rank 3) on node0 are the culprits: the first has not "
+            "come to the barrier "
+            "before a collective, as learner.0 says; learner.2 waits for it");
 }
 
 TEST(Verdict, AStoppedOneIsTheCulpritWhateverElseIsKnown) {

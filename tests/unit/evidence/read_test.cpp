@@ -1,0 +1,78 @@
+#include "evidence/read.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "sys/files.h"
+
+namespace nlaunch::evidence {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of evidence of one host with one process, removed at the end.
+class ReadEvidence : public testing::Test {
+ protected:
+  ReadEvidence() {
+    write("collected.json", R"({"host": "node1"})");
+    write("learner.0/processes.json",
+          R"({"name": "learner.0", "host": "node1", "rank": 0, "pid": 7, "processes":
+        [{"pid": 7, "rank": 0, "program": true, "state": "S"}]})");
+  }
+  ~ReadEvidence() override { fs::remove_all(folder_); }
+
+  void write(const fs::path& name, const std::string& content) {
+    const auto path = folder_ / "node1" / name;
+    fs::create_directories(path.parent_path());
+    ASSERT_TRUE(sys::write_file_atomically(path, content));
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("nlaunch-evidence-{}", ::getpid());
+};
+
+TEST_F(ReadEvidence, HasTheConnectionsOfAProcess) {
+  write("learner.0/sockets.json",
+        R"([{"pid": 7, "state": "ESTABLISHED", "local": "10.0.0.1:5", "peer": "10.0.0.2:6"},
+            {"pid": 7, "state": "LISTEN", "local": "10.0.0.1:8", "peer": "0.0.0.0:0"}])");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->members.size(), 1U);
+  ASSERT_EQ(evidence->members[0].connections.size(), 1U);
+  EXPECT_EQ(evidence->members[0].connections[0].peer, "10.0.0.2:6");
+}
+
+// A collector that does not answer in time leaves no file, or half of one.
+TEST_F(ReadEvidence, DoesWithoutSockets) {
+  for (const auto* content : {"", "[{\"pid\": 7, ", "{}"}) {
+    if (*content != '\0') write("learner.0/sockets.json", content);
+    const auto evidence = read_evidence(folder_);
+    ASSERT_TRUE(evidence) << evidence.error().items().front().message;
+    ASSERT_EQ(evidence->members.size(), 1U) << content;
+    EXPECT_EQ(evidence->members[0].process, "learner.0");
+    EXPECT_TRUE(evidence->members[0].connections.empty());
+  }
+}
+
+// What it said last has its verdict look for the rank that comes after it.
+TEST_F(ReadEvidence, TakesNoRankForOneThatIsNone) {
+  for (const auto* rank : {"-1", "2147483647", "99999999999999"}) {
+    write("learner.0/processes.json",
+          fmt::format(R"({{"name": "learner.0", "host": "node1", "rank": {0}, "pid": 7, "processes":
+              [{{"pid": 7, "rank": {0}, "program": true, "state": "X"}}]}})",
+                      rank));
+    write("learner.0/log.txt", "op.preamble.length <= op.nbytes\n");
+    const auto evidence = read_evidence(folder_);
+    ASSERT_TRUE(evidence);
+    ASSERT_EQ(evidence->members.size(), 1U);
+    EXPECT_FALSE(evidence->members[0].rank) << rank;
+    EXPECT_TRUE(judge(*evidence).culprits.empty());
+  }
+}
+
+TEST_F(ReadEvidence, SaysWhereThereIsNone) {
+  EXPECT_EQ(read_evidence(folder_ / "other").error().items().front().message,
+            fmt::format("there is no evidence in {}/other", folder_.string()));
+}
+
+}  // namespace
+}  // namespace nlaunch::evidence
