@@ -12,7 +12,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-constexpr Duration kLookAtEvents = std::chrono::seconds(2);
+constexpr Duration kLookAtFiles = std::chrono::seconds(2);
 /// Who has not ended by then is named.
 constexpr Duration kPatience = std::chrono::seconds(2);
 
@@ -66,31 +66,51 @@ void Conductor::listen() {
       handle(event::GuardianLost{});
     });
   }
-  look_at_events();
+  look_at_files();
 }
 
 void Conductor::watch() {
+  const auto say_it = [this](const std::string& text) { say(text); };
+  const auto record_it = [this](std::string_view event, const Json& fields) { record(event, fields); };
+  std::set<std::uint32_t> nodes;
+  for (const auto& process : rules_.processes) nodes.insert(options_.plan.processes[process.process].node);
+  investigation_ = std::make_unique<Investigation>(
+      loop_, Investigation::Options{
+                 .evidence = options_.logs.parent_path() / "evidence",
+                 .nodes = nodes.size(),
+                 .judge = options_.judge,
+                 .progress = [this] { return watching_ ? watching_->progress() : watch::Progress(); },
+                 .say = say_it,
+                 .record = record_it,
+                 .collect = [this](const action::Collect& collect) { crew_->perform(collect); }});
   if (!options_.plan.watch) return;
   std::vector<std::string> names;
   for (const auto& process : outcome_.processes) names.push_back(process.name);
   watching_ = std::make_unique<Watching>(
-      loop_, Watching::Options{
-                 .plan = options_.plan,
-                 .rules = rules_,
-                 .names = std::move(names),
-                 .evidence = options_.logs.parent_path() / "evidence",
-                 .judge = options_.judge,
-                 .say = [this](const std::string& text) { say(text); },
-                 .record = [this](std::string_view event, const Json& fields) { record(event, fields); },
-                 .collect = [this](const action::Collect& collect) { crew_->perform(collect); },
-                 .abort = [this](const event::Abort& abort) { handle(abort); }});
+      loop_, Watching::Options{.plan = options_.plan,
+                               .rules = rules_,
+                               .names = std::move(names),
+                               .investigation = *investigation_,
+                               .say = say_it,
+                               .record = record_it,
+                               .abort = [this](const event::Abort& abort) { handle(abort); }});
 }
 
-void Conductor::look_at_events() {
-  loop_.after(kLookAtEvents, [this] {
+void Conductor::look_at_files() {
+  loop_.after(kLookAtFiles, [this] {
     options_.events.check();
-    look_at_events();
+    look_for_request();
+    look_at_files();
   });
+}
+
+/// Somebody wants to know what the processes do: while they run, and one thing after the other.
+void Conductor::look_for_request() {
+  if (outcome_.decided || investigation_->goes_on()) return;
+  std::error_code error;
+  if (!std::filesystem::remove(options_.logs.parent_path() / kEvidenceWanted, error)) return;
+  say("evidence of all processes is wanted; collecting it");
+  investigation_->begin([](const std::string&, const Judgement&) {});
 }
 
 // --- events into the table, actions out of it ---
@@ -177,6 +197,7 @@ void Conductor::perform(const action::Decide& decide) {
   record("run-ending", {{"outcome", supervise::name_of(decide.cause)}, {"what", what}});
   if (!std::holds_alternative<Finished>(decide.cause)) say(what + "; stopping the others");
   if (watching_) watching_->stop();
+  investigation_->stop();
   crew_->ending();
   loop_.after(kPatience, [this] { say_who_is_awaited(); });
 }

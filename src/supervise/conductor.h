@@ -10,6 +10,7 @@
 #include "supervise/crew.h"
 #include "supervise/events.h"
 #include "supervise/guardian.h"
+#include "supervise/investigation.h"
 #include "supervise/outcome.h"
 #include "supervise/watching.h"
 #include "sys/loop.h"
@@ -28,7 +29,7 @@ class Conductor {
     EventLog& events;
     const GuardianLink& guardian;
     Terminal* terminal = nullptr;  ///< null: nothing is written there
-    Judge judge{};                 ///< of evidence; see Watching
+    Judge judge{};                 ///< of evidence; see Investigation
   };
   Conductor(sys::Loop& loop, Options options);
   ~Conductor();
@@ -44,7 +45,8 @@ class Conductor {
  private:
   void listen();
   void watch();
-  void look_at_events();
+  void look_at_files();
+  void look_for_request();
   void handle(Event event);
   void take(Step step);
   void work_off();
@@ -92,6 +94,7 @@ class Conductor {
   Rules rules_;
   State state_;
   Crew* crew_ = nullptr;
+  std::unique_ptr<Investigation> investigation_;
   std::unique_ptr<Watching> watching_;  ///< null: nothing is watched
   std::deque<Event> events_;
   std::deque<Action> actions_;

@@ -107,7 +107,7 @@ void Conductor::hear(Duration, const notice::Progress& progress) {
 }
 
 void Conductor::hear(Duration, const notice::Collected& collected) {
-  if (watching_) watching_->hear(collected);
+  if (investigation_) investigation_->hear(collected);
 }
 
 void Conductor::hear(Duration, const notice::Trouble& trouble) {

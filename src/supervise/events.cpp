@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "sys/files.h"
@@ -41,7 +42,10 @@ Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
   std::vector<Json> events;
   for (const auto& line : text::split(*content, '\n')) {
     auto event = Json::parse(line, nullptr, false);
-    if (event.is_object()) events.push_back(std::move(event));
+    if (!event.is_object()) continue;
+    const auto known = check_format(event, formats::kEvents, path.string());
+    if (!known) return std::unexpected(known.error());
+    events.push_back(std::move(event));
   }
   return events;
 }

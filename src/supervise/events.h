@@ -12,8 +12,8 @@ namespace nlaunch::supervise {
 using Json = nlohmann::ordered_json;
 
 /// events.jsonl: one JSON object a line, in the order in which things happened, so that the file retells the
-/// run. Each has "mono_ms" (CLOCK_MONOTONIC, milliseconds: differences are true), "time" (UTC, ISO 8601) and
-/// "event".
+/// run. It begins with "run", which has the format's version; a job that goes on has one more. Each has
+/// "mono_ms" (CLOCK_MONOTONIC, milliseconds: differences are true), "time" (UTC, ISO 8601) and "event".
 class EventLog {
  public:
   /// Keeps nothing.
@@ -35,7 +35,8 @@ std::string utc_now();
 /// The same for the name of a folder: "20260131T120000Z".
 std::string utc_stamp();
 
-/// The events of a run that may still be going on: a last line that is not whole yet is left out.
+/// The events of a run that may still be going on: a last line that is not whole yet is left out. Those of a
+/// newer format are a failure [format.newer].
 Result<std::vector<Json>> read_events(const std::filesystem::path& path);
 
 }  // namespace nlaunch::supervise

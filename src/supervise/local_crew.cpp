@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "plan/container.h"
+#include "supervise/signals.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::supervise {
@@ -43,16 +45,18 @@ struct LocalCrew::Live {
     return ready;
   }
 
-  [[nodiscard]] sys::SpawnRequest request() const {
+  /// For `command`, started as the process is.
+  [[nodiscard]] sys::SpawnRequest request(const std::vector<std::string>& command) const {
     sys::SpawnRequest request;
-    request.argv = bound->argv;
-    for (const auto& [name, value] : bound->env) request.env.push_back(fmt::format("{}={}", name, value));
-    request.cwd = bound->workdir;
-    request.cpus = bound->cpus;
     request.tracer = ::getpid();  // of what looks into it when it hangs
     // Its children ask for the same, where libnlaunch-scope.so is in them.
-    if (!sys::env_value(request.env, "LD_PRELOAD").empty())
-      request.env.push_back(fmt::format("NLAUNCH_TRACER={}", request.tracer));
+    plan::Variables more;
+    if (!bound->preload.empty()) more.emplace_back("NLAUNCH_TRACER", std::to_string(request.tracer));
+    auto start = plan::start_of(*bound, command, more);
+    request.argv = std::move(start.argv);
+    request.env = std::move(start.env);
+    request.cwd = bound->workdir;
+    request.cpus = bound->cpus;
     return request;
   }
 };
@@ -86,6 +90,8 @@ LocalCrew::LocalCrew(sys::Loop& loop, const Rules& rules, Options options, Tell 
   look_at_files();
   look_at_progress();
   if (options_.hooks.tick) tick();
+  if (options_.hooks.beside)
+    beside_ = std::make_unique<sys::ExecCheck>(loop_, *options_.hooks.beside, [](const auto&) {});
 }
 
 LocalCrew::~LocalCrew() = default;
@@ -158,7 +164,7 @@ Result<pid_t> LocalCrew::spawn(Live& live) {
   }
   const auto pipe = output_->open(live.output);
   if (!pipe) return std::unexpected(pipe.error());
-  auto request = live.request();
+  auto request = live.request(live.bound->argv);
   request.out = request.err = pipe->get();
   constexpr unsigned kPidBits = 32;
   request.mark = (static_cast<std::uint64_t>(::getpid()) << kPidBits) | ++starts_;
@@ -192,19 +198,20 @@ void LocalCrew::on(const action::AwaitReady& await) {
           },
       .watch_lines = [this,
                       output = live.output](auto line) { output_->watch_lines(output, std::move(line)); }};
-  live.readiness =
-      std::make_unique<Readiness>(loop_, live.ready(), live.file, live.request(), std::move(then));
+  live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
+                                               live.request(live.bound->ready.exec), std::move(then));
 }
 
 void LocalCrew::on(const action::SignalGroup& send) {
   auto& live = live_.at(send.process);
-  if (live.subtree.leader > 0) ::kill(-live.subtree.leader, send.signal);
+  if (live.subtree.leader > 0) signal_group(live.subtree.leader, live.bound->wrapper, send.signal);
   live.readiness.reset();
 }
 
 void LocalCrew::on(const action::SignalProcess& send) {
   const auto& live = live_.at(send.process);
-  if (live.subtree.leader > 0 && !live.ended) ::kill(live.subtree.leader, send.signal);
+  if (live.subtree.leader > 0 && !live.ended)
+    signal_process(live.subtree.leader, live.bound->wrapper, send.signal);
 }
 
 void LocalCrew::on(const action::KillTree& kill) {
@@ -261,8 +268,15 @@ void LocalCrew::ending() {
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
 
+/// They are no leftovers of the run.
+void LocalCrew::end_own_programs() {
+  collection_.reset();
+  beside_.reset();
+}
+
 void LocalCrew::finish(std::optional<ProcessIndex> of, std::function<void(CrewEnd)> done) {
   CrewEnd end;
+  end_own_programs();
   const auto swept = sys::sweep({}, kKillLimit);
   for (const auto& process : swept.killed) end.left_behind.push_back(describe(process));
   for (const auto& process : swept.survivors) end.survivors.push_back(describe_survivor(process));

@@ -41,6 +41,8 @@ struct Hooks {
   std::function<std::optional<sys::SpawnRequest>(const LivePids&, const EndedProcesses&,
                                                  const std::string& folder)>
       collect;
+  /// A program that runs as long as the processes do, and says nothing; nothing depends on it.
+  std::optional<sys::SpawnRequest> beside;
 };
 
 /// The processes of one node, on this machine: started with their environment and their log file, checked for
@@ -77,6 +79,7 @@ class LocalCrew : public Crew {
   void on(const action::CleanUp& clean);
 
   void look_at_files();
+  void end_own_programs();
   void tick();
   void look_at_progress();
   void tell_progress(ProcessIndex process, const Live& live);
@@ -98,7 +101,8 @@ class LocalCrew : public Crew {
   std::unique_ptr<Output> output_;
   std::optional<ProgressPattern> pattern_;
   std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, that goes on
-  std::vector<ProgressReader> readers_;         ///< by index into the Output
+  std::unique_ptr<sys::ExecCheck> beside_;
+  std::vector<ProgressReader> readers_;  ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
   std::uint32_t starts_ = 0;
 };

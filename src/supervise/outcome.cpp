@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/exit_code.h"
+#include "base/format.h"
 #include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
@@ -161,10 +162,15 @@ Json to_json(const Outcome& outcome) {
 Json summary_of_lost_supervisor(sys::WaitStatus status, const std::vector<std::string>& killed,
                                 const std::vector<std::string>& survivors) {
   const auto what = fmt::format("nlaunch's supervisor {}; the guardian ended the run", status.str());
-  return {{"outcome", "killed"},   {"exit_code", exit_code::internal},
-          {"sentence", what},      {"what", what},
-          {"ended", utc_now()},    {"left_behind", killed},
-          {"survivors", survivors}};
+  auto summary = stamped<Json>(formats::kSummary);
+  summary.update({{"outcome", "killed"},
+                  {"exit_code", exit_code::internal},
+                  {"sentence", what},
+                  {"what", what},
+                  {"ended", utc_now()},
+                  {"left_behind", killed},
+                  {"survivors", survivors}});
+  return summary;
 }
 
 }  // namespace nlaunch::supervise

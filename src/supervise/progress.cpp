@@ -1,6 +1,7 @@
 #include "supervise/progress.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace nlaunch::supervise {
@@ -15,7 +16,7 @@ std::optional<Number> number(const std::string& text) {
   Number value{};
   const auto end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end) return std::nullopt;
+  if (error != std::errc() || at != end || !std::isfinite(static_cast<double>(value))) return std::nullopt;
   return value;
 }
 

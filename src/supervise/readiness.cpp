@@ -44,9 +44,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
         ready(std::move(what)),
         before(stamp),
         program(std::move(request)),
-        then(std::move(then_call)) {
-    program.argv = ready.exec;
-  }
+        then(std::move(then_call)) {}
 
   void start() {
     if (ready.delay) {

@@ -5,9 +5,9 @@
 #include "plan/plan.h"
 #include "supervise/events.h"
 #include "supervise/guardian.h"
+#include "supervise/investigation.h"
 #include "supervise/local_crew.h"
 #include "supervise/outcome.h"
-#include "supervise/watching.h"
 
 namespace nlaunch::supervise {
 
@@ -26,7 +26,7 @@ struct Attempt {
   const GuardianLink& guardian;
   TerminalOptions terminal;
   Hooks hooks;
-  Judge judge{};  ///< of evidence; see Watching
+  Judge judge{};  ///< of evidence; see Investigation
 };
 
 /// "attempt-0" in the run's folder.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/exit_code.h"
 
@@ -11,19 +10,11 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr Duration kLook = std::chrono::seconds(1);
-/// What the collection on each node may take (evidence/collection.h), and a moment for its answer.
-constexpr Duration kForEvidence = std::chrono::seconds(33);
 
 std::vector<bool> watched_of(const Rules& rules) {
   std::vector<bool> watched;
   for (const auto& process : rules.processes) watched.push_back(process.ends_run);
   return watched;
-}
-
-std::size_t nodes_of(const plan::Plan& plan, const Rules& rules) {
-  std::set<std::uint32_t> nodes;
-  for (const auto& process : rules.processes) nodes.insert(plan.processes[process.process].node);
-  return nodes.size();
 }
 
 std::string_view kind_of(const watch::Finding& finding) {
@@ -50,10 +41,7 @@ Watching::~Watching() {
 
 void Watching::stop() {
   if (timer_) loop_.cancel(*timer_);
-  if (deadline_) loop_.cancel(*deadline_);
   timer_.reset();
-  deadline_.reset();
-  awaited_ = 0;
 }
 
 void Watching::hear(const notice::Started& started) {
@@ -72,16 +60,10 @@ void Watching::hear(const notice::Progress& progress) {
   watcher_.progress(progress.process, now(), step, seconds);
 }
 
-void Watching::hear(const notice::Collected& collected) {
-  if (awaited_ == 0) return;
-  if (!collected.trouble.empty()) options_.say("evidence: " + collected.trouble);
-  if (--awaited_ == 0) judge();
-}
-
 void Watching::look() {
   timer_ = loop_.after(kLook, [this] {
     look();
-    if (awaited_ > 0) return;  // what is collected now tells more
+    if (options_.investigation.goes_on()) return;  // what is collected now tells more
     for (const auto& finding : watcher_.look(now())) found(finding);
   });
 }
@@ -98,31 +80,17 @@ void Watching::found(const watch::Finding& finding) {
 void Watching::found_stall(const std::string& text) {
   if (options_.plan.watch->on_stall == OnStall::warn) return options_.say(text);
   options_.say(text + "; collecting evidence of all processes");
-  stall_ = text;
-  folder_ = (options_.evidence / utc_stamp()).string();
-  awaited_ = nodes_of(options_.plan, options_.rules);
-  deadline_ = loop_.after(kForEvidence, [this] {
-    deadline_.reset();
-    judge();
+  options_.investigation.begin([this, text](const std::string& folder, const Judgement& judgement) {
+    judged(text, folder, judgement);
   });
-  options_.collect({folder_});
 }
 
-void Watching::judge() {
-  if (deadline_) loop_.cancel(*deadline_);
-  deadline_.reset();
-  awaited_ = 0;
-  Judgement judgement;
-  if (options_.judge) judgement = options_.judge(folder_, watcher_.summary());
+void Watching::judged(const std::string& stall, const std::string& folder, const Judgement& judgement) {
   auto& finding = findings_.back();
-  finding["evidence"] = folder_;
+  finding["evidence"] = folder;
   finding["verdict"] = judgement.json;
-  options_.record("evidence", {{"folder", folder_}, {"verdict", judgement.sentence}});
-  if (!judgement.sentence.empty()) options_.say(judgement.sentence);
-  for (const auto& line : judgement.lines) options_.say("  " + line);
-  options_.say("evidence: " + folder_);
   if (options_.plan.watch->on_stall == OnStall::dump) return;
-  const auto reason = judgement.sentence.empty() ? stall_ : fmt::format("{}: {}", stall_, judgement.sentence);
+  const auto reason = judgement.sentence.empty() ? stall : fmt::format("{}: {}", stall, judgement.sentence);
   options_.abort({reason, exit_code::stalled, judgement.fault});
 }
 

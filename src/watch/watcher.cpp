@@ -10,7 +10,7 @@ namespace {
 
 /// Processes print the same step at slightly different times.
 constexpr std::uint64_t kApart = 2;
-constexpr Duration kToCatchUp = std::chrono::seconds(10);
+constexpr double kToCatchUp = 10;  ///< seconds
 /// Steps of the others before a process that has reported none is missed.
 constexpr std::uint64_t kMissedAfter = 5;
 
@@ -112,14 +112,13 @@ void Watcher::find_stragglers(Duration now, std::vector<Finding>& found) {
   // Where rank 0 alone reports there is nobody to compare it with.
   if (steps.size() < 2 || 2 * steps.size() <= watched) return;
   const auto others = static_cast<std::uint64_t>(median(steps));
-  const auto patience =
-      std::max(kToCatchUp, Duration(static_cast<Duration::rep>(
-                               2000 * median({steps_.seconds().begin(), steps_.seconds().end()}))));
+  const auto patience = std::max(kToCatchUp, 2 * median({steps_.seconds().begin(), steps_.seconds().end()}));
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     auto& process = processes_[i];
     if (!process.watched || !process.running) continue;
     const bool mute = !process.step && steps_.count() >= kMissedAfter;
-    const bool behind = process.step && *process.step + kApart <= others && now - process.step_at > patience;
+    const bool behind =
+        process.step && *process.step + kApart <= others && seconds_of(now - process.step_at) > patience;
     if (!mute && !behind) process.told = false;
     if ((!mute && !behind) || std::exchange(process.told, true)) continue;
     if (mute) found.emplace_back(Mute{i});

@@ -1,5 +1,6 @@
 #include "supervise/progress.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace nlaunch::supervise {
@@ -60,6 +61,18 @@ TEST(ProgressReader, ReadsTheSecondsOfAStep) {
   ASSERT_TRUE(said);
   EXPECT_EQ(said->step, 7U);
   EXPECT_EQ(said->seconds, 12.5);
+}
+
+TEST(ProgressReader, SecondsWithoutAnEndAreNone) {
+  const ProgressPattern pattern(R"(step (\d+) took (\S+) s)");
+  ProgressReader reader(pattern, true);
+  for (const auto* seconds : {"inf", "infinity", "nan", "1e999"}) {
+    reader.feed(fmt::format("step 7 took {} s\n", seconds));
+    const auto said = reader.take();
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->step, 7U);
+    EXPECT_FALSE(said->seconds) << seconds;
+  }
 }
 
 TEST(ProgressReader, ReadsAProgressBar) {

@@ -97,6 +97,18 @@ TEST(Watcher, WhoFallsBehindIsNamedOnce) {
   }
 }
 
+// The seconds are what a log says, however many.
+TEST(Watcher, StepsThatTakeForeverLeaveTimeToCatchUp) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 20; ++step) {
+    const auto at = std::chrono::seconds(20 * step);
+    run.watcher.progress(0, at, step, 1e300);
+    run.watcher.progress(2, at, step, 1e300);
+    if (step <= 10) run.watcher.progress(1, at, step, 1e300);
+    EXPECT_EQ(run.look(at), Said{}) << step;
+  }
+}
+
 TEST(Watcher, WhoReportsNothingWhereTheOthersDoIsNamed) {
   Course run;
   for (std::uint64_t step = 1; step <= 10; ++step) {
