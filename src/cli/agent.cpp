@@ -217,10 +217,7 @@ void Agent::supervise(const json& message) {
   rules_ = supervise::rules_of(plan_);
   auditor_ = std::make_unique<Auditor>(plan_, node_, machine_.install().probe);
   auto hooks = auditor_->hooks();
-  hooks.collect = [this](const auto& live, const auto& ended, const std::string& folder) {
-    return collector(plan_, node_, machine_.install(), assignment_.paths.attempt / "logs", live, ended,
-                     folder);
-  };
+  look_closely(hooks, plan_, node_, machine_.install(), assignment_.paths.attempt);
   supervise::LocalCrew::Options options{node_,
                                         assignment_.paths.attempt / "logs",
                                         terminal_.get(),

@@ -132,7 +132,7 @@ void tell(const record::BundleReport& report, const report::Paint& paint) {
 
 /// Where it goes: beside the run's files, unless somebody says otherwise.
 fs::path output_of(const Args& args, const RunView& view, const std::string& name) {
-  if (args.output.empty()) return view.folder / (name + ".tar.zst");
+  if (args.output.empty()) return view.folder.parent_path() / (name + ".tar.zst");
   return fs::absolute(args.output);
 }
 
@@ -155,13 +155,14 @@ int run(const Args& args, const Context& context) {
   }
   const Interrupts interrupts;
   const auto files = record::read_run(view->folder);
-  const auto report = record::write_bundle({.run = files,
+  if (!files) return complain(context, files.error());
+  const auto report = record::write_bundle({.run = *files,
                                             .name = name,
                                             .out = out,
                                             .limit = *limit,
                                             .redact = args.redact,
                                             .environment = context.environment,
-                                            .made = made_for(files, *view, context),
+                                            .made = made_for(*files, *view, context),
                                             .enough = [] { return Interrupts::received() != 0; }});
   if (!report) {
     complain(context, report.error());
@@ -177,9 +178,8 @@ void add_bundle(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command =
       app.add_subcommand("bundle", "Everything that a support ticket about a run needs, in one file");
-  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
-      ->required();
-  command->add_option("-o,--output", args->output, "The file (in the run's folder, NAME-RUN-ID.tar.zst)");
+  command->add_option("RUN", args->run, kRunHelp)->required();
+  command->add_option("-o,--output", args->output, "The file (beside the run's folder, NAME-RUN-ID.tar.zst)");
   command->add_flag("--redact", args->redact,
                     "Without names of hosts and users, home folders, addresses, accounts");
   command->add_option("--limit", args->limit, "Of a log that is larger, head and tail together (16MiB)");

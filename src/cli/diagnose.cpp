@@ -31,8 +31,8 @@ int list(const Args& args, const Context& context) {
 std::string path_of(const std::string& named, const std::string& runs_dir) {
   std::error_code error;
   if (named == "-" || std::filesystem::exists(std::filesystem::symlink_status(named, error))) return named;
-  const auto run = view_run(runs_dir, named);
-  return run ? run->folder.string() : named;
+  const auto run = find_run(runs_dir, named);
+  return run ? run->string() : named;
 }
 
 int run(const Args& args, const Context& context) {

@@ -23,7 +23,9 @@ int run(const Args& args, const Context& context) {
   for (const auto& run : {args.a, args.b}) {
     const auto view = view_run(args.runs_dir, run);
     if (!view) return complain(context, view.error());
-    runs.push_back(record::read_run(std::filesystem::canonical(view->folder)));
+    auto files = record::read_run(std::filesystem::canonical(view->folder));
+    if (!files) return complain(context, files.error());
+    runs.push_back(std::move(*files));
   }
   const auto& a = runs.front();
   const auto& b = runs.back();
@@ -42,8 +44,7 @@ void add_diff(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command =
       app.add_subcommand("diff", "What differs between two runs; exit code 1 where something does");
-  command->add_option("RUN", args->a, "A run's path, id, or name (the live one, else its latest)")
-      ->required();
+  command->add_option("RUN", args->a, kRunHelp)->required();
   command->add_option("OTHER", args->b, "The run to compare it with")->required();
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_flag("--json", args->json, "As JSON");

@@ -5,10 +5,13 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "cli/env_doc.h"
+#include "cli/env_wrapper.h"
 #include "cli/load.h"
 #include "launch/bind.h"
 #include "launch/late_names.h"
 #include "launch/modules.h"
+#include "launch/wrap.h"
+#include "plan/container.h"
 #include "plan/environment.h"
 #include "sys/spawn.h"
 
@@ -30,7 +33,9 @@ struct View {
   std::vector<plan::EnvOp> operations;
   plan::ConditionFacts facts;
   std::vector<std::string> notes;
-  std::vector<std::string> preload;  ///< what LD_PRELOAD is made of, a line each
+  std::vector<std::string> preload;      ///< what LD_PRELOAD is made of, a line each
+  std::vector<std::string> libraries{};  ///< their paths
+  plan::BoundProcess process{};  ///< of a role with a wrapper: how it is started, as far as that is known
 };
 
 /// LD_PRELOAD is made on the node; here it has the libraries as far as they are found.
@@ -41,6 +46,7 @@ void add_preload(const plan::Plan& plan, const plan::Role& role, const launch::I
     const auto& library = plan.libraries.at(name);
     const auto bound = launch::bind_library(name, library, install.probe);
     paths.push_back(bound ? bound->path : library.path);
+    view.libraries.push_back(paths.back());
     view.preload.push_back(fmt::format("library '{}' ({}): {}{}", name, library.origin, library.path,
                                        bound ? "" : ", which is not on this machine"));
   }
@@ -53,6 +59,24 @@ void add_preload(const plan::Plan& plan, const plan::Role& role, const launch::I
       {plan::EnvOp::Kind::set, "LD_PRELOAD", text::join(paths, ":"), plan::Layer::nlaunch, "preload", {}});
 }
 
+/// The mounts are those of what is here already: the run directory and the scratch folder are not.
+void add_wrapper(const plan::Role& role, const launch::Install& install,
+                 const std::vector<plan::EnvOp>& of_modules, View& view) {
+  if (role.wrapper.empty()) return;
+  const auto host = plan::apply(view.base, of_modules, view.facts);
+  const auto environment = plan::apply(view.base, view.operations, view.facts);
+  const std::span<const plan::EnvOp> of_the_plan(
+      view.operations.begin() + static_cast<std::ptrdiff_t>(of_modules.size()), view.operations.end());
+  auto& process = view.process;
+  process.argv = role.command;
+  process.workdir = role.workdir;
+  process.env.assign(environment.begin(), environment.end());
+  process.given = launch::given_by(of_the_plan, view.facts, host, environment);
+  for (const auto& library : view.libraries) process.preload.push_back(library);
+  auto wrapper = launch::wrap(role.wrapper, process, role.venv, "", {}, install);
+  if (wrapper) process.wrapper = std::move(*wrapper);
+}
+
 View view_of(const plan::Plan& plan, const plan::Role& role, const Context& context, MachineSource& source) {
   View view;
   view.base = plan::inherit(context.environment).kept;
@@ -62,6 +86,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
   } else {
     view.notes.push_back("modules are not loaded here: " + modules.error().items().front().message);
   }
+  const auto of_modules = view.operations;
   for (const auto& secret : plan.secrets) {
     view.operations.push_back({plan::EnvOp::Kind::set,
                                secret.name,
@@ -91,6 +116,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
     const auto bound = launch::bind_library(name, library, source.install().probe);
     if (bound && !bound->version.empty()) view.facts.library_versions[name] = bound->version;
   }
+  add_wrapper(role, source.install(), of_modules, view);
   return view;
 }
 
@@ -146,6 +172,8 @@ int explain(const std::string& name, const View& view, const Context& context) {
   print(table.str(paint));
   const auto& last = winner == nullptr ? std::optional<std::string>() : winner->after;
   print(last ? fmt::format("\n{}={}\n", name, shown(name, *last)) : fmt::format("\n{} is not set\n", name));
+  for (const auto& carrier : carriers_of(name, view.process))
+    print(fmt::format("through the wrapper by {}\n", text::printable(carrier)));
   return 0;
 }
 
@@ -170,6 +198,10 @@ int show_all(const View& view, const Args& args, const Context& context) {
   }
   print(table.str(paint));
   if (!context.verbose) print(paint.dim("inherited variables are left out; -v shows them\n"));
+  if (!view.process.wrapper.empty()) {
+    const auto start = plan::start_of(view.process, view.process.argv);
+    print(fmt::format("\nstarted as {}\n", text::printable(text::shell_join(start.argv))));
+  }
   return 0;
 }
 

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/exit_code.h"
 #include "base/json.h"
@@ -15,6 +17,7 @@
 #include "launch/step.h"
 #include "report/verdict_text.h"
 #include "supervise/events.h"
+#include "supervise/investigation.h"
 #include "supervise/supervisor.h"
 #include "sys/command.h"
 #include "sys/files.h"
@@ -108,10 +111,53 @@ bool is_evidence(const fs::path& folder) {
   return false;
 }
 
+/// The evidence that the run has taken since it had so many.
+std::optional<std::string> taken(const fs::path& run, std::size_t before) {
+  const auto events = supervise::read_events(run / "events.jsonl");
+  if (!events) return std::nullopt;
+  std::vector<std::string> folders;
+  for (const auto& event : *events) {
+    if (event.value("event", "") == "evidence") folders.push_back(event.value("folder", ""));
+  }
+  return folders.size() > before ? std::optional(folders[before]) : std::nullopt;
+}
+
+/// Waits until `ready` gives something, up to `limit`.
+template <class Ready>
+auto wait_for(Duration limit, const Ready& ready) -> decltype(ready()) {
+  constexpr std::chrono::milliseconds kBetween{100};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  auto found = ready();
+  while (!found && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kBetween);
+    found = ready();
+  }
+  return found;
+}
+
+/// Asks the run's own nlaunch, which looks at all of its nodes. Nothing where it does not answer.
+std::optional<std::string> ask_the_run(const RunView& view) {
+  constexpr Duration kToHear = std::chrono::seconds(8);
+  constexpr Duration kToCollect = std::chrono::seconds(40);
+  std::size_t before = 0;
+  while (taken(view.folder, before)) ++before;
+  const auto wanted = supervise::attempt_folder(view.folder, view.attempt) / supervise::kEvidenceWanted;
+  if (!sys::write_file_atomically(wanted, "")) return std::nullopt;
+  const auto heard = wait_for(kToHear, [&] { return !fs::exists(wanted) || taken(view.folder, before); });
+  if (heard) return wait_for(kToCollect, [&] { return taken(view.folder, before); });
+  std::error_code ignored;
+  fs::remove(wanted, ignored);
+  return std::nullopt;
+}
+
 int run(const Args& args, const Context& context) {
   if (is_evidence(args.run)) return tell(args.run, args, context);
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return complain(context, view.error());
+  if (view->alive) {
+    if (const auto folder = ask_the_run(*view)) return tell(*folder, args, context);
+    say("nlaunch evidence: the run's own nlaunch does not answer\n");
+  }
   const auto spec = spec_of(*view);
   const bool any = std::ranges::any_of(spec.processes, [](const auto& subject) { return subject.pid > 0; });
   if (!any) {
@@ -131,8 +177,7 @@ void add_evidence(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command =
       app.add_subcommand("evidence", "What the processes of a run do now, and who holds up the others");
-  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
-      ->required();
+  command->add_option("RUN", args->run, kRunHelp)->required();
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_flag("--json", args->json, "As JSON");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "evidence/gpu_use.h"
 #include "evidence/read.h"
 #include "evidence/spec.h"
 #include "report/verdict_text.h"
@@ -15,12 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A week of eight GPUs.
+constexpr std::uint64_t kLargestSamples = 256U << 20U;
+
 std::string value_of(const plan::BoundProcess& process, std::string_view name) {
   const auto found = std::ranges::find(process.env, name, &std::pair<std::string, std::string>::first);
   return found == process.env.end() ? "" : found->second;
 }
 
-evidence::Subject subject_of(const plan::Plan& plan, const plan::BoundProcess& bound) {
+evidence::Subject subject_of(const plan::Plan& plan, const plan::BoundNode& node,
+                             const plan::BoundProcess& bound) {
   const auto& process = plan.processes[bound.process];
   evidence::Subject subject;
   subject.name = bound.name;
@@ -31,6 +36,8 @@ evidence::Subject subject_of(const plan::Plan& plan, const plan::BoundProcess& b
   if (subject.recorder_dump.empty())
     subject.recorder_dump = value_of(bound, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
   subject.nccl_logs = value_of(bound, "NCCL_DEBUG_FILE");
+  if (node.gpus.empty()) return subject;
+  for (const auto gpu : plan::gpus_in_reach(plan, process)) subject.gpus.push_back(node.gpus.at(gpu).bus_id);
   return subject;
 }
 
@@ -95,10 +102,13 @@ supervise::Judgement judge(const std::vector<std::string>& names, const std::str
   return judgement;
 }
 
-}  // namespace
+/// Where the samples of a node's GPUs are.
+fs::path gpu_use_file(const fs::path& attempt, const std::string& host) {
+  return attempt / "gpu-use" / (host + ".jsonl");
+}
 
 std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::BoundNode& node,
-                                           const launch::Install& install, const fs::path& logs,
+                                           const launch::Install& install, const fs::path& attempt,
                                            const supervise::LivePids& live,
                                            const supervise::EndedProcesses& ended,
                                            const std::string& folder) {
@@ -106,10 +116,11 @@ std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::B
   spec.folder = fs::absolute(folder).string();
   spec.host = node.host;
   spec.probe = install.probe;
+  spec.gpu_use = gpu_use_file(attempt, node.host).string();
   spec.secrets = node.secret_names;
   for (const auto& process : node.processes) {
-    auto subject = subject_of(plan, process);
-    subject.log = (logs / (process.name + ".log")).string();
+    auto subject = subject_of(plan, node, process);
+    subject.log = (attempt / "logs" / (process.name + ".log")).string();
     subject.nccl_logs = as_glob(subject.nccl_logs);
     if (const auto found = live.find(process.process); found != live.end()) subject.pid = found->second;
     if (const auto found = ended.find(process.process); found != ended.end()) {
@@ -127,6 +138,45 @@ std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::B
   request.argv = {install.program, "collect", file.string()};
   request.env = sys::own_environment();
   return request;
+}
+
+/// The program that samples the GPUs of a node, if it has any.
+std::optional<sys::SpawnRequest> sampler(const plan::BoundNode& node, const launch::Install& install,
+                                         const fs::path& attempt) {
+  const auto file = gpu_use_file(attempt, node.host);
+  if (node.gpus.empty() || install.probe.empty() || !sys::make_private_folder(file.parent_path()))
+    return std::nullopt;
+  sys::SpawnRequest request;
+  request.argv = {install.probe, "gpu-use", file.string()};
+  request.env = sys::own_environment();
+  return request;
+}
+
+}  // namespace
+
+void look_closely(supervise::Hooks& hooks, const plan::Plan& plan, const plan::BoundNode& node,
+                  const launch::Install& install, const fs::path& attempt) {
+  hooks.beside = sampler(node, install, attempt);
+  hooks.collect = [&plan, &node, &install, attempt](const auto& live, const auto& ended,
+                                                    const std::string& folder) {
+    return collector(plan, node, install, attempt, live, ended, folder);
+  };
+}
+
+void add_gpu_use(nlohmann::ordered_json& devices, const fs::path& attempt) {
+  std::map<std::string, std::map<std::string, evidence::GpuUse>> by_host;
+  for (auto& entry : devices) {
+    const auto host = entry.at("host").get<std::string>();
+    if (!by_host.contains(host))
+      by_host[host] = evidence::read_gpu_use(
+          sys::read_regular_file(gpu_use_file(attempt, host), kLargestSamples).value_or(""));
+    for (auto& device : entry.at("devices")) {
+      const auto use = by_host[host].find(device.value("bus_id", ""));
+      if (use == by_host[host].end()) continue;
+      device["busy_percent"] = use->second.busy;
+      device["power_watts"] = use->second.power;
+    }
+  }
 }
 
 supervise::Judge judge_of(const plan::Plan& plan) {

@@ -1,22 +1,24 @@
 #pragma once
 #include <filesystem>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "launch/install.h"
 #include "plan/bound.h"
+#include "supervise/investigation.h"
 #include "supervise/local_crew.h"
-#include "supervise/watching.h"
 
 /// Evidence of a run that nlaunch supervises: what is collected on a node, and what it shows.
 namespace nlaunch::cli {
 
-/// The program that collects from the processes of a node into `folder`; nothing where what it needs to know
-/// cannot be written there. `logs`: folder of their log files.
-std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::BoundNode& node,
-                                           const launch::Install& install, const std::filesystem::path& logs,
-                                           const supervise::LivePids& live,
-                                           const supervise::EndedProcesses& ended, const std::string& folder);
+/// Has the processes of a node looked at when that is wanted, and its GPUs sampled all the time. What is
+/// given outlives the hooks. `attempt`: its folder, which gets the samples.
+void look_closely(supervise::Hooks& hooks, const plan::Plan& plan, const plan::BoundNode& node,
+                  const launch::Install& install, const std::filesystem::path& attempt);
+
+/// Adds to the devices of launch::device_map how busy they were: "busy_percent" and "power_watts", medians
+/// over the attempt.
+void add_gpu_use(nlohmann::ordered_json& devices, const std::filesystem::path& attempt);
 
 /// What the evidence of all nodes shows. Where it names nobody for sure, and one process alone has done fewer
 /// steps than all others, the steps tell.

@@ -12,6 +12,7 @@
 #include "cli/run_view.h"
 #include "launch/allocation.h"
 #include "launch/install.h"
+#include "launch/pyxis.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
 
@@ -61,8 +62,10 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
   }
   const auto plan = read_plan((view.folder / "plan.json").string());
   if (!plan) return complain(context, plan.error());
-  std::vector<std::string> there{launch::find_install().program, "exec", fs::absolute(view.folder).string(),
-                                 process.name, "--"};
+  const auto install = launch::find_install();
+  const auto folder = fs::absolute(view.folder).string();
+  auto there = launch::pyxis_options(*plan, install, folder);
+  there.insert(there.end(), {install.program, "exec", folder, process.name, "--"});
   there.insert(there.end(), command.begin(), command.end());
   const auto step = launch::srun_command(*plan, {.job_id = view.job, .nodes = {}, .gpus = {}}, {process.host},
                                          there, ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
@@ -94,8 +97,7 @@ int run(const Args& args, const Context& context) {
 void add_exec(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("exec", "Runs a command in the environment of a process of a run");
-  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
-      ->required();
+  command->add_option("RUN", args->run, kRunHelp)->required();
   command->add_option("PROCESS", args->process, "ROLE.INDEX")->required();
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_option("COMMAND", args->command, "The command, after --")->required();

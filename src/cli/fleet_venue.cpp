@@ -4,12 +4,13 @@
 
 #include "base/text.h"
 #include "cli/fleet_place.h"
+#include "launch/install.h"
 #include "launch/ledger.h"
+#include "launch/pyxis.h"
 #include "launch/slurm_job.h"
 #include "launch/step.h"
 #include "sys/addresses.h"
 #include "sys/files.h"
-#include "sys/proc.h"
 
 namespace nlaunch::cli {
 namespace {
@@ -41,10 +42,11 @@ class SlurmStep : public Gathering {
                             token};
     if (const auto written = launch::write_step(step, file); !written)
       return std::unexpected(written.error());
-    const auto nlaunch = (sys::executable_folder() / "nlaunch").string();
-    return Start{
-        launch::srun_command(plan_, allocation_, nodes_, {nlaunch, "agent", "--step", file.string()}),
-        launch::srun_environment(context_.environment)};
+    const auto install = launch::find_install();
+    auto command = launch::pyxis_options(plan_, install, paths.folder.string());
+    command.insert(command.end(), {install.program, "agent", "--step", file.string()});
+    return Start{launch::srun_command(plan_, allocation_, nodes_, command),
+                 launch::srun_environment(context_.environment)};
   }
   /// A large step may take this long to start, and a shared file system to show a file.
   [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }

@@ -3,10 +3,12 @@
 #include <thread>
 
 #include "base/exit_code.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "bench/metrics.h"
 #include "cli/end_diagnosis.h"
+#include "cli/evidence_of_run.h"
 #include "cli/preflight.h"
 #include "launch/device_map.h"
 #include "launch/machine.h"
@@ -41,14 +43,16 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
     say(fmt::format("nlaunch: {}\n", sentence));
   });
   const auto seen = sys::process_info(guardian.guardian());
-  events_.write("run", {{"id", paths_.id},
-                        {"name", plan_.name},
-                        {"site", plan_.site},
-                        {"host", launch::this_host().host},
-                        {"job", sys::env_value(context_.environment, "SLURM_JOB_ID")},
-                        {"nodes", plan_.node.count},
-                        {"pid", guardian.guardian()},
-                        {"start_ticks", seen ? seen->start_ticks : 0}});
+  auto begin = stamped<Json>(formats::kEvents);
+  begin.update({{"id", paths_.id},
+                {"name", plan_.name},
+                {"site", plan_.site},
+                {"host", launch::this_host().host},
+                {"job", sys::env_value(context_.environment, "SLURM_JOB_ID")},
+                {"nodes", plan_.node.count},
+                {"pid", guardian.guardian()},
+                {"start_ticks", seen ? seen->start_ticks : 0}});
+  events_.write("run", begin);
   save("plan.json", plan::to_json(plan_), paths_.folder);
   bool begun = false;
   for (unsigned attempt = launch::next_attempt(paths_);; ++attempt) {
@@ -223,17 +227,23 @@ void Job::say_end(const supervise::Outcome& outcome) const {
 }
 
 int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
-  Json summary{{"run", paths_.id},       {"name", plan_.name},
-               {"site", plan_.site},     {"exit_code", exit_code},
-               {"outcome", outcome},     {"sentence", place_ ? place_->mask(sentence) : sentence},
-               {"preflight", preflight_}};
+  auto summary = stamped<Json>(formats::kSummary);
+  summary.update({{"run", paths_.id},
+                  {"name", plan_.name},
+                  {"site", plan_.site},
+                  {"exit_code", exit_code},
+                  {"outcome", outcome},
+                  {"sentence", place_ ? place_->mask(sentence) : sentence},
+                  {"preflight", preflight_}});
   summary.update(details);
   summary["warnings"] = plan_.warnings;
   summary["audit"] = {{"findings", audit_.findings}};
   if (!nccl_.empty()) summary["nccl_environment"] = nccl_;
-  if (plan_.watch && !plan_.watch->metrics.empty()) summary["metrics"] = metrics();
-  if (auto devices = launch::device_map(plan_, paths_.attempt); !devices.empty())
-    summary["devices"] = devices;
+  if (plan_.watch && !plan_.watch->metrics.empty()) add_metrics(summary);
+  if (auto devices = launch::device_map(plan_, paths_.attempt); !devices.empty()) {
+    add_gpu_use(devices, paths_.attempt);
+    summary["devices"] = std::move(devices);
+  }
   save("summary.json", summary, paths_.folder);
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   auto lock = place_ ? place_->bound().lock : Json();
@@ -248,13 +258,16 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   return exit_code;
 }
 
-Json Job::metrics() const {
-  auto out = Json::object();
-  for (const auto& [name, printed] : bench::read_metrics(paths_.folder, plan_.watch->metrics)) {
-    out[name] = {
-        {"count", printed.values}, {"median", printed.median}, {"min", printed.least}, {"max", printed.most}};
-  }
-  return out;
+void Job::add_metrics(Json& summary) const {
+  const auto printed = bench::read_printed(paths_.folder, plan_.watch->metrics);
+  auto& out = summary["metrics"] = Json::object();
+  for (const auto& [name, of] : bench::summarized(printed))
+    out[name] = {{"count", of.values}, {"median", of.median}, {"min", of.least}, {"max", of.most}};
+  const auto uneven = bench::uneven(printed);
+  if (uneven.empty()) return;
+  summary["uneven"] = uneven;
+  say(context_.err().yellow("ranks that count differently wait for each other in the end:") + "\n");
+  for (const auto& line : uneven) say(fmt::format("  {}\n", text::printable(line)));
 }
 
 void Job::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {

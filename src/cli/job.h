@@ -43,8 +43,8 @@ class Job {
 
   void say_start() const;
   void say_end(const supervise::Outcome& outcome) const;
-  /// Of `watch.metrics`, what all logs of the run hold.
-  [[nodiscard]] supervise::Json metrics() const;
+  /// Of `watch.metrics`, what all logs of the run hold; says which counts of the ranks differ.
+  void add_metrics(supervise::Json& summary) const;
   int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
 

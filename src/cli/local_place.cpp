@@ -79,9 +79,7 @@ supervise::Outcome LocalPlace::supervise(unsigned attempt, supervise::EventLog& 
   Auditor auditor(plan_, node_, machine_.install().probe);
   const auto color = context_.out().on() ? Color::always : Color::never;
   auto hooks = auditor.hooks();
-  hooks.collect = [this](const auto& live, const auto& ended, const std::string& folder) {
-    return collector(plan_, node_, machine_.install(), paths_.attempt / "logs", live, ended, folder);
-  };
+  look_closely(hooks, plan_, node_, machine_.install(), paths_.attempt);
   auto outcome = supervise::run_attempt({plan_,
                                          node_,
                                          paths_.folder,

@@ -107,8 +107,7 @@ int run(const Args& args, const Context& context) {
 void add_logs(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("logs", "The output of a run's processes");
-  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
-      ->required();
+  command->add_option("RUN", args->run, kRunHelp)->required();
   command->add_option("--role", args->role, "A role, or one process of it (ROLE.INDEX)");
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_option("--attempt", args->attempt, "An earlier start of the job, from 0 (the last)");

@@ -1,6 +1,7 @@
 #include "cli/preflight.h"
 
 #include "base/exit_code.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/fleet_venue.h"
@@ -142,7 +143,10 @@ Result<preflight::Report> read_report(const std::string& path) {
   const auto content = sys::read_regular_file(path, kMost);
   if (!content) return std::unexpected(content.error());
   try {
-    return preflight::report_from_json(nlohmann::json::parse(*content));
+    const auto report = nlohmann::json::parse(*content);
+    if (const auto known = check_format(report, formats::kPreflight, path); !known)
+      return std::unexpected(known.error());
+    return preflight::report_from_json(report);
   } catch (const std::exception& error) {
     Diagnostics out;
     out.error("preflight.report", {}, fmt::format("'{}' is no report of a preflight: {}", path, error.what()))

@@ -27,7 +27,10 @@ int list(const Args& args, const Context& context) {
   for (const auto& name : names) {
     for (const auto& folder : launch::runs_of(name)) {
       const auto view = view_run(args.runs_dir, folder.string());
-      if (!view) continue;  // it was removed meanwhile
+      if (!view) {
+        if (std::filesystem::exists(folder, error)) complain(context, view.error());
+        continue;  // else it was removed meanwhile
+      }
       json.push_back({{"name", view->name},
                       {"run", view->id},
                       {"folder", view->folder.string()},
@@ -85,8 +88,7 @@ int run(const Args& args, const Context& context) {
 void add_ps(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("ps", "The runs, or the processes of one");
-  command->add_option("RUN", args->run,
-                      "A run's path, id, or name (the live one, else its latest); without, all runs");
+  command->add_option("RUN", args->run, fmt::format("{}; without, all runs", kRunHelp));
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_flag("--json", args->json, "As JSON");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });

@@ -38,7 +38,7 @@ bench::RunRecord read_run(const fs::path& folder, sys::WaitStatus status, const 
     record.cause = fmt::format("nlaunch {} and left no summary", status.str());
   }
   record.folder = folder.string();
-  record.metrics = bench::read_metrics(folder, metrics);
+  record.metrics = bench::summarized(bench::read_printed(folder, metrics));
   return record;
 }
 

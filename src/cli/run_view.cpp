@@ -84,8 +84,12 @@ void take(RunView& view, const Json& event) {
 
 }  // namespace
 
+Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run) {
+  return launch::find_run(runs_dir, run, [](const auto& one) { return is_alive(one); });
+}
+
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
-  const auto folder = launch::find_run(runs_dir, run, [](const auto& one) { return is_alive(one); });
+  const auto folder = find_run(runs_dir, run);
   if (!folder) return std::unexpected(folder.error());
   RunView view;
   view.folder = *folder;

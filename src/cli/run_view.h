@@ -35,8 +35,14 @@ struct RunView {
   std::vector<ProcessView> processes;
 };
 
-/// Looks a run up (a path, an id, or a name: then the one that is alive, before the latest that was started)
-/// and reads its events.
+/// How a person names a run, for the help of options.
+inline constexpr const char* kRunHelp =
+    "A run's path, id or name, or its Slurm job (the live one, else its latest)";
+
+/// The folder of the run that a person means, as launch::find_run finds it.
+Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run);
+
+/// The same, with what its events tell.
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run);
 
 /// The id of the job that a run was submitted as; empty where it was not.

@@ -68,8 +68,7 @@ int run(const Args& args, const Context& context) {
 void add_stop(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command = app.add_subcommand("stop", "Stops a run gracefully and waits for its end");
-  command->add_option("RUN", args->run, "A run's path, id, or name (the live one, else its latest)")
-      ->required();
+  command->add_option("RUN", args->run, kRunHelp)->required();
   command->add_option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command->add_flag("--now", args->now, "Kill at once, without the grace");
   command->callback([args, &context] { context.run = [args, &context] { return run(*args, context); }; });

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "launch/install.h"
 #include "sys/command.h"
 
 namespace nlaunch::cli {
 
 std::string version_text() {
-  auto out = fmt::format("nlaunch {}\n", NLAUNCH_VERSION);
+  auto out = fmt::format("nlaunch {}\n", version());
   const auto probe = launch::find_install().probe;
   sys::SpawnRequest request;
   request.argv = {probe, "version"};

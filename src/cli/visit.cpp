@@ -20,7 +20,9 @@ constexpr Duration kPause = std::chrono::milliseconds(200);
 /// The challenge of the one who listens; empty: the line is none.
 std::string challenge_of(std::string_view line) {
   const auto message = json::parse(line, nullptr, false);
-  return message.is_object() ? message.value("challenge", "") : "";
+  const bool is_one =
+      message.is_object() && message.contains("challenge") && message["challenge"].is_string();
+  return is_one ? message["challenge"].get<std::string>() : "";
 }
 
 /// The first line that comes, within ten seconds; nothing after it is taken.

@@ -63,7 +63,7 @@ class Bundles(BundleTest):
         done, run = self.finished()
         self.assertEqual(done.returncode, 0, done.stderr)
         files, manifest, said = self.of("test")
-        path = run / f"test-{run.name}.tar.zst"
+        path = run.parent / f"test-{run.name}.tar.zst"
         self.assertRegex(said.stdout, rf"^{re.escape(str(path))} \([\d.]+ \w+: \d+ files, [\d.]+ \w+ unpacked\)\n$")
         for name in ("README.txt", "MANIFEST.json", "plan.json", "lock.json", "events.jsonl", "summary.json", "versions.json",
                      "environment/learner.env", "attempt-0/logs/learner.0.log", "attempt-0/logs/learner.1.log", "attempt-0/audit.json"):
@@ -198,7 +198,7 @@ class Bundles(BundleTest):
                 file.write(b"content " + name[:4] + b"\n")
         done = self.bundle("test")
         self.assertNotIn("\x1b", done.stdout + done.stderr)
-        data = subprocess.run(["zstd", "-dc", run / f"test-{run.name}.tar.zst"], capture_output=True, check=True).stdout
+        data = subprocess.run(["zstd", "-dc", run.parent / f"test-{run.name}.tar.zst"], capture_output=True, check=True).stdout
         with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8", errors="surrogateescape") as tar:
             members = {os.fsencode(member.name).split(b"/logs/")[-1]: tar.extractfile(member).read() for member in tar.getmembers()}
         for name in names:
@@ -253,19 +253,19 @@ class Bundles(BundleTest):
         _, run = self.finished()
         with open(run / "attempt-0" / "logs" / "noise.log", "wb") as noise:
             noise.write(os.urandom(4 << 20).hex().encode())
-        before = sorted(os.listdir(run))
+        before = sorted(os.listdir(run) + os.listdir(run.parent))
         done = subprocess.run(["sh", "-c", f"ulimit -f 1024; trap '' XFSZ; exec '{NLAUNCH}' bundle '{run}'"], env=self.env, capture_output=True,
                               text=True, cwd=SOURCE, timeout=60)
         self.assertEqual(done.returncode, 70, done.stderr)
-        self.assertEqual(self.normal(done.stderr), f"error: cannot write '{self.normal(str(run))}/test-{run.name}.tar.zst': File too large [bundle.write]\n")
-        self.assertEqual(sorted(os.listdir(run)), before)
+        self.assertEqual(self.normal(done.stderr), f"error: cannot write '{self.normal(str(run.parent))}/test-{run.name}.tar.zst': File too large [bundle.write]\n")
+        self.assertEqual(sorted(os.listdir(run) + os.listdir(run.parent)), before)
 
     def test_where_it_goes(self):
         _, run = self.finished()
         out = self.folder / "mine.tar.zst"
         self.bundle("test", "-o", out)
         self.unpack(out)
-        self.assertFalse((run / f"test-{run.name}.tar.zst").exists())
+        self.assertFalse((run.parent / f"test-{run.name}.tar.zst").exists())
         for arguments, code, message in ((("-o", self.folder), 64, "is a folder: -o names the file"),
                                          (("-o", self.folder / "no" / "x"), 70, "No such file or directory"),
                                          (("--limit", "9"), 64, "--limit 9: "),

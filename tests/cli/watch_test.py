@@ -2,9 +2,11 @@
 """A run that gets on, one that does not, and what nlaunch does then: whole runs of real processes."""
 import json
 import re
+import threading
+import time
 import unittest
 
-from harness import CliTest
+from harness import BUILD, CliTest
 
 # Prints a step every tenth of a second; at step 3 its rank in $HANG stays where it is.
 STEPS = """
@@ -93,6 +95,51 @@ watch: {{heartbeat: 'beat.${{self.rank}}', stall: 2s, on_stall: abort}}
         done = self.run_experiment(f"roles: {{learner: {{kind: learner, count: 2, command: [sh, -c, 'echo {line}; sleep 1']}}}}\n")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("nlaunch: PyTorch guesses which GPU a rank uses"), 1, done.stdout)
+
+    def test_counts_that_differ_between_ranks_are_told(self):
+        text = """roles:
+  learner: {kind: learner, count: 3, rendezvous: torch, command: [sh, -c, 'echo has $((120 - RANK / 2)) batches']}
+watch: {metrics: {batches: 'has ([0-9]+) batches'}}
+"""
+        done = self.watched(text=text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = "batches: 119 in learner.2, 120 in learner.0, learner.1"
+        self.assertIn(f"ranks that count differently wait for each other in the end:\n  {told}\n", done.stderr)
+        self.assertEqual(self.summary()["uneven"], [told])
+
+    def test_the_use_of_gpus_is_sampled_and_tells_who_has_not_come(self):
+        # NVML of a board whose last GPU is idle, while the others draw little and are busy.
+        self.env["LD_LIBRARY_PATH"] = str(BUILD / "lib" / "fake-nvml" / "new")
+        text = EXPERIMENT.replace("count: 2", "count: 4, gpus: 1")
+        done = self.watched("--set", "watch.on_stall=abort", "--env", "HANG=3", text=text)
+        self.assertEqual(done.returncode, 124, done.stdout + done.stderr)
+        said, = (source for source in self.summary()["watch"]["findings"][-1]["verdict"]["sources"] if source["source"] == "GPUs")
+        self.assertEqual(said["says"], [
+            "learner.0, learner.1 and learner.2: 100 % busy at 130 W: a kernel that waits, as in a collective", "learner.3: idle"])
+        self.assertEqual(said["accused"], ["learner.3"])
+        devices = {entry["process"]: entry["devices"][0] for entry in self.summary()["devices"]}
+        self.assertEqual([(devices[f"learner.{i}"]["busy_percent"], devices[f"learner.{i}"]["power_watts"]) for i in (0, 3)],
+                         [(100.0, 130.0), (0.0, 70.0)])
+        self.assertNotIn("nlaunch-probe", done.stdout + done.stderr)  # is nothing that the run has left behind
+
+    def test_evidence_is_taken_by_the_runs_own_nlaunch(self):
+        run = threading.Thread(target=lambda: results.append(self.watched("--set", "watch.on_stall=warn", "--env", "HANG=1")))
+        results = []
+        run.start()
+        while not (self.run_folder / "events.jsonl").exists() or "process-started" not in (self.run_folder / "events.jsonl").read_text():
+            time.sleep(0.05)
+        time.sleep(1)  # until rank 1 hangs
+        asked = self.nlaunch("evidence", "test", "--runs-dir", self.folder / "runs")
+        stopped = self.nlaunch("stop", "test", "--runs-dir", self.folder / "runs")
+        run.join()
+        self.assertEqual((asked.returncode, stopped.returncode), (0, 0), asked.stderr + stopped.stderr)
+        self.assertNotIn("does not answer", asked.stderr)
+        self.assertIn("nlaunch: evidence of all processes is wanted; collecting it\n", results[0].stdout)
+        evidence, = (self.run_folder / "attempt-0/evidence").iterdir()
+        self.assertTrue(asked.stdout.endswith(f"evidence: {evidence}\n"), asked.stdout)
+        self.assertFalse((self.run_folder / "attempt-0/evidence-wanted").exists())
+        later = self.nlaunch("evidence", "test", "--runs-dir", self.folder / "runs")
+        self.assertEqual((later.returncode, later.stdout), (65, ""))
 
     def test_what_is_written_wrongly(self):
         for setting, message in (("watch.slow=1x", "'watch.slow' must be more than 1x"),

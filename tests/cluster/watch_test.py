@@ -1,5 +1,6 @@
 """A run over nodes that stalls: evidence of every node, the culprit, and the end."""
 import json
+import time
 import unittest
 
 from runs import NODES, Runs
@@ -67,10 +68,27 @@ class Watch(Runs):
         self.assertTrue(finding["verdict"]["sure"], finding)
         self.assertEqual([culprit["process"] for culprit in finding["verdict"]["culprits"]], ["learner.2"])
         evidence, = (self.run_folder / "attempt-0/evidence").iterdir()
+        self.has_all_nodes(evidence)
+
+    def has_all_nodes(self, evidence):
         hosts = sorted(path.name for path in evidence.iterdir() if path.is_dir())
         self.assertEqual(len(hosts), NODES, hosts)
         for host in hosts:
             self.assertTrue(json.loads((evidence / host / "collected.json").read_text())["processes"])
+
+    def test_evidence_of_all_nodes_is_had_from_any_host(self):
+        process = self.cluster.start(*self.command("--set", "vars.bad=2", "--set", "watch.on_stall=warn"))
+        self.addCleanup(process.communicate)
+        self.addCleanup(self.end_all_jobs)
+        self.wait_until(lambda: "step 2" in self.log("learner.2"))
+        time.sleep(1)
+        asked = self.nlaunch("evidence", "fleet", "--json")
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        verdict = json.loads(asked.stdout)
+        self.assertEqual([culprit["process"] for culprit in verdict["culprits"]], ["learner.2"], verdict)
+        self.assertEqual(asked.stderr, "")
+        evidence, = (self.run_folder / "attempt-0/evidence").iterdir()
+        self.has_all_nodes(evidence)
 
 
 if __name__ == "__main__":
