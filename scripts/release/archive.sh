@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# nlaunch itself, built with the release's compilers, and the archive of it.
+
+# build_release ARCH: .release-cache/ARCH/{build,tree}
+build_release() {
+  local arch=$1 tree=$RELEASE_CACHE/$1
+  say "$arch: building nlaunch"
+  cmake --preset release -B "$tree/build" -Wno-dev --log-level=WARNING \
+    -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/zig.cmake" -DNLAUNCH_RELEASE_TREE="$tree" -DNLAUNCH_RELEASE_ARCH="$arch" \
+    -DNLAUNCH_SCOPE_OPTIONS="-target;$arch-linux-gnu.$GLIBC_OF_SCOPE" -DNLAUNCH_BUILD_TESTS=OFF
+  ninja -C "$tree/build" src/all
+  rm -rf "$tree/tree"
+  cmake --install "$tree/build" --prefix "$tree/tree" >"$tree/install.log"
+  find "$tree/tree/bin" "$tree/tree/lib" -type f -exec "$RELEASE_CACHE/zig/ziglang/zig" objcopy --strip-all {} {}.stripped \; \
+    -exec mv {}.stripped {} \; -exec chmod 755 {} \;
+  list_linked "$arch" >"$tree/tree/share/nlaunch/LINKED.md"
+  copy_licences "$tree" "$tree/tree/share/nlaunch/licences"
+}
+
+# list_linked ARCH: what is linked in, with versions.
+list_linked() {
+  local package
+  printf '# Linked into nlaunch, nlaunch-probe and their libraries (%s)\n\n' "$1"
+  printf 'The licences are in licences/. glibc alone is taken from the system: %s or later.\n\n' "$GLIBC_OF_PROGRAMS"
+  printf '| what | version | from |\n|---|---|---|\n'
+  for package in "${SOURCE_PACKAGES[@]}" gloo; do
+    printf '| %s | %s | source package of Debian |\n' "$package" "$(<"$RELEASE_SOURCES/$package.version")"
+  done
+  printf '| libfabric (headers) | %s | package of Debian |\n' "$(<"$RELEASE_SOURCES/libfabric-dev.version")"
+  printf '| libc++, libc++abi, libunwind, compiler-rt | of zig %s | PyPI |\n' "$ZIG_VERSION"
+  printf '| CUDA runtime, static | %s | PyPI |\n' "${CUDA_RUNTIME[0]#*==}"
+  printf '| NCCL (header) | %s | PyPI |\n' "${NCCL_HEADER#*==}"
+}
+
+copy_licences() {
+  local tree=$1 folder=$2 package
+  mkdir -p "$folder"
+  for package in "${SOURCE_PACKAGES[@]}"; do cp "$RELEASE_SOURCES/$package/debian/copyright" "$folder/$package"; done
+  cp "$RELEASE_SOURCES/gloo/LICENSE" "$folder/gloo"
+  cp "$RELEASE_SOURCES/libfabric-dev/usr/share/doc/libfabric-dev/copyright" "$folder/libfabric"
+  cp "$RELEASE_CACHE/zig/ziglang/lib/libcxx/LICENSE.TXT" "$folder/libcxx"
+  cp "$RELEASE_CACHE/zig/ziglang/LICENSE" "$folder/zig"
+  cp "$tree/cuda/LICENSE" "$folder/cuda-runtime"
+}
+
+# pack_release ARCH VERSION: the same tree gives the same bytes.
+pack_release() {
+  local name=nlaunch-$2-linux-$1 tree=$RELEASE_CACHE/$1/tree
+  chmod -R u=rwX,go=rX "$tree"
+  tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
+    --transform "s,^\.,$name," -C "$tree" -cf - . | zstd -q -19 --single-thread -f -o "release/$name.tar.zst"
+  (cd release && sha256sum "$name.tar.zst" >"$name.tar.zst.sha256")
+  say "release/$name.tar.zst: $(stat -c %s "release/$name.tar.zst") bytes"
+}

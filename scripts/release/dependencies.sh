@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# The libraries that are linked in, static, in .release-cache/ARCH/prefix.
+
+# with_cmake ARCH NAME FOLDER OPTION...: builds .release-cache/sources/FOLDER as it wants to be built, and installs it.
+with_cmake() {
+  local tree=$RELEASE_CACHE/$1 name=$2 folder=$3
+  shift 3
+  cmake -G Ninja -S "$RELEASE_SOURCES/$folder" -B "$tree/dependencies/$name" -Wno-dev \
+    -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/zig.cmake" -DNLAUNCH_RELEASE_TREE="$tree" -DNLAUNCH_RELEASE_ARCH="${tree##*/}" \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$tree/prefix" -DCMAKE_INSTALL_LIBDIR=lib \
+    -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@"
+  ninja -C "$tree/dependencies/$name" install
+}
+
+# with_configure ARCH NAME OPTION...: the same by ./configure, out of the source.
+with_configure() {
+  local tree=$RELEASE_CACHE/$1 name=$2 folder=$RELEASE_CACHE/$1/dependencies/$2
+  shift 2
+  rm -rf "$folder" && cp -a "$RELEASE_SOURCES/$name" "$folder"
+  (
+    cd "$folder" || exit
+    CC=$tree/toolchain/clang AR=$tree/toolchain/ar RANLIB=$tree/toolchain/ranlib CFLAGS="-O2 -fPIC -w" \
+      ./configure --prefix="$tree/prefix" "$@"
+  )
+}
+
+build_zlib() {
+  with_configure "$1" zlib --static
+  make -C "$RELEASE_CACHE/$1/dependencies/zlib" libz.a install
+}
+
+# hwloc reads what nlaunch asks for from /sys: no library of any vendor.
+build_hwloc() {
+  local without=(cairo libxml2 io opencl cuda nvml rsmi levelzero gl libudev pci readme doxygen) folder
+  with_configure "$1" hwloc --host="$1-linux-gnu" --enable-static --disable-shared "${without[@]/#/--disable-}"
+  for folder in include hwloc; do make -C "$RELEASE_CACHE/$1/dependencies/hwloc/$folder" install; done
+}
+
+# Boost as nlaunch uses it: headers, and the few files of Boost.Filesystem.
+build_boost1.81() {
+  local tree=$RELEASE_CACHE/$1 boost=$RELEASE_SOURCES/boost1.81/libs objects=$RELEASE_CACHE/$1/dependencies/boost folder file
+  mkdir -p "$tree/prefix/include" "$tree/prefix/lib" "$objects"
+  for folder in "$boost"/*/include "$boost"/numeric/*/include; do cp -r "$folder/." "$tree/prefix/include/"; done
+  for file in "$boost"/filesystem/src/*.cpp; do
+    [[ $file != *windows* ]] || continue
+    "$tree/toolchain/clang++" -std=c++17 -O2 -fPIC -w -DBOOST_ALL_NO_LIB -DBOOST_FILESYSTEM_SOURCE -DBOOST_FILESYSTEM_NO_CXX20_ATOMIC_REF \
+      -I"$tree/prefix/include" -c "$file" -o "$objects/$(basename "$file").o"
+  done
+  "$tree/toolchain/ar" rcsD "$tree/prefix/lib/libboost_filesystem.a" "$objects"/*.o
+}
+
+build_libzstd() { with_cmake "$1" libzstd libzstd/build/cmake -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF; }
+build_yaml-cpp() { with_cmake "$1" yaml-cpp yaml-cpp -DYAML_CPP_BUILD_TESTS=OFF -DYAML_CPP_BUILD_TOOLS=OFF; }
+build_re2() { with_cmake "$1" re2 re2 -DRE2_BUILD_TESTING=OFF; }
+build_fmtlib() { with_cmake "$1" fmtlib fmtlib -DFMT_TEST=OFF -DFMT_DOC=OFF; }
+build_cli11() { with_cmake "$1" cli11 cli11 -DCLI11_BUILD_TESTS=OFF -DCLI11_BUILD_EXAMPLES=OFF -DCLI11_BUILD_DOCS=OFF; }
+build_nlohmann-json3() { with_cmake "$1" nlohmann-json3 nlohmann-json3 -DJSON_BuildTests=OFF; }
+build_gloo() { with_cmake "$1" gloo gloo -DUSE_LIBUV=OFF -DBUILD_TEST=OFF -DCMAKE_POLICY_VERSION_MINIMUM=3.5; }
+build_libfabric-dev() { cp -r "$RELEASE_SOURCES/libfabric-dev/usr/include/rdma" "$RELEASE_CACHE/$1/prefix/include/"; }
+
+provide_dependencies() {
+  local arch=$1 package log
+  mkdir -p "$RELEASE_CACHE/$arch/dependencies"
+  for package in "${SOURCE_PACKAGES[@]}" gloo libfabric-dev; do
+    log=$RELEASE_CACHE/$arch/dependencies/$package.log
+    [[ ! -f ${log%.log}.done ]] || continue
+    say "$arch: building $package"
+    "build_$package" "$arch" >"$log" 2>&1 &  # where && or || follow, set -e does not hold inside
+    wait $! || {
+      tail -n 30 "$log" >&2
+      echo "release.sh: $package could not be built for $arch; the whole log: $log" >&2
+      return 1
+    }
+    touch "${log%.log}.done"
+  done
+}

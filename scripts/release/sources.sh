@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# Source packages of Debian, verified by apt, from an apt of the release's own: nothing of the system's is changed.
+
+RELEASE_SOURCES=$RELEASE_CACHE/sources
+KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+# shellcheck disable=SC2034  # for those who source this file
+SOURCE_PACKAGES=(zlib libzstd hwloc yaml-cpp re2 fmtlib cli11 nlohmann-json3 boost1.81)
+# Gloo's source package of Debian 12 is gone from mirrors; that of Debian 13 is of the same year.
+GLOO_SUITE=trixie
+
+provide_apt() {
+  local apt=$RELEASE_CACHE/apt
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+  cat >"$apt/sources.list" <<LIST
+deb [arch=amd64,arm64 signed-by=$KEYRING] http://deb.debian.org/debian bookworm main
+deb-src [signed-by=$KEYRING] http://deb.debian.org/debian bookworm main
+deb-src [signed-by=$KEYRING] http://deb.debian.org/debian $GLOO_SUITE main
+LIST
+  cat >"$apt/apt.conf" <<CONF
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "-";
+Dir::Etc::preferencesparts "-";
+Dir::State::lists "$apt/lists";
+Dir::Cache "$apt/cache";
+APT::Architectures {"amd64"; "arm64";};
+APT::Sandbox::User "";
+CONF
+}
+
+release_apt() { APT_CONFIG=$RELEASE_CACHE/apt/apt.conf apt-get -q "$@"; }
+
+# Unpacked with Debian's patches in .release-cache/sources/PACKAGE; its version in PACKAGE.version.
+unpack_source() {
+  local package=$1
+  (
+    mkdir -p "$RELEASE_SOURCES/$package.part"
+    cd "$RELEASE_SOURCES/$package.part" || exit
+    release_apt -t bookworm source --download-only "$package" >fetch.log 2>&1 || { cat fetch.log >&2 && exit 1; }
+    dpkg-source --no-check -x ./*.dsc tree >/dev/null
+    sed -n 's/^Version: //p' ./*.dsc | tail -n1 >"../$package.version"
+    rm -rf "../$package" && mv tree "../$package"
+  )
+  rm -rf "$RELEASE_SOURCES/$package.part"
+}
+
+unpack_gloo() {
+  (
+    mkdir -p "$RELEASE_SOURCES/gloo.part/tree"
+    cd "$RELEASE_SOURCES/gloo.part" || exit
+    release_apt -t "$GLOO_SUITE" source --download-only --tar-only gloo >fetch.log 2>&1 || { cat fetch.log >&2 && exit 1; }
+    tar -xf gloo_*.orig.tar.* -C tree
+    basename gloo_*.orig.tar.* | sed -E 's/^gloo_(.*)\.orig\.tar.*/\1/' >../gloo.version
+    rm -rf ../gloo && mv tree ../gloo
+  )
+  rm -rf "$RELEASE_SOURCES/gloo.part"
+}
+
+# unpack_deb PACKAGE[:ARCH] FOLDER
+unpack_deb() {
+  local download
+  download=$(mktemp -d "$RELEASE_CACHE/deb.XXXXXX")
+  (cd "$download" && release_apt download "$1" >fetch.log 2>&1) || { cat "$download/fetch.log" >&2 && return 1; }
+  mkdir -p "$2"
+  dpkg-deb -x "$download"/*.deb "$2"
+  dpkg-deb -f "$download"/*.deb Version >"$RELEASE_SOURCES/${1%%:*}.version"
+  rm -rf "$download"
+}
+
+provide_sources() {
+  local package
+  mkdir -p "$RELEASE_SOURCES"
+  [[ ! -f $RELEASE_SOURCES/complete ]] || return 0
+  say "fetching Debian's sources of what is linked in (about 100 MB, once)"
+  provide_apt
+  release_apt update >/dev/null
+  for package in "${SOURCE_PACKAGES[@]}"; do [[ -d $RELEASE_SOURCES/$package ]] || unpack_source "$package"; done
+  [[ -d $RELEASE_SOURCES/gloo ]] || unpack_gloo
+  unpack_deb libfabric-dev "$RELEASE_SOURCES/libfabric-dev"
+  for package in libc6 libgcc-s1; do unpack_deb "$package:arm64" "$RELEASE_CACHE/aarch64/sysroot"; done
+  # The tables that Debian takes out of re2's source and makes from its own Unicode data.
+  make -s -C "$RELEASE_SOURCES/re2" REBUILD_TABLES=1 re2/perl_groups.cc re2/unicode_casefold.cc re2/unicode_groups.cc
+  touch "$RELEASE_SOURCES/complete"
+}

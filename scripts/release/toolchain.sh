@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# The compilers of a release: zig's Clang and libc++, which take the age of glibc as part of the target.
+
+ZIG_VERSION=0.15.2
+# shellcheck disable=SC2034  # for those who source this file
+GLIBC_OF_PROGRAMS=2.28
+# shellcheck disable=SC2034
+GLIBC_OF_SCOPE=2.17 # it enters other people's processes and containers
+RELEASE_CACHE=$PWD/.release-cache
+RELEASE_VENV=$RELEASE_CACHE/venv
+
+wheels() { "$RELEASE_VENV/bin/python" -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --timeout 60 "$@"; }
+
+provide_zig() {
+  local zig=$RELEASE_CACHE/zig
+  [[ -x $RELEASE_VENV/bin/python ]] || /usr/bin/python3 -m venv "$RELEASE_VENV"
+  if [[ ! -f $zig/$ZIG_VERSION ]]; then
+    say "fetching zig $ZIG_VERSION from PyPI (about 90 MB, once)"
+    rm -rf "$zig"
+    wheels -d "$zig" "ziglang==$ZIG_VERSION"
+    "$RELEASE_VENV/bin/python" -m zipfile -e "$zig"/ziglang-*.whl "$zig"
+    rm "$zig"/ziglang-*.whl
+    chmod +x "$zig/ziglang/zig"
+    touch "$zig/$ZIG_VERSION"
+  fi
+}
+
+# write_tool FILE LINE...: an executable shell script, left alone where it is the same already (ccache goes by its age).
+write_tool() {
+  local file=$1 text
+  shift
+  text=$(printf '%s\n' '#!/bin/sh' "$@")
+  [[ -f $file && $(<"$file") == "$text" ]] && return 0
+  printf '%s\n' "$text" >"$file"
+  chmod +x "$file"
+}
+
+# provide_toolchain ARCH: .release-cache/ARCH/toolchain/{clang,clang++,ar,ranlib,emulator}
+provide_toolchain() {
+  local arch=$1 tools=$RELEASE_CACHE/$1/toolchain zig=$RELEASE_CACHE/zig/ziglang/zig run
+  mkdir -p "$tools"
+  export ZIG_GLOBAL_CACHE_DIR=$RELEASE_CACHE/zig-cache ZIG_LOCAL_CACHE_DIR=$RELEASE_CACHE/zig-cache
+  local flags="-target $arch-linux-gnu.$GLIBC_OF_PROGRAMS -ffile-prefix-map=$PWD=."
+  # nvcc says -m64, which Clang knows on x86 alone.
+  # shellcheck disable=SC2016  # for the script that is written
+  local drop='for a; do shift; [ "$a" = -m64 ] || set -- "$@" "$a"; done'
+  write_tool "$tools/clang" "$drop" "exec $zig cc $flags \"\$@\""
+  # zig asks for std::unexpected() of C++14, which hides std::unexpected of <expected>.
+  write_tool "$tools/clang++" "$drop" "exec $zig c++ $flags -U_LIBCPP_ENABLE_CXX17_REMOVED_UNEXPECTED_FUNCTIONS \"\$@\""
+  write_tool "$tools/ar" "exec $zig ar \"\$@\""
+  write_tool "$tools/ranlib" "exec $zig ranlib \"\$@\""
+  run=""
+  [[ $arch == "$(uname -m)" ]] || run="qemu-$arch-static -L $RELEASE_CACHE/$arch/sysroot"
+  write_tool "$tools/emulator" "exec $run \"\$@\""
+}
