@@ -4,42 +4,15 @@
 # Arguments are the cases to run: scripts/gpu-test.sh preflight_prints_json
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+source scripts/lib/expect.sh
 source scripts/lib/installed.sh
 
 NLAUNCH=${NLAUNCH:-$(find_nlaunch)}
 WORK=$(mktemp -d)
+EXPECT_LIMIT=180
 OPTIONS=(--site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --color never)
 WEIGHT_SYNC=(configs/weight-sync.yaml --set roles.engine.count=1 "${OPTIONS[@]}")  # two GPUs
 trap 'rm -rf "$WORK"' EXIT
-passed=0
-failed=0
-
-# expect NAME CODE PATTERN... -- COMMAND...: the command ends with this code, and every pattern is in what it prints.
-expect() {
-  local name=$1 code=$2 patterns=() pattern why=() start=$SECONDS status
-  shift 2
-  while [[ $1 != -- ]]; do
-    patterns+=("$1")
-    shift
-  done
-  shift
-  local output=$WORK/$name.txt
-  timeout 180 "$@" >"$output" 2>&1 </dev/null
-  status=$?
-  ((status == code)) || why+=("it ended with $status, not $code")
-  for pattern in "${patterns[@]}"; do
-    grep -qE -e "$pattern" "$output" || why+=("nothing in it matches '$pattern'")
-  done
-  if ((${#why[@]} == 0)); then
-    passed=$((passed + 1))
-    echo "PASS $name ($((SECONDS - start)) s)"
-  else
-    failed=$((failed + 1))
-    echo "FAIL $name ($((SECONDS - start)) s): $*"
-    printf '     %s\n' "${why[@]}"
-    tail -n 60 "$output" | sed 's/^/     | /'
-  fi
-}
 
 preflight_passes_on_all_gpus() {
   expect "${FUNCNAME[0]}" 0 'all_reduce' 'every element right' 'P2P within a node' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
@@ -183,8 +156,6 @@ require() {
 
 require
 "$NLAUNCH" --version
-# Every function above whose name has three words or more is a case, in the order of the file.
-mapfile -t cases < <(grep -oE '^[a-z0-9]+(_[a-z0-9]+){2,}\(\)' "$0" | tr -d '()')
-for name in "${@:-${cases[@]}}"; do "$name"; done
+run_cases "$@"
 echo "$passed passed, $failed failed"
 ((failed == 0))

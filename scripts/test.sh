@@ -5,15 +5,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/lib/packages.sh
 source scripts/lib/build.sh
 source scripts/lib/nccl.sh
+source scripts/lib/venvs.sh
 source scripts/lib/ray.sh
 source scripts/lib/beaker.sh
 source scripts/lib/py_spy.sh
+source scripts/lib/rattler.sh
 
 ensure_packages "${TEST_PACKAGES[@]}"
 ensure_nccl_tools
 ensure_ray_tools
 ensure_beaker_tools
 ensure_py_spy_tools
+ensure_rattler_tools
 leave_root "$PWD/scripts/test.sh" "$@"
 configure ON
 say "building nlaunch and its tests in build/"
@@ -22,6 +25,7 @@ provide_nccl
 provide_ray
 provide_beaker
 provide_py_spy
+provide_rattler
 status=0
 output=build/test-output.txt
 ctest --test-dir build --output-on-failure -j2 "$@" | tee "$output" || status=$?

@@ -25,16 +25,9 @@ provide_beaker() {
   local version found=()
   [[ -z ${NLAUNCH_TEST_BEAKER_PY:-} ]] || return 0
   for version in "${BEAKER_VERSIONS[@]}"; do
-    if ! have_beaker "$version"; then
-      say "fetching beaker-py $version from PyPI into $BEAKER_VENVS/$version (about 20 MB, once)"
-      rm -rf "${BEAKER_VENVS:?}/$version"
-      /usr/bin/python3 -m venv "$BEAKER_VENVS/$version"
-      if ! "$BEAKER_VENVS/$version/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 \
-        "beaker-py==$version"; then
-        rm -rf "${BEAKER_VENVS:?}/$version"
-        say "PyPI cannot be reached: the specs are not held against beaker-py (NLAUNCH_TEST_BEAKER_PY=PATH names a Python environment that has it)"
-        return 0
-      fi
+    if ! have_beaker "$version" && ! fetch_venv "$BEAKER_VENVS/$version" "beaker-py==$version" "20 MB"; then
+      say "PyPI cannot be reached: the specs are not held against beaker-py (NLAUNCH_TEST_BEAKER_PY=PATH names a Python environment that has it)"
+      return 0
     fi
     found+=("$PWD/$BEAKER_VENVS/$version")
   done

@@ -10,7 +10,13 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   "${BUILD_PACKAGES[@]}"
   libgtest-dev lmod python3-torch python3-numpy python3-jsonschema python3-yaml python3-prometheus-client zsh shellcheck git
-  slurmctld slurmd slurm-client munge iproute2 elfutils gdb zstd
+  slurmctld slurmd slurm-client munge iproute2 elfutils gdb zstd bubblewrap
+)
+# What a release is built with beside the compilers that it fetches for itself.
+# shellcheck disable=SC2034
+RELEASE_PACKAGES=(
+  g++ g++-aarch64-linux-gnu cmake ninja-build make perl python3 python3-venv python3-six unicode-data dpkg-dev debian-archive-keyring ca-certificates
+  git patch xz-utils bzip2 zstd qemu-user-static
 )
 
 say() { printf '== %s\n' "$*"; }

@@ -14,15 +14,9 @@ ensure_py_spy_tools() {
 # Exports NLAUNCH_TEST_PY_SPY, the program. Without it the tests that want it are skipped, and say so.
 provide_py_spy() {
   [[ -z ${NLAUNCH_TEST_PY_SPY:-} ]] || return 0
-  if ! have_py_spy; then
-    say "fetching py-spy $PY_SPY_VERSION from PyPI into $PY_SPY_VENV (about 3 MB, once)"
-    rm -rf "$PY_SPY_VENV"
-    /usr/bin/python3 -m venv "$PY_SPY_VENV"
-    if ! "$PY_SPY_VENV/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 "py-spy==$PY_SPY_VERSION"; then
-      rm -rf "$PY_SPY_VENV"
-      say "PyPI cannot be reached: the tests with py-spy are skipped (NLAUNCH_TEST_PY_SPY=PATH names the program)"
-      return 0
-    fi
+  if ! have_py_spy && ! fetch_venv "$PY_SPY_VENV" "py-spy==$PY_SPY_VERSION" "3 MB"; then
+    say "PyPI cannot be reached: the tests with py-spy are skipped (NLAUNCH_TEST_PY_SPY=PATH names the program)"
+    return 0
   fi
   export NLAUNCH_TEST_PY_SPY=$PWD/$PY_SPY_VENV/bin/py-spy
 }

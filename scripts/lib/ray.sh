@@ -15,15 +15,9 @@ ensure_ray_tools() {
 # Exports NLAUNCH_TEST_RAY. Without Ray the tests that want it are skipped, and say so.
 provide_ray() {
   [[ -z ${NLAUNCH_TEST_RAY:-} ]] || return 0
-  if ! have_ray; then
-    say "fetching ray $RAY_VERSION from PyPI into $RAY_VENV (about 80 MB, once)"
-    rm -rf "$RAY_VENV"
-    /usr/bin/python3 -m venv "$RAY_VENV"
-    if ! "$RAY_VENV/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 "ray==$RAY_VERSION"; then
-      rm -rf "$RAY_VENV"
-      say "PyPI cannot be reached: the tests with Ray are skipped (NLAUNCH_TEST_RAY=PATH names a Python environment that has it)"
-      return 0
-    fi
+  if ! have_ray && ! fetch_venv "$RAY_VENV" "ray==$RAY_VERSION" "80 MB"; then
+    say "PyPI cannot be reached: the tests with Ray are skipped (NLAUNCH_TEST_RAY=PATH names a Python environment that has it)"
+    return 0
   fi
   export NLAUNCH_TEST_RAY=$PWD/$RAY_VENV
 }

