@@ -1,17 +1,21 @@
 """The documents agree with the program: examples load, options exist, links lead somewhere."""
-import os
 import pathlib
 import re
 import subprocess
 import tempfile
 import unittest
 
-SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
-NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
-DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md")), *sorted((SOURCE / "docs/howto").glob("*.md"))]
-ELSEWHERE = {"--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
+import documented
+from documented import BUILD, DOCUMENTS, SOURCE
+
+NLAUNCH = BUILD / "bin" / "nlaunch"
+ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--preset", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
              "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
-             "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds"}  # of CMake, Slurm, Beaker, Python, torchrun, nlaunch-probe, and of the examples' own programs
+             "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds",
+             "--nv", "--cleanenv", "--clearenv", "--ro-bind", "--dev-bind", "--symlink", "--proc", "--dev", "--tmpfs", "--die-with-parent", "--mount",
+             "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
+
+PROGRAMS = ("nlaunch", "salloc", "sbatch", "srun", "tar", "cmake", "beaker", "apptainer", "spack", "rattler-build", "kubectl", "python3", "pip")
 
 
 def nlaunch(*arguments):
@@ -19,11 +23,11 @@ def nlaunch(*arguments):
 
 
 def examples():
-    """(document, text) of each YAML block that is a whole file."""
+    """(document, text) of each YAML block that is a whole file, and that no command wants."""
     for document in DOCUMENTS:
-        for block in re.findall(r"^```yaml\n(.*?)^```", document.read_text(), re.M | re.S):
-            if block.startswith("version: 1"):
-                yield document.name, block
+        for block in documented.blocks(document):
+            if block.language == "yaml" and not block.file and block.text.startswith("version: 1"):
+                yield document.name, block.text
 
 
 class Documents(unittest.TestCase):
@@ -41,20 +45,42 @@ class Documents(unittest.TestCase):
                     done = nlaunch("plan", "configs/quickstart.yaml", "--site", path)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_commands_of_the_readme_do_what_they_say(self):
-        commands = re.findall(r"^nlaunch ((?:plan|env|lint|render) [^#\n]*)", (SOURCE / "README.md").read_text(), re.M)
-        self.assertEqual(len(commands), 4)
-        for command in commands:
-            with self.subTest(command):
-                done = nlaunch(*command.split())
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertNotEqual(done.stdout, "")
+    def test_commands_do_what_they_say(self):
+        for document in DOCUMENTS:
+            if not any(block.where == "here" for block in documented.blocks(document)):
+                continue
+            with self.subTest(document=document.name), tempfile.TemporaryDirectory(prefix="nlaunch-docs-") as name:
+                folder = pathlib.Path(name)
+                documented.stage(folder)
+                documented.write_files(document, folder)
+                if document.name == "install.md":
+                    documented.pack_release(folder)
+                wrong = documented.run(document, "here", folder, documented.environment(folder))
+                self.assertEqual(wrong, [], "\n".join(wrong))
+
+    def test_every_command_says_where_it_is_run(self):
+        for document in DOCUMENTS:
+            for block in documented.blocks(document):
+                if block.where:
+                    self.assertRegex(block.where, r"^(here|cluster|elsewhere: \w.*)$", f"{document.name}:{block.line}")
+                elif block.language in ("", "bash", "console", "shell"):
+                    first = block.text.split(maxsplit=1)[0]
+                    self.assertFalse(first in PROGRAMS or first.startswith("./scripts/"), f"{document.name}:{block.line}: {first}")
+            indented = re.findall(rf"^ {{4,}}(?:{'|'.join(PROGRAMS)}) .*", document.read_text(), re.M)
+            self.assertEqual(indented, [], document.name)
 
     def test_options_exist(self):
         known = set(re.findall(r"--[a-z][a-z-]*", nlaunch("--help-all").stdout))
         self.assertIn("--set", known)
         for document in DOCUMENTS:
-            named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", document.read_text()))
+            text = document.read_text()
+            for block in documented.blocks(document):  # what others' programs are told
+                if block.file:
+                    text = text.replace(block.text, "")
+                elif block.where.startswith("elsewhere"):
+                    for _, command, _ in documented.commands(block):
+                        text = text if "nlaunch " in command else text.replace(command, "")
+            named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", text))
             self.assertEqual(named - known - ELSEWHERE, set(), document.name)
 
     def test_the_reference_is_current(self):
