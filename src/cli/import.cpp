@@ -72,7 +72,10 @@ int run(const Args& args, const Context& context) {
   const auto script = read_script(args.script);
   if (!script) return complain(context, script.error());
   const auto scene = lint::script_scene(*script);
-  const auto imported = emit::import_script(scene, lint::lint(scene), args.name);
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(args.to_stdout ? "." : args.output, error) / "";
+  const auto imported = emit::import_script(scene, lint::lint(scene), args.name,
+                                            folder.lexically_normal().parent_path().string());
   if (imported.roles.empty()) {
     say(
         fmt::format("nlaunch import: {} starts no program that could be a role: python, torchrun, "

@@ -28,6 +28,7 @@ ROLES = {
     "vllm_trainer.sbatch": [("engine", "engine", 1, 4), ("learner", "learner", 4, 1)],
     "verl_ray.sbatch": [("ray-head", "service", 1, 0), ("ray-worker", "service", 1, 0), ("trainer", "service", 1, 0), ("learner", "learner", 16, 1)],
     "accelerate_nodes.sbatch": [("learner", "learner", 3, 8)],
+    "containers.sbatch": [("engine", "engine", 1, 2), ("learner", "learner", 2, 1)],
 }
 # Rules of scripts alone: a plan cannot have what they find.
 OF_SCRIPTS = {"exit-code-lost", "preload-everywhere", "export-commas", "line-ends"}
@@ -136,6 +137,22 @@ class Secrets(Import):
                                                  "B_TOKEN": "env"})
 
 
+    def test_a_secret_in_a_container_s_options_is_declared(self):
+        for options, kept in (("--env HF_TOKEN=hf_abcdefghijkl12 --env A=b", ["--env", "A=b"]), ("--env=A=b,HF_TOKEN=$HF_TOKEN", ["--env=A=b"]),
+                              ("--nv --env=HF_TOKEN=hf_abcdefghijkl12", ["--nv"]), ("-e HF_TOKEN=hf_abcdefghijkl12,B=1", ["-e", "B=1"])):
+            with self.subTest(options):
+                script = f"apptainer exec {options} a.sif python train.py\n"
+                _, experiment, _ = self.planned(script)
+                self.assertEqual((experiment["roles"]["learner"]["wrapper"], experiment["secrets"]),
+                                 (["apptainer", "exec", *kept, "a.sif"], {"HF_TOKEN": "env"}))
+                _, text, _ = self.import_text(script)
+                self.assertIn("  HF_TOKEN: env  # line 1; was given on a command line: it is taken from the environment in which nlaunch is called\n", text)
+                self.assertNotIn("***", text)
+        _, experiment, _ = self.planned("export HF_TOKEN=$(cat ~/.hf)\napptainer exec --env HF_TOKEN=$HF_TOKEN a.sif python train.py\n")
+        self.assertEqual((experiment["secrets"], experiment["roles"]["learner"]["wrapper"]),
+                         ({"HF_TOKEN": {"file": "~/.hf"}}, ["apptainer", "exec", "a.sif"]))
+
+
 class Parts(Import):
     def test_exports_by_owner(self):
         _, experiment, profile = self.planned("#SBATCH --gpus-per-node=2\nexport NCCL_DEBUG=WARN FI_PROVIDER=cxi HF_HOME=/x VLLM_USE_V1=1 CC=gcc-12\nexport PATH=/opt/x/bin:$PATH\n"
@@ -157,6 +174,57 @@ class Parts(Import):
         self.assertEqual(learner["command"], ["bash", "-c", "exec accelerate launch --main_process_ip \"$MASTER_ADDR\" --machine_rank '${self.node}' 'a b.py'"])
         self.assertEqual((learner["per_node"], learner["gpus"], learner["rendezvous"]), (1, 4, "torch"))
 
+    def test_functions_are_read_where_they_are_called(self):
+        for script, learner in (
+                ('launch() { srun --ntasks-per-node=1 "$@"; }\nlaunch python train.py --x 1\n', {"command": ["python", "train.py", "--x", "1"]}),
+                ('run() {\n  apptainer exec --nv "$IMG" "$@"\n}\nIMG=a.sif\nrun python train.py --lr 1 &\n',
+                 {"wrapper": ["apptainer", "exec", "--nv", "a.sif"], "command": ["python", "train.py", "--lr", "1"]}),
+                ('function launch {\n  srun python "$1" --lr ${2:-3}\n}\nlaunch train.py 1e-4\n', {"command": ["python", "train.py", "--lr", "1e-4"]}),
+                ('launch() { srun python "$1" --lr ${2:-3}; }\nlaunch train.py\n', {"command": ["python", "train.py", "--lr", "3"]}),
+                ('f() { apptainer exec a.sif python train.py "$@"; }\nf --lr 1\n', {"wrapper": ["apptainer", "exec", "a.sif"],
+                                                                                   "command": ["python", "train.py", "--lr", "1"]}),
+                ('run() {\n  local name=$1\n  shift\n  "$@" --name $name\n}\nrun a python train.py\n', {"command": ["python", "train.py", "--name", "a"]}),
+                ('outer() { inner python "${@:2}"; }\ninner() { A=1 "$@"; }\nouter x train.py\n', {"command": ["python", "train.py"], "env": {"A": "1"}}),
+                ('main() {\n  python train.py $1\n}\nmain "$@"\n', {"command": ["python", "train.py", "${vars.argument1}"]})):
+            with self.subTest(script):
+                made = self.planned(script)[1]["roles"]["learner"]
+                self.assertEqual({key: made[key] for key in ("wrapper", "command", "env") if key in made}, learner)
+        script = ('serve() {\n  CUDA_VISIBLE_DEVICES=$1 vllm serve $2 --port $3 &\n}\nserve 0,1 a 8001\nserve 2 b 8002\n'
+                  'ready() {\n  until curl -s localhost:$1/health; do sleep 1; done\n}\nready 8001\nready 8002\npython train.py\n')
+        _, experiment, _ = self.planned(script)
+        self.assertEqual({name: (role["command"], role["gpus"], role["ready"]["http"]) for name, role in experiment["roles"].items() if name != "learner"},
+                         {"engine": (["vllm", "serve", "a", "--port", "8001"], 2, "http://${self.host}:8001/health"),
+                          "engine-2": (["vllm", "serve", "b", "--port", "8002"], 1, "http://${self.host}:8002/health")})
+        _, text, _ = self.import_text(script)
+        self.assertIn("  engine:  # line 4\n", text)
+        self.assertIn("  engine-2:  # line 5\n", text)
+
+    def test_a_call_that_comes_to_nothing_is_a_comment(self):
+        _, text, _ = self.import_text("say() { echo \"$@\"; }\nsay hello\nsay python x.py\nvllm serve m &\npython train.py\n")
+        self.assertIn("# line 3: say python x.py\n", text)
+        self.assertNotIn("# line 2: ", text)
+        endless = "f() { f $1; f $2; f $3; }\nf a b c\npython train.py\n"
+        self.assertEqual(self.planned(endless)[1]["roles"]["learner"]["command"], ["python", "train.py"])
+
+    def test_patterns_are_left_to_a_shell(self):
+        for words, line in (("data/*.json {1..3}", "data/*.json {1..3}"), ("$HOME/x?.json ~/*", "'${env.HOME}'/x?.json '${env.HOME}'/*"),
+                            ("--x {a,b}@* 'a b'", "--x {a,b}@* 'a b'")):
+            with self.subTest(words):
+                self.assertEqual(self.planned(f"python train.py {words}\n")[1]["roles"]["learner"]["command"], ["bash", "-c", f"exec python train.py {line}"])
+        for words, kept in (("'data/*.json' \"{1..3}\"", ["data/*.json", "{1..3}"]), ("a={b:1} c=[1,2]", ["a={b:1}", "c=[1,2]"]), ("\\*", ["*"])):
+            with self.subTest(words):
+                self.assertEqual(self.planned(f"python train.py {words}\n")[1]["roles"]["learner"]["command"], ["python", "train.py", *kept])
+
+    def test_a_file_that_got_the_output_is_a_comment(self):
+        for behind, file in ((" > logs/train.log 2>&1", "logs/train.log"), (" &>> \"$LOGS/a b.log\" &", "$LOGS/a b.log"),
+                             (" --x '>' 2>&1 | tee -a x.log", "x.log"), (" $(date > now) \\\n  2>err.log", "err.log")):
+            with self.subTest(behind):
+                _, text, _ = self.import_text(f"echo a > b; python train.py{behind}\nwait\n")
+                self.assertIn(f"    # line 1: its output went to {file}: here it is in attempt-N/logs/ of the run directory\n", text)
+        for behind in (" > /dev/null 2>&1", " 2>&1; echo a > b", " & echo a > b", " | grep x > b", " || echo a > b", " # > b", " --x '> b'"):
+            with self.subTest(behind):
+                self.assertNotIn("its output went", self.import_text(f"python train.py{behind}\n")[1])
+
     def test_a_global_preload_is_not_taken_over(self):
         _, experiment, profile = self.import_text("export LD_PRELOAD=/x/libnccl.so.2\npython train.py\n")
         self.assertIn("# line 1: LD_PRELOAD for everything is not taken over", profile)
@@ -166,6 +234,145 @@ class Parts(Import):
         _, experiment, profile = self.planned("#SBATCH --gpus-per-node=1\nL=/x/libnccl.so.2\nLD_PRELOAD=$L:/y/libfoo.so python train.py\n")
         self.assertEqual(experiment["roles"]["learner"]["preload"], ["nccl", "foo"])
         self.assertEqual(profile["libraries"], {"nccl": {"path": "/x/libnccl.so.2"}, "foo": {"path": "/y/libfoo.so"}})
+
+    def test_the_container_of_a_command_is_the_wrapper_of_its_role(self):
+        for tool, wrapper in (("apptainer exec --nv trl.sif", ["apptainer", "exec", "--nv", "trl.sif"]),
+                              ("srun singularity run --nv docker://a/b:1", ["singularity", "run", "--nv", "docker://a/b:1"]),
+                              ("apptainer exec --nv ${IMAGE:-x}", ["apptainer", "exec", "--nv", "${env.IMAGE:-x}"]),
+                              ("enroot start --rw pytorch", ["enroot", "start", "--rw", "pytorch"])):
+            with self.subTest(tool):
+                _, experiment, _ = self.planned(f"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=2\nA=1 {tool} python train.py --x\n")
+                learner = experiment["roles"]["learner"]
+                self.assertEqual((learner["wrapper"], learner["command"]), (wrapper, ["python", "train.py", "--x"]))
+
+    def test_a_container_with_options_that_a_shell_makes_is_a_remark(self):
+        result, experiment, _ = self.import_text("#!/bin/bash\napptainer exec --nv $(pick-image) python train.py\n")
+        self.assertIn("# line 2: wrapper: [...] is its container, of which only a shell knows the options: apptainer exec", experiment)
+        self.assertNotIn("wrapper", yaml.safe_load(experiment)["roles"]["learner"], result.stdout)
+
+    def test_a_container_of_a_daemon_is_left_out_and_said(self):
+        inside = 'bash -c "cd /w && python train.py"'
+        for tool, verb, image in (("docker run --gpus all --rm trl:1", "docker run", "docker://trl:1"),
+                                  ("podman-hpc run --gpu -v $PWD:/w docker://a/b:1", "podman-hpc run", "docker://a/b:1"),
+                                  ("docker exec worker", "docker exec", "docker://IMAGE"),
+                                  ("docker run --rm $(pick)", "docker run", "docker://IMAGE")):
+            with self.subTest(tool):
+                script = f"#!/bin/bash\n{tool} {inside}\n"
+                _, experiment, _ = self.planned(script)
+                self.assertEqual((experiment["roles"]["learner"]["command"], experiment.get("workdir")), (["python", "train.py"], None))
+                _, text, _ = self.import_text(script)
+                self.assertIn(f"# line 2: the container of `{verb}` is left out, since its processes would be those of a daemon: wrapper: "
+                              f"[apptainer, exec, --nv, {image}]\n", text)
+                self.assertIn("# line 2: cd /w is within the image: ", text)
+
+    def test_the_container_of_a_step_is_that_of_the_site(self):
+        step = "srun --container-image=/i/a.sqsh --container-mounts /data:/data --no-container-mount-home python train.py\n"
+        _, _, profile = self.planned(f"#!/bin/bash\n#SBATCH -N 2\n{step}")
+        self.assertEqual(profile["scheduler"]["srun"],
+                         ["--container-image=/i/a.sqsh", "--container-mounts=/data:/data", "--no-container-mount-home"])
+        other = "srun -N1 --container-image=/i/b.sqsh vllm serve m &\nsrun --container-image=$(pick) python more.py &\n"
+        result, _, profile = self.import_text(f"#!/bin/bash\n#SBATCH -N 2\n{other}{step}")
+        self.assertIn("# line 3: the container of nlaunch's step, and so of all roles: docs/containers.md, pyxis\n", profile)
+        self.assertIn("# line 4: srun --container-image: its value is made when the script runs; `wrapper:` gives a role", profile)
+        self.assertIn("# line 5: srun --container-image: nlaunch's step has one for all; `wrapper:` gives a role a container of "
+                      "its own\n", profile)
+
+    def test_the_image_of_the_job_s_directives(self):
+        _, experiment, profile = self.planned("#!/bin/bash\n#SBATCH -N 2\n#SBATCH --uenv=pytorch/v2.6.0\n#SBATCH --view=default\n"
+                                              "srun python train.py\n")
+        self.assertEqual((experiment["slurm"], "srun" in profile["scheduler"]), ({"uenv": "pytorch/v2.6.0", "view": "default"}, False))
+        script = ("#!/bin/bash\n#SBATCH -N 2\n#SBATCH --environment=ngc\n#SBATCH --container-mounts=/a:/a\n"
+                  "srun --container-mounts=/b:/b --uenv=p/v1 --view default python train.py\n")
+        _, experiment, profile = self.planned(script)
+        self.assertEqual(profile["scheduler"]["srun"], ["--environment=ngc", "--container-mounts=/b:/b", "--uenv=p/v1", "--view=default"])
+        self.assertNotIn("slurm", experiment)
+        _, text, profile = self.import_text(script)
+        self.assertIn("# line 3: --environment of nlaunch's step, and so of all roles\n"
+                      "# line 5: --uenv of nlaunch's step, and so of all roles\n", profile)
+        self.assertNotIn("no option of sbatch", text)
+
+    def test_what_srun_asks_for_besides_is_a_comment(self):
+        script = ("#!/bin/bash\n#SBATCH -N 2\nsrun --mpi=pmix hostname\n"
+                  "srun -N1 -n 1 -l -m block:cyclic --mpi=pmix --cpu-bind cores --cpus-per-task=72 --mem=0 python train.py\n")
+        _, _, profile = self.import_text(script)
+        self.assertIn("# line 4: srun --distribution=block:cyclic --mpi=pmix --cpu-bind=cores --cpus-per-task=72: nlaunch's step, which starts an "
+                      "agent on each node, has this only if it is given here, by `srun:`\n", profile)
+        self.assertEqual(profile.count("nlaunch's step"), 1)
+
+    def test_the_run_s_folder_in_a_container_s_options_is_absolute(self):
+        here = str(SOURCE)
+        options = "--bind $PWD:$PWD,$PWD/data:/data --env=HERE=$PWD --pwd $PWD/src"
+        for cd, folder in (("", here), ("cd sub\n", f"{here}/sub"), ("cd /proj/x\n", "/proj/x"), ("cd $HOME/x\n", "${env.HOME}/x")):
+            with self.subTest(cd):
+                script = f"{cd}apptainer exec {options} $PWD/a.sif python train.py $PWD\n"
+                _, text, _ = self.import_text(script)
+                learner = yaml.safe_load(text)["roles"]["learner"]
+                self.assertEqual(learner["wrapper"], ["apptainer", "exec", "--bind", f"{folder}:{folder},{folder}/data:/data",
+                                                      f"--env=HERE={folder}", "--pwd", f"{folder}/src", "./a.sif"])
+                self.assertEqual(learner["command"], ["python", "train.py", "."])
+                line = 2 if cd else 1
+                self.assertIn(f"    # line {line}: $PWD in the container's options is {folder}, the folder of the run\n", text)
+        script = "#!/bin/bash\n#SBATCH -N 2\nsrun --container-image=$PWD/a.sqsh --container-mounts=$PWD:$PWD python train.py\n"
+        _, _, profile = self.planned(script)
+        self.assertEqual(profile["scheduler"]["srun"], [f"--container-image={here}/a.sqsh", f"--container-mounts={here}:{here}"])
+        self.assertEqual(self.import_text(script)[2].count(f"# line 3: $PWD in the container's options is {here}, the folder of the run\n"), 1)
+        script = self.folder / "a.sbatch"
+        script.write_text("apptainer exec --pwd $PWD a.sif python train.py\n")
+        self.assertEqual(self.run_import(script, "--output", self.folder / "new").returncode, 0)
+        made = yaml.safe_load((self.folder / "new" / "a.yaml").read_text())
+        self.assertEqual(made["roles"]["learner"]["wrapper"], ["apptainer", "exec", "--pwd", str(self.folder / "new"), "a.sif"])
+
+    def test_a_folder_within_an_image_is_not_the_run_s(self):
+        _, experiment, _ = self.import_text("#!/bin/bash\napptainer exec a.sif bash -c 'cd /w && python train.py'\n")
+        self.assertIn("# line 2: cd /w is within the image: the option of its tool for that (apptainer: --pwd) goes into the wrapper\n",
+                      experiment)
+        self.assertNotIn("workdir", yaml.safe_load(experiment))
+
+    def test_the_environment_that_is_activated(self):
+        for text, folder in (("venvs/rl/bin/activate", "venvs/rl"), ("~/miniforge3/bin/activate rl", "${env.HOME}/miniforge3/envs/rl"),
+                             ("/opt/conda/bin/activate base", "/opt/conda"), ("/opt/conda/bin/activate /envs/rl", "/envs/rl")):
+            with self.subTest(text):
+                self.assertEqual(self.planned(f"source {text}\npython train.py\n")[1]["venv"], folder)
+        _, experiment, _ = self.import_text("source /opt/conda/bin/activate rl\npython train.py\n")
+        self.assertIn("venv: /opt/conda/envs/rl  # line 1; where conda keeps it, unless conda env list shows another folder\n", experiment)
+        for text in ("source /opt/conda/bin/activate $(pick)", "conda activate rl"):
+            _, experiment, _ = self.import_text(f"{text}\npython train.py\n")
+            self.assertIn(f"# line 1: {text}: `venv: FOLDER` takes the environment's folder (conda env list shows it)\n", experiment)
+            self.assertNotIn("venv", yaml.safe_load(experiment))
+
+    def test_what_a_loop_starts_is_its_first_round(self):
+        engine = "CUDA_VISIBLE_DEVICES=$i vllm serve m --port $((8000+i)) &"
+        first = "in a loop over i, of which this is the first of {} rounds: "
+        count = "`count: {0}` starts {0} of it, and `ports: [http]` gives each a port, ${{self.ports.http}}"
+        for head, rounds in (("i in 0 1", 2), ("i in {0..3}", 4), ("i in $(seq 0 7)", 8), ("((i = 0; i < N; i++))", 3)):
+            for body in (f"for {head}; do\n  {engine}\ndone\n", f"for {head}\ndo\n  {engine}\ndone\n"):
+                with self.subTest(body):
+                    script = f"N=3\n{body}wait\npython train.py --x $i\n"
+                    _, experiment, _ = self.planned(script)
+                    self.assertEqual(experiment["roles"]["engine"], {
+                        "kind": "engine", "gpus": 1, "command": ["vllm", "serve", "m", "--port", "8000"],
+                        "ready": {"http": "http://${self.host}:8000/health", "timeout": "20m"}})
+                    self.assertEqual(experiment["roles"]["learner"]["command"], ["python", "train.py", "--x", "${env.i:-}"])
+                    line = script.splitlines().index(f"  {engine}") + 1
+                    self.assertIn(f"    # line {line}: {first.format(rounds)}{count.format(rounds)}\n", self.import_text(script)[1])
+        _, experiment, _ = self.import_text("for i in 1e-4 1e-5; do python train.py --lr $i; done\n")
+        self.assertEqual(yaml.safe_load(experiment)["roles"]["learner"]["command"], ["python", "train.py", "--lr", "1e-4"])
+        self.assertIn(f"    # line 1: {first.format(2)}`vars` and --set make a run of each\n", experiment)
+        for script in ("for i in 1; do python train.py; done\n", "echo for i in 1 2\npython train.py\ndone\n"):
+            self.assertNotIn("in a loop", self.import_text(script)[1])
+
+    def test_a_port_that_only_a_shell_knows_is_nlaunch_s_to_choose(self):
+        for port in ("$((8000 + RANDOM))", "800$i", "$PORT"):
+            for option in (("--port", port), (f"--port={port}",)):
+                with self.subTest(option):
+                    script = f"for i in $(cat list); do\n  vllm serve m {' '.join(option)} &\ndone\npython train.py\n"
+                    engine = self.planned(script)[1]["roles"]["engine"]
+                    self.assertEqual(engine, {"kind": "engine", "gpus": 1, "ports": ["http"],
+                                              "command": ["vllm", "serve", "m", *(one.replace(port, "${self.ports.http}") for one in option)],
+                                              "ready": {"http": "http://${self.host}:${self.ports.http}/health", "timeout": "20m"}})
+                    text = self.import_text(script)[1]
+                    self.assertIn("    # line 2: in a loop over i, of which only the script knows the rounds: `count: N` or `per: node` starts as many\n"
+                                  "    # line 2: its port is made when the script runs: nlaunch chooses one, and others have it by ${role.engine.addrs}\n", text)
 
     def test_the_walltime(self):
         for text, walltime in (("#SBATCH --signal=B:USR1@300\npython train.py\n", {"before": "300s", "then": "stop"}),
@@ -178,6 +385,11 @@ class Parts(Import):
                                         "python train.py\n")
         self.assertEqual(experiment["roles"]["server"]["ready"], {"http": "http://localhost:7000/ok", "timeout": "60s"})
         self.assertEqual(experiment["start"], [["server"], ["learner"]])
+
+    def test_a_wait_without_a_limit_is_said(self):
+        _, experiment, _ = self.import_text("vllm serve m &\nuntil curl -s localhost:8000/health; do sleep 2; done\npython train.py\n")
+        self.assertIn("    ready: {http: \"http://${self.host}:8000/health\", timeout: 10m}  # line 2; no limit was found there: 10m is nlaunch's default\n",
+                      experiment)
 
     def test_what_cannot_be_placed_stands_with_its_line(self):
         _, experiment, profile = self.import_text("#SBATCH --array=1-4\n#SBATCH --nonsense=1\nulimit -n 65536\ncp -r a b\nmodule use /x\npython prepare.py\n"
@@ -227,6 +439,13 @@ class Around(Import):
                 self.planned(text)
         self.assertEqual(self.import_text(b"python train.py \xff\xfe\n")[0].returncode, 0)
         self.assertEqual(self.import_text("A=(1 2\npython train.py\n")[0].returncode, REFUSED)  # all of it is in the array
+
+    def test_what_could_not_be_read_is_said_first(self):
+        quote = "a quote that nothing closes; the lines behind it are read as if it ended with its own"
+        for text, line, said in (("A=b\npython3 train.py --x \"unclosed\n", 2, quote), ("python3 train.py --x 'a\n", 1, quote),
+                                 ("python3 train.py\necho $(date\n", 2, "'$(' is not closed")):
+            with self.subTest(text):
+                self.assertIn(f"\n# line {line}: {said}\nversion: 1\n", self.import_text(text)[1])
 
     def test_a_long_script_takes_no_time(self):
         for line in ("export A{0}=${{B{0}:-x}}\n", "cp a b{0}\n", "python a{0}.py &\n", "curl localhost:{0} || x\n", "A{0}=\"$A{1} $A{1}\"\n"):

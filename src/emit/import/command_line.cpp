@@ -9,12 +9,26 @@
 namespace nlaunch::emit {
 namespace {
 
+/// A pattern as bash expands it: what else it might take for its own is escaped.
+std::string pattern_word(std::string_view text) {
+  constexpr std::string_view kPlain = "_./:=,@%+-*?[]{}^!";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       static_cast<unsigned char>(c) >= 0x80U || kPlain.find(c) != std::string_view::npos;
+    if (!plain) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 /// One word for bash.
 std::string shell_word(const Value& value, const std::string& head) {
   std::string out;
   for (const auto& piece : value.pieces) {
     if (piece.kind == Piece::Kind::text) {
-      if (!piece.text.empty()) out += text::shell_quote(piece.text);
+      if (!piece.text.empty())
+        out += piece.pattern ? pattern_word(piece.text) : text::shell_quote(piece.text);
     } else if (piece.kind == Piece::Kind::head) {
       out.append(head.empty() ? std::string("\"$MASTER_ADDR\"") : text::shell_quote(head));
     } else {
@@ -30,7 +44,7 @@ std::vector<std::string> command_line(const std::vector<Value>& words, const std
   std::vector<std::string> out;
   for (const auto& word : words) {
     const auto text = plain_text(word, head);
-    if (!text) {
+    if (!text || std::ranges::any_of(word.pieces, &Piece::pattern)) {
       std::string line = "exec";
       for (const auto& one : words) line += fmt::format(" {}", shell_word(one, head));
       return {"bash", "-c", line};

@@ -7,8 +7,10 @@
 #include <map>
 
 #include "base/text.h"
+#include "emit/import/functions.h"
 #include "emit/import/loops.h"
 #include "emit/import/programs.h"
+#include "emit/import/redirections.h"
 #include "emit/import/secrets.h"
 #include "emit/import/single_commands.h"
 #include "emit/import/wrappers.h"
@@ -16,13 +18,16 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr unsigned kDeepest = 6;  // scripts within scripts
+constexpr unsigned kDeepest = 6;           // scripts within scripts
+constexpr unsigned kMostInCalls = 20'000;  // commands: functions can call each other without end
 
 /// Where a command stands: within how much, and under what.
 struct Context {
   std::uint32_t offset = 0;  ///< lines before its script
   unsigned depth = 0;
-  Launch around;  ///< srun and variables that stand in front of it
+  unsigned calls = 0;           ///< of functions, around it
+  std::uint32_t call_line = 0;  ///< of the outermost of these
+  Launch around;                ///< srun and variables that stand in front of it
 };
 
 class Walker {
@@ -31,6 +36,7 @@ class Walker {
       : scene_(scene) {
     for (const auto& [name, number] : numbers) out_.values.set_number(name, number);
     out_.lines = text::split(scene_.script->file->text, '\n');
+    loops_ = for_loops(out_.lines);
     find_functions();
   }
 
@@ -48,36 +54,62 @@ class Walker {
   void script(const lint::Script& script, const Context& context) {
     for (const auto& command : script.commands) {
       // What a substitution runs is part of a value; a job that it submits is one all the same.
-      if (!command.nested || command.name() == "sbatch") read(command, context);
+      const bool here = &script != &*scene_.script || !is_read_at_calls(command);
+      if (here && (!command.nested || command.name() == "sbatch")) read(command, context);
     }
   }
 
   void inner(const std::string& text, std::uint32_t offset, const Context& context, const Launch& around) {
     if (context.depth >= kDeepest) return;
     const auto file = std::make_shared<const SourceFile>(SourceFile{"", text});
-    script(lint::read_shell(file), {offset, context.depth + 1, around});
+    script(lint::read_shell(file), {offset, context.depth + 1, context.calls, context.call_line, around});
   }
 
   void remark(Place place, std::uint32_t line, std::string text) {
     out_.remarks.push_back({place, {line, std::move(text)}});
   }
 
+  /// Functions that are called with arguments are read where they are called, the others where they stand.
   void find_functions() {
-    for (const auto& line : out_.lines) {
-      const auto parentheses = line.find("()");
-      auto head = text::trim(std::string_view(line).substr(0, parentheses));
-      constexpr std::string_view kWord = "function ";
-      const bool word = head.starts_with(kWord);
-      if (word) head = text::trim(head.substr(kWord.size()));
-      if (word || parentheses != std::string::npos)
-        functions_.emplace(head.substr(0, head.find_first_of(" {")));
+    functions_ = functions_of(out_.lines);
+    for (const auto& command : scene_.script->commands) {
+      const bool arguments = !command.nested && command.words.size() > 1;
+      if (arguments && functions_.contains(command.name())) called_.insert(command.name());
     }
+  }
+
+  [[nodiscard]] bool is_read_at_calls(const lint::Command& command) const {
+    return std::ranges::any_of(
+        called_, [&](const auto& name) { return functions_.find(name)->second.holds(command.span); });
+  }
+
+  /// What a function of the script does with the arguments of this call.
+  void call(const Launch& launch, const Context& context) {
+    const auto before = out_.launches.size();
+    if (called_.contains(launch.program) && context.calls < kDeepest && ++in_calls_ < kMostInCalls) {
+      Context inside{0, context.depth, context.calls + 1, context.calls > 0 ? context.call_line : launch.line,
+                     launch};
+      inside.around.words.clear();
+      inside.around.passes_arguments = false;
+      auto given = out_.values.given();
+      const bool same = launch.passes_arguments && launch.words.size() == 1;  // main "$@"
+      if (!same) out_.values.give(std::vector<Value>(std::next(launch.words.begin()), launch.words.end()));
+      const auto& function = functions_.find(launch.program)->second;
+      for (const auto& command : scene_.script->commands) {
+        const bool inside_it = !command.nested && function.holds(command.span);
+        if (inside_it && ++in_calls_ < kMostInCalls) read(command, inside);
+      }
+      out_.values.give(std::move(given));
+    }
+    if (out_.launches.size() == before && names_program(launch))
+      remark(Place::roles, launch.line, std::string(kThatLine));
   }
 
   // ------------------------------------------------------------------- what a command is
   void read(const lint::Command& command, const Context& context) {
     const auto line = command.span.line + context.offset;
     const auto name = command.name();
+    enter_loops(line);
     const bool declares =
         name == "export" || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
     if (declares || command.words.empty()) return assignments(command, name, context);
@@ -85,13 +117,37 @@ class Walker {
     Launch launch = context.around;
     launch.line = line;
     launch.background = launch.background || command.background;
+    if (context.depth == 0) launch.output = output_file(out_.lines, command.span.line, command.span.column);
+    if (!around_.empty()) launch.loop = loop_remark(*around_.back(), number(), launch.background);
     for (const auto& one : command.assignments)
       launch.variables.push_back({one.name, out_.values.of(one.value), one.span.line + context.offset});
     for (const auto& word : command.words) {
-      launch.passes_arguments = launch.passes_arguments || Values::is_arguments(word);
+      launch.passes_arguments =
+          launch.passes_arguments || (Values::is_arguments(word) && !out_.values.given());
       for (auto& value : out_.values.split(word)) launch.words.push_back(std::move(value));
     }
     unwrap(std::move(launch), command, context);
+  }
+
+  /// A loop's variable has its first word on the lines of the loop, where that is known.
+  void enter_loops(std::uint32_t line) {
+    for (const auto& loop : loops_) {
+      const bool here = loop.first <= line && line <= loop.last;
+      const bool known = std::ranges::find(around_, &loop) != around_.end();
+      if (here == known) continue;
+      if (known) {
+        out_.values.forget(loop.variable);
+        std::erase(around_, &loop);
+        continue;
+      }
+      around_.push_back(&loop);
+      const auto rounds = rounds_of(loop, number());
+      if (rounds.empty()) continue;
+      lint::Assignment first;
+      first.name = loop.variable;
+      first.value.parts.push_back({lint::Part::Kind::text, rounds.front()});
+      out_.values.assign(first, true, loop.first);
+    }
   }
 
   void assignments(const lint::Command& command, const std::string& name, const Context& context) {
@@ -107,7 +163,7 @@ class Walker {
       const auto line = one.span.line + context.offset;
       const bool local = name == "local";
       auto value = out_.values.of(one.value);  // before it is set: X=/a:$X
-      out_.values.assign(one, command.sure && context.depth == 0, line);
+      out_.values.assign(one, (command.sure && context.depth == 0) || (local && context.calls > 0), line);
       keep_secret(one.name, value, out_.secrets);
       for (const auto& element : one.elements) keep_secret(one.name, out_.values.of(element), out_.secrets);
       if (local || one.array || context.depth > 0) continue;
@@ -138,8 +194,9 @@ class Walker {
     if (launch.program == "bash" || launch.program == "sh" || launch.program == "eval") {
       if (shell(launch, command, context)) return;
     }
+    if (take_off_container(launch, out_)) return unwrap(std::move(launch), command, context);
     find_started_program(launch);
-    dispatch(std::move(launch), command);
+    dispatch(std::move(launch), command, context);
   }
 
   /// A shell with a script in a word or behind <<: true where that was read in its place.
@@ -178,7 +235,7 @@ class Walker {
     return true;
   }
 
-  void dispatch(Launch launch, const lint::Command& command) {
+  void dispatch(Launch launch, const lint::Command& command, const Context& context) {
     const auto& name = launch.program;
     const auto line = launch.line;
     const auto second = launch.words.size() > 1 ? launch.words[1].known() : "";
@@ -205,14 +262,9 @@ class Walker {
       out_.left_out.insert(fmt::format("ray {}", second));
       return;
     }
-    if (name == "conda" || name == "mamba" || name == "micromamba") {
-      if (second == "activate")
-        remark(Place::environment, line,
-               fmt::format("{}: `venv: FOLDER` takes the environment's folder (conda env list shows it)",
-                           kThatLine));
-      return;
-    }
+    if (name == "conda" || name == "mamba" || name == "micromamba") return read_conda(launch, out_);
     if (read_login(launch, out_)) return;
+    if (name == "shift") out_.values.shift(std::max(1U, number_at_start(second)));
     if (is_syntax(name)) return;
     if (is_left_out(name)) {
       out_.left_out.insert(name);
@@ -221,8 +273,11 @@ class Walker {
     if ((name == "cat" || name == "tee") && command.heredocs.empty()) return;
     if (name.empty() && launch.words.front().has(Piece::Kind::text))
       launch.program = base_name(launch.words.front().known());
-    if (is_inline_python(launch) || functions_.contains(launch.program)) return;
+    if (functions_.contains(launch.program)) return call(launch, context);
+    if (is_inline_python(launch)) return;
     if (is_program(launch, command)) {
+      if (context.calls > 0) launch.line = context.call_line;
+      remark_step_options(launch, out_);
       for (auto& word : launch.words)
         word.word = nullptr;  // its script may be gone before the launch is used
       out_.launches.push_back(std::move(launch));
@@ -270,9 +325,13 @@ class Walker {
   const lint::Scene& scene_;
   Doings out_;
   std::map<std::string, Exported> variables_;
-  std::set<std::string, std::less<>> functions_;
+  ShellFunctions functions_;
+  std::set<std::string, std::less<>> called_;  ///< functions, with arguments
+  unsigned in_calls_ = 0;
   std::set<std::string> exported_;
   bool all_exported_ = false;
+  std::vector<ForLoop> loops_;
+  std::vector<const ForLoop*> around_;  ///< the command that is read, the innermost last
 };
 
 }  // namespace

@@ -15,13 +15,17 @@ namespace nlaunch::emit {
 
 /// A program that the script starts.
 struct Launch {
-  std::vector<Value> prefix;  ///< `uv run`, a container's program: in front of the program
-  std::vector<Value> words;   ///< the program first
-  std::string program;        ///< without folders: "python"
+  std::vector<Value> container;  ///< the tool, its options and the image: the program is in there
+  bool in_image = false;         ///< in that, or in a container that is left out
+  std::vector<Value> prefix;     ///< `uv run`: in front of the program
+  std::vector<Value> words;      ///< the program first
+  std::string program;           ///< without folders: "python"
   std::uint32_t line = 0;
   bool background = false;
   bool step = false;                                         ///< through srun
   bool passes_arguments = false;                             ///< "$@"
+  std::string output;                                        ///< the file that gets its output, as written
+  std::string loop;                                          ///< what is to be said of the loop around it
   std::vector<std::pair<std::string, std::string>> options;  ///< of srun, by long names
   struct Variable {
     std::string name;
@@ -50,7 +54,7 @@ struct Exported {
 struct Poll {
   std::string url;
   std::uint32_t line = 0;
-  std::string timeout;
+  std::string timeout;  ///< empty: no limit was found
 };
 
 /// The script's commands, sorted.

@@ -69,11 +69,12 @@ Value Values::braces(const std::string& written, unsigned depth) const {
   const auto value = variable(name);
   const auto plain = value.text().value_or("");
   const auto asks = fmt::format("${{env.{}:-}}", name);
-  if (plain != asks) return value;
+  const bool missing = given_ && value.text() == "" && name[0] >= '1' && name[0] <= '9';  // of a function
+  if (plain != asks && !missing) return value;
   if (message) return Value::just(fmt::format("${{env.{}}}", name));
   const auto fallback = read(rest.substr(1), depth + 1);
   const auto text = fallback.text();
-  if (!text) return fallback;
+  if (!text || missing) return fallback;
   // What would close the reference too early cannot be a default.
   const bool odd = has(*text, "$${") || std::ranges::count(*text, '}') != std::ranges::count(*text, '{');
   return odd ? fallback : Value::just(fmt::format("${{env.{}:-{}}}", name, *text));

@@ -29,7 +29,9 @@ class Texts {
     environment(all.site_environment);
     for (auto& secret : all.secrets) change_(secret.value);
     for (auto& role : all.roles) {
-      for (auto& word : role.command) change_(word);
+      for (auto* words : {&role.wrapper, &role.command}) {
+        for (auto& word : *words) change_(word);
+      }
       environment(role.environment);
       if (role.ready) change_(role.ready->http);
     }
@@ -95,8 +97,13 @@ class Finish {
     environment(out_.environment);
     environment(out_.site_environment);
     for (auto& role : out_.roles) environment(role.environment);
-    std::set<std::string> seen;
-    std::erase_if(out_.secrets, [&](const auto& secret) { return !seen.insert(secret.name).second; });
+    std::set<std::string> seen, read;  // from where the script reads it, before the caller's environment
+    for (const auto& secret : out_.secrets) {
+      if (secret.kind != "env") read.insert(secret.name);
+    }
+    std::erase_if(out_.secrets, [&](const auto& secret) {
+      return (secret.kind == "env" && read.contains(secret.name)) || !seen.insert(secret.name).second;
+    });
   }
 
   /// The first node's address with Ray's port.
@@ -136,9 +143,10 @@ class Finish {
   }
 
   void masked(ImportedRole& role) {
-    const bool any =
-        std::ranges::any_of(role.command, [&](const auto& word) { return masker_.mask(word) != word; });
-    if (any)
+    const auto has_secret = [&](const std::vector<std::string>& words) {
+      return std::ranges::any_of(words, [&](const auto& word) { return masker_.mask(word) != word; });
+    };
+    if (has_secret(role.wrapper) || has_secret(role.command))
       role.remarks.push_back({role.line,
                               "*** was a secret: everybody sees a command line. Declare it under secrets, "
                               "and let the program read its variable"});
@@ -161,6 +169,8 @@ class Finish {
 
   void remarks(std::vector<Remark>& list) {
     std::ranges::stable_sort(list, {}, &Remark::line);
+    std::set<std::pair<std::uint32_t, std::string>> seen;  // of a function that is called twice
+    std::erase_if(list, [&](const Remark& one) { return !seen.emplace(one.line, one.text).second; });
     const auto more = list.size() > kMostRemarks ? list.size() - kMostRemarks : 0;
     if (more > 0) list.resize(kMostRemarks);
     for (auto& one : list) complete(one.text, one.line);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/names.h"
 #include "emit/import/commands.h"
+#include "emit/import/containers.h"
 #include "emit/import/environment.h"
 #include "emit/import/roles.h"
 #include "emit/import/slurm.h"
@@ -48,6 +49,15 @@ void import_walltime(const Doings& doings, const JobDirectives& directives, Impo
   out.walltime = std::move(walltime);
 }
 
+/// Options of srun's own go before those that sbatch hands on to every step.
+void add_step_options(const std::vector<ImportedEntry>& own, std::vector<ImportedEntry>& all) {
+  const auto name = [](const ImportedEntry& option) {
+    return option.value.substr(0, option.value.find('='));
+  };
+  std::erase_if(all, [&](const auto& one) { return std::ranges::find(own, name(one), name) != own.end(); });
+  all.insert(all.end(), own.begin(), own.end());
+}
+
 /// What rules found in a value, beside it.
 void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnvironment& environment) {
   for (auto& entry : environment.set) {
@@ -68,8 +78,9 @@ void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnviron
 }  // namespace
 
 Imported import_script(const lint::Scene& scene, const std::vector<lint::Finding>& findings,
-                       const std::string& name) {
+                       const std::string& name, const std::string& folder) {
   Imported out;
+  out.folder = literal(folder);
   const auto& file = *scene.script->file;
   out.script = file.name.substr(file.name.rfind('/') + 1);
   const auto directives = import_directives(scene, out);
@@ -83,15 +94,18 @@ Imported import_script(const lint::Scene& scene, const std::vector<lint::Finding
   out.workdir = doings.workdir;
   if (out.workdir.value.empty()) out.workdir = directives.workdir;
   out.venv = doings.venv;
-  out.srun = doings.srun;
+  add_step_options(doings.srun, out.srun);
   out.modules_init = doings.modules_init;
   out.modules_reset = doings.modules_reset;
   out.modules = doings.modules;
   out.nics = scene.nics;
   out.gpu = scene.gpu;
+  for (const auto& one : scene.script->unread)
+    out.remarks[Place::experiment].push_back({one.span.line, one.message});
   for (const auto& [place, remark] : doings.remarks) out.remarks[place].push_back(remark);
   out.left_out.assign(doings.left_out.begin(), doings.left_out.end());
   import_roles(doings, directives.size, out);
+  import_mounts(out);
   import_environment(doings, out);
   import_walltime(doings, directives, out);
   attach_findings(findings, out.environment);

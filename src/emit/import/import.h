@@ -64,6 +64,7 @@ struct ImportedReady {
   std::vector<std::string> exec;
   std::string timeout;
   std::uint32_t line = 0;
+  std::string remark{};  ///< stands behind the line; may be empty
 };
 
 struct ImportedRole {
@@ -78,6 +79,7 @@ struct ImportedRole {
   bool rendezvous = false;
   std::vector<std::string> ports;
   std::vector<std::string> preload;
+  std::vector<std::string> wrapper;
   std::vector<std::string> command;
   ImportedEnvironment environment;
   std::optional<ImportedReady> ready;
@@ -104,6 +106,7 @@ struct ImportedLibrary {
 /// What a script comes to.
 struct Imported {
   std::string script;  ///< the file's name
+  std::string folder;  ///< of the experiment; empty: not known
   // The experiment.
   std::string name;
   std::uint32_t nodes = 1;
@@ -138,9 +141,10 @@ struct Imported {
 
 /// `scene`: of a script (lint/script_scene.h), whose text is UTF-8. `findings`: what lint says of it; its
 /// errors stand beside the values, which are left as they are. `name`: of the experiment and the profile;
-/// empty: the script's. No secret that is written in the script is in what comes out.
+/// empty: the script's. `folder`: where they will be, absolute; empty: not known. No secret that is written
+/// in the script is in what comes out.
 Imported import_script(const lint::Scene& scene, const std::vector<lint::Finding>& findings,
-                       const std::string& name);
+                       const std::string& name, const std::string& folder);
 
 /// The two files. Each parses, whatever the script was.
 std::string experiment_text(const Imported& imported);

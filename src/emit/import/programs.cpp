@@ -5,12 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 #include "base/text.h"
 #include "emit/import/ray.h"
 
 namespace nlaunch::emit {
 namespace {
+
+constexpr std::array<std::string_view, 20> kPrograms{
+    "python",       "python3",  "torchrun", "accelerate",       "deepspeed", "vllm",  "ray",
+    "uvicorn",      "gunicorn", "trl",      "llamafactory-cli", "tune",      "swift", "sglang",
+    "redis-server", "axolotl",  "nemo",     "fastapi",          "streamlit", "rl"};
 
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](auto word) { return text.find(word) != std::string_view::npos; });
@@ -57,10 +63,6 @@ bool Launch::mentions(std::string_view text) const {
 }
 
 bool is_program(const Launch& launch, const lint::Command& command) {
-  constexpr std::array<std::string_view, 20> kPrograms{
-      "python",       "python3",  "torchrun", "accelerate",       "deepspeed", "vllm",  "ray",
-      "uvicorn",      "gunicorn", "trl",      "llamafactory-cli", "tune",      "swift", "sglang",
-      "redis-server", "axolotl",  "nemo",     "fastapi",          "streamlit", "rl"};
   const auto& name = launch.program;
   if (is_preparation(launch)) return false;
   const bool python = name.starts_with("python3.");
@@ -70,6 +72,13 @@ bool is_program(const Launch& launch, const lint::Command& command) {
       (name == "bash" || name == "sh") && launch.words.size() > 1 && command.heredocs.empty();
   return python || is_one_of(name, kPrograms) || script || shell_script || (launch.step && !name.empty()) ||
          name.ends_with(".py") || (launch.background && !name.empty());
+}
+
+bool names_program(const Launch& launch) {
+  return std::any_of(std::next(launch.words.begin()), launch.words.end(), [](const auto& word) {
+    const auto text = word.known();
+    return text.ends_with(".py") || is_one_of(text.substr(text.rfind('/') + 1), kPrograms);
+  });
 }
 
 bool is_inline_python(const Launch& launch) {
@@ -168,6 +177,19 @@ std::uint32_t ranks_of_torchrun(std::vector<Value>& words, std::uint32_t free) {
   words = std::move(command);
   if (words.empty()) words.push_back(python);
   return std::max(1U, ranks > 0 ? ranks : free);
+}
+
+bool choose_port(std::vector<Value>& words) {
+  constexpr std::string_view kOption = "--port=";
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool two = words[i - 1].known() == "--port";
+    if (!two && !words[i].known().starts_with(kOption)) continue;
+    const auto text = words[i].text();
+    if (text && !text->ends_with(":-}") && *text != kOption) return false;
+    words[i] = Value::just(fmt::format("{}{}", two ? "" : kOption, kChosenPort));
+    return true;
+  }
+  return false;
 }
 
 std::string library_name(const std::string& path) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emit/import/commands.h"
@@ -11,6 +12,8 @@ namespace nlaunch::emit {
 
 /// Wants a process of its own, and so may become a role.
 bool is_program(const Launch& launch, const lint::Command& command);
+/// Some word behind the first is a program's name, or a Python script.
+bool names_program(const Launch& launch);
 /// `python -c`, `python - <<EOF`: a look at something.
 bool is_inline_python(const Launch& launch);
 
@@ -28,6 +31,10 @@ std::string name_of_program(const Launch& launch);
 /// Takes torchrun and its options away, so that what it starts is left; how many ranks a node has, `free`
 /// where it takes as many as there are GPUs.
 std::uint32_t ranks_of_torchrun(std::vector<Value>& words, std::uint32_t free);
+/// The port of a process, where nlaunch chooses it: `ports: [http]`.
+constexpr std::string_view kChosenPort = "${self.ports.http}";
+/// Has nlaunch choose the port of --port, where only a shell knows it: true where it was so.
+bool choose_port(std::vector<Value>& words);
 /// "nccl" of /x/libnccl.so.2.
 std::string library_name(const std::string& path);
 /// The files of an LD_PRELOAD.

@@ -40,11 +40,13 @@ void import_readiness(const Doings& doings, Imported& out) {
     const auto host = found->kind == RoleKind::engine || !poll.url.starts_with("http://localhost")
                           ? "${self.host}"
                           : "localhost";
-    found->ready = ImportedReady{fmt::format("http://{}:{}{}", bound ? "127.0.0.1" : host, port, path),
-                                 "",
-                                 {},
-                                 poll.timeout,
-                                 poll.line};
+    found->ready =
+        ImportedReady{fmt::format("http://{}:{}{}", bound ? "127.0.0.1" : host, port, path),
+                      "",
+                      {},
+                      poll.timeout.empty() ? "10m" : poll.timeout,
+                      poll.line,
+                      poll.timeout.empty() ? "no limit was found there: 10m is nlaunch's default" : ""};
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "emit/import/command_line.h"
+#include "emit/import/containers.h"
 #include "emit/import/programs.h"
 #include "emit/import/ray.h"
 #include "emit/import/ready.h"
@@ -25,9 +26,9 @@ class Roles {
     sort();
     if (ray_head_ != nullptr) {
       head_ = "${role.ray-head.hosts}";
-      out_.roles.push_back(ray_head_role(*ray_head_));
+      add(ray_head_role(*ray_head_), *ray_head_);
       if (size_.nodes > 1 && ray_worker_ != nullptr)
-        out_.roles.push_back(ray_worker_role(*ray_worker_, size_.nodes * gpus_of_ray()));
+        add(ray_worker_role(*ray_worker_, size_.nodes * gpus_of_ray()), *ray_worker_);
       if (size_.nodes > 1 && ray_worker_ == nullptr)
         remark({ray_head_->line, "no `ray start --address` for the other nodes was found: they have no Ray"});
     }
@@ -75,11 +76,23 @@ class Roles {
     return free;
   }
 
+  void add(ImportedRole made, const Launch& launch) {
+    contain(launch, head_, made, out_);
+    out_.roles.push_back(std::move(made));
+  }
+
   ImportedRole role(const Launch& launch, std::string name, RoleKind kind) {
     ImportedRole made;
     made.name = unused(std::move(name));
     made.kind = kind;
     made.line = launch.line;
+    contain(launch, head_, made, out_);
+    if (!launch.output.empty())
+      made.remarks.push_back(
+          {launch.line, fmt::format("its output went to {}: here it is in attempt-N/logs/ of "
+                                    "the run directory",
+                                    launch.output)});
+    if (!launch.loop.empty()) made.remarks.push_back({launch.line, launch.loop});
     if (launch.passes_arguments)
       made.remarks.push_back(
           {launch.line, "\"$@\": what the script was given besides goes to the end of the command"});
@@ -167,7 +180,15 @@ class Roles {
       auto made = role(*launch, "engine", RoleKind::engine);
       made.gpus = gpus;
       if (on_every_node(*launch)) made.per_node = 1;
-      const auto port = launch->option("--port").value_or("8000");
+      auto port = launch->option("--port").value_or("8000");
+      if (choose_port(words)) {
+        made.ports = {"http"};
+        port = kChosenPort;
+        made.remarks.push_back(
+            {made.line, fmt::format("its port is made when the script runs: nlaunch chooses "
+                                    "one, and others have it by ${{role.{}.addrs}}",
+                                    made.name)});
+      }
       made.command = command_line(words, head_);
       made.ready = ImportedReady{fmt::format("http://${{self.host}}:{}/health", port), "", {}, "20m", 0};
       out_.roles.push_back(std::move(made));

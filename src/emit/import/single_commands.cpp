@@ -23,6 +23,27 @@ void remark(Doings& doings, Place place, std::uint32_t line, std::string text) {
   doings.remarks.push_back({place, {line, std::move(text)}});
 }
 
+void remark_unknown_venv(Doings& doings, std::uint32_t line) {
+  remark(
+      doings, Place::environment, line,
+      fmt::format("{}: `venv: FOLDER` takes the environment's folder (conda env list shows it)", kThatLine));
+}
+
+/// `source FOLDER/bin/activate`, with the name or the folder of an environment where FOLDER is conda's.
+void read_activate(const Launch& launch, std::string folder, Doings& doings) {
+  std::string remark;
+  if (launch.words.size() > 2) {
+    const auto which = launch.words[2].text().value_or("");
+    if (which.empty()) return remark_unknown_venv(doings, launch.line);
+    const bool path = which.find('/') != std::string::npos;
+    folder = path ? which : which == "base" ? folder : fmt::format("{}/envs/{}", folder, which);
+    if (!path && which != "base") remark = "where conda keeps it, unless conda env list shows another folder";
+  }
+  if (folder.starts_with("./")) folder.erase(0, 2);
+  doings.venv = {"venv", folder, launch.line, remark};
+  doings.values.set_venv(folder);
+}
+
 }  // namespace
 
 bool is_syntax(std::string_view program) {
@@ -63,10 +84,7 @@ void read_source(const Launch& launch, Doings& doings) {
   const auto path = launch.words.size() > 1 ? launch.words[1].known() : "";
   constexpr std::string_view kActivate = "/bin/activate";
   if (path.ends_with(kActivate)) {
-    auto folder = path.substr(0, path.size() - kActivate.size());
-    if (folder.starts_with("./")) folder.erase(0, 2);
-    doings.venv = {"venv", folder, launch.line, ""};
-    doings.values.set_venv(folder);
+    read_activate(launch, path.substr(0, path.size() - kActivate.size()), doings);
   } else if (path.find("lmod") != std::string::npos || path.find("modules") != std::string::npos ||
              path.ends_with("/z00_lmod.sh")) {
     doings.modules_init = path;
@@ -76,10 +94,25 @@ void read_source(const Launch& launch, Doings& doings) {
   }
 }
 
+void read_conda(const Launch& launch, Doings& doings) {
+  if (launch.words.size() > 1 && launch.words[1].known() == "activate")
+    remark_unknown_venv(doings, launch.line);
+}
+
 void read_cd(const Launch& launch, const lint::Command& command, Doings& doings) {
   if (!command.sure || launch.words.size() < 2) return;
   auto path = launch.words[1].text().value_or("");
   const bool known = !path.empty();
+  if (launch.in_image) {
+    doings.remarks.push_back(
+        {Place::roles,
+         {launch.line,
+          fmt::format(
+              "cd {} is within the image: the option of its tool for that (apptainer: --pwd) goes into "
+              "the wrapper",
+              known ? path : "...")}});
+    return;
+  }
   if (path.starts_with("./") && path.size() > 2) path.erase(0, 2);
   doings.workdir = {
       "workdir", known ? path : ".", launch.line,

@@ -12,6 +12,8 @@ bool is_left_out(std::string_view program);
 
 void read_module(const Launch& launch, Doings& doings);
 void read_source(const Launch& launch, Doings& doings);
+/// conda and its like: what is activated.
+void read_conda(const Launch& launch, Doings& doings);
 void read_cd(const Launch& launch, const lint::Command& command, Doings& doings);
 /// curl and its like: a question that is asked until there is an answer.
 void read_poll(const Launch& launch, const lint::Command& command, const NumberIn& number_in, Doings& doings);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "emit/import/wrappers.h"
 #include "plan/slurm.h"
 
 namespace nlaunch::emit {
@@ -84,6 +85,11 @@ class Directives {
     } else if (refused(name, value)) {
       remark(Place::slurm, line,
              fmt::format("{} cannot stand here: see docs/slurm.md, Directives", text::printable(text)));
+    } else if (name == "uenv" || name == "view") {
+      place(name, value, line);
+    } else if (is_of_image(name)) {
+      out_.srun.push_back({"", text, line, ""});
+      if (const auto said = said_of_step(name); !said.empty()) remark(Place::scheduler, line, said);
     } else if (std::ranges::find(known_, name) == known_.end()) {
       remark(Place::slurm, line,
              fmt::format("{} is no option of sbatch that is known", text::printable(text)));

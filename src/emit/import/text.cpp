@@ -145,7 +145,7 @@ void write_secrets(Lines& out, const Imported& all) {
 }
 
 void write_ready(Lines& out, const ImportedReady& ready) {
-  const auto rest = fmt::format(", timeout: {}}}{}", ready.timeout, behind(ready.line, ""));
+  const auto rest = fmt::format(", timeout: {}}}{}", ready.timeout, behind(ready.line, ready.remark));
   if (!ready.http.empty()) return out.line(4, fmt::format("ready: {{http: {}{}", scalar(ready.http), rest));
   if (!ready.log.empty()) return out.line(4, fmt::format("ready: {{log: {}{}", scalar(ready.log), rest));
   out.list(4, fmt::format("ready: {{timeout: {}, exec", ready.timeout), ready.exec, "}");
@@ -178,6 +178,7 @@ void write_role(Lines& out, const ImportedRole& role) {
   out.line(2, fmt::format("{}:{}", role.name, behind(role.line, "")));
   out.remarks(4, role.remarks);
   for (const auto& key : keys) out.line(4, key);
+  if (!role.wrapper.empty()) out.list(4, "wrapper", role.wrapper);
   if (!role.command.empty()) out.list(4, "command", role.command);
   out.environment(4, role.environment, false);
   if (role.ready) write_ready(out, *role.ready);

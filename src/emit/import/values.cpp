@@ -35,6 +35,14 @@ bool is_named_head(std::string_view name) {
   return first && (has(lower, "node") || has(lower, "ip") || has(lower, "addr") || has(lower, "host"));
 }
 
+bool is_pattern(std::string_view text) {
+  if (has(text, "$")) return false;
+  const auto open = text.find('{');
+  const auto braces =
+      open == std::string_view::npos ? std::string_view() : text.substr(open, text.find('}', open) - open);
+  return text.find_first_of("*?") != std::string_view::npos || has(braces, ",") || has(braces, "..");
+}
+
 /// The part that a word consists of, or nullptr; an empty text, of the quotes around it, does not count.
 const lint::Part* only_part(const lint::Word& word) {
   const lint::Part* only = nullptr;
@@ -80,7 +88,8 @@ std::string Value::known() const {
 }
 
 void Value::add(Piece piece) {
-  const bool joins = !pieces.empty() && piece.kind == Piece::Kind::text && pieces.back().kind == piece.kind;
+  const bool joins = !pieces.empty() && piece.kind == Piece::Kind::text && pieces.back().kind == piece.kind &&
+                     pieces.back().pattern == piece.pattern;
   if (joins) {
     pieces.back().text += piece.text;
   } else {
@@ -148,6 +157,10 @@ Value Values::variable(const std::string& name) const {
     return Value::just(std::to_string(number->second));
   if (name == "SLURM_LOCALID") return Value::shell("$LOCAL_RANK");
   if (config::is_reserved_variable(name)) return Value::shell(fmt::format("${}", name));
+  if (name.size() == 1 && given_ && name[0] >= '1' && name[0] <= '9') {
+    const auto at = static_cast<std::size_t>(name[0] - '1');
+    return at < given_->size() ? (*given_)[at] : Value::just("");
+  }
   if (name.size() == 1 && name[0] >= '0' && name[0] <= '9')
     return name == "0" ? Value::shell("$0") : Value::just(fmt::format("${{vars.argument{}}}", name));
   constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kSame{{
@@ -176,13 +189,17 @@ Value Values::of(const lint::Word& word, unsigned depth) const {
     if (part.kind == lint::Part::Kind::text) {
       const bool home =
           &part == &word.parts.front() && !word.quoted && (part.text == "~" || part.text.starts_with("~/"));
-      value.add({Piece::Kind::text,
-                 home ? fmt::format("${{env.HOME}}{}", literal(part.text.substr(1))) : literal(part.text)});
+      if (home) value.add({Piece::Kind::text, "${env.HOME}"});
+      const auto text = literal(std::string_view(part.text).substr(home ? 1 : 0));
+      value.add({Piece::Kind::text, text, !word.quoted && is_pattern(text)});
       continue;
     }
     const auto inner =
         part.kind == lint::Part::Kind::variable ? variable(part.text) : expansion(part.text, depth);
-    for (const auto& piece : inner.pieces) value.add(piece);
+    for (auto piece : inner.pieces) {
+      piece.pattern = piece.pattern && !word.quoted;
+      value.add(std::move(piece));
+    }
   }
   value.word = &word;
   return value;
@@ -208,9 +225,26 @@ bool Values::is_arguments(const lint::Word& word) {
   return text == "@" || text == "*" || text.starts_with("${@") || text.starts_with("${*");
 }
 
+void Values::shift(std::size_t count) {
+  if (!given_) return;
+  const auto most = static_cast<std::ptrdiff_t>(std::min(count, given_->size()));
+  given_->erase(given_->begin(), given_->begin() + most);
+}
+
+/// Of `$@` all, of `${@:2}` the second and those behind it.
+std::vector<Value> Values::arguments_in(const lint::Word& word) const {
+  if (!given_) return {};
+  const auto& written = only_part(word)->text;
+  const auto colon = std::min(written.find(':'), written.size() - 1);
+  std::size_t first = 1;
+  std::from_chars(written.data() + colon + 1, written.data() + written.size(), first);
+  const auto before = std::min(std::max<std::size_t>(first, 1) - 1, given_->size());
+  return {given_->begin() + static_cast<std::ptrdiff_t>(before), given_->end()};
+}
+
 std::vector<Value> Values::split(const lint::Word& word, unsigned depth) const {
   if (!may_go_on(depth)) return {of(word)};
-  if (is_arguments(word)) return {};
+  if (is_arguments(word)) return arguments_in(word);
   std::vector<Value> out;
   if (const auto* elements = array(word)) {
     for (const auto& element : elements->elements) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lint/shell.h"
@@ -21,6 +22,7 @@ struct Piece {
   };
   Kind kind = Kind::text;
   std::string text;
+  bool pattern = false;  ///< unquoted `*`, `?` or `{a,b}`: where it is a word, a shell makes words of it
 };
 
 struct Value {
@@ -59,11 +61,18 @@ class Values {
   void forget(const std::string& name);
   void set_venv(const std::string& path) { venv_ = path; }
 
-  /// "$@": the script's own arguments.
+  /// What `$1`, `$@` and their kin stand for, within a call of a function; nothing: the script's own
+  /// arguments.
+  using Given = std::optional<std::vector<Value>>;
+  Given give(Given arguments) { return std::exchange(given_, std::move(arguments)); }
+  [[nodiscard]] const Given& given() const { return given_; }
+  void shift(std::size_t count);
+
+  /// "$@": all arguments.
   static bool is_arguments(const lint::Word& word);
   [[nodiscard]] Value of(const lint::Word& word) const { return of(word, 0); }
-  /// The words that a shell makes of one: an array's elements, a variable's words. Arguments that are passed
-  /// through ("$@") are none.
+  /// The words that a shell makes of one: an array's elements, a variable's words. Arguments of the script
+  /// that are passed through ("$@") are none.
   [[nodiscard]] std::vector<Value> split(const lint::Word& word) const { return split(word, 0); }
   /// The script that `bash -c` or `eval` would get in this word.
   [[nodiscard]] std::string inner_script(const lint::Word& word) const { return inner(word, 0); }
@@ -93,11 +102,13 @@ class Values {
   /// False once variables within variables have been looked up too often.
   [[nodiscard]] bool may_go_on(unsigned depth) const;
   [[nodiscard]] const Known* array(const lint::Word& word) const;
+  [[nodiscard]] std::vector<Value> arguments_in(const lint::Word& word) const;
 
   std::map<std::string, std::uint32_t> numbers_;
   std::map<std::string, Known> known_;
   std::map<std::string, Argument> arguments_;
   std::string venv_;
+  Given given_;
   mutable std::size_t lookups_ = 0;
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 std::string long_name(std::string_view option) {
   constexpr std::pair<std::string_view, std::string_view> kShort[] = {
-      {"-N", "nodes"},    {"-n", "ntasks"},  {"-c", "cpus-per-task"},
-      {"-w", "nodelist"}, {"-x", "exclude"}, {"-G", "gpus"}};
+      {"-N", "nodes"}, {"-n", "ntasks"},       {"-c", "cpus-per-task"}, {"-w", "nodelist"}, {"-x", "exclude"},
+      {"-G", "gpus"},  {"-m", "distribution"}, {"-D", "chdir"},         {"-r", "relative"}};
   for (const auto& [letter, word] : kShort) {
     if (option == letter) return std::string(word);
   }
@@ -41,6 +41,75 @@ void add_value(Launch& launch, const Value& word) {
   launch.variables.push_back({name, std::move(value), launch.line});
 }
 
+/// An option of pyxis, or of what CSCS has in its place. nlaunch's step has one image for all roles. `open`:
+/// only a shell knows the value.
+void contain_step(const std::string& name, const std::string& value, bool open, std::uint32_t line,
+                  Doings& doings) {
+  const auto option = fmt::format("--{}", name);
+  const auto text = value.empty() ? option : fmt::format("{}={}", option, value);
+  const auto same = std::ranges::find_if(doings.srun, [&](const ImportedEntry& one) {
+    return one.value == option || one.value.starts_with(option + "=");
+  });
+  if (!open && same == doings.srun.end()) {
+    const auto said = said_of_step(name);
+    if (!said.empty()) doings.remarks.push_back({Place::scheduler, {line, said}});
+    doings.srun.push_back({"", text, line, ""});
+  } else if (open || same->value != text) {
+    doings.remarks.push_back(
+        {Place::scheduler,
+         {line,
+          fmt::format("srun {}: {}; `wrapper:` gives a role a container of its own", option,
+                      open ? "its value is made when the script runs" : "nlaunch's step has one for all")}});
+  }
+}
+
+/// An option of srun that nlaunch knows how to do without, or that only says what Slurm should print.
+bool is_nlaunchs(std::string_view name) {
+  constexpr std::array<std::string_view, 42> kOptions{"nodes",
+                                                      "ntasks",
+                                                      "ntasks-per-node",
+                                                      "nodelist",
+                                                      "exclude",
+                                                      "gpus",
+                                                      "gres",
+                                                      "gpus-per-node",
+                                                      "gpus-per-task",
+                                                      "export",
+                                                      "network",
+                                                      "job-name",
+                                                      "account",
+                                                      "partition",
+                                                      "reservation",
+                                                      "qos",
+                                                      "constraint",
+                                                      "time",
+                                                      "label",
+                                                      "unbuffered",
+                                                      "no-kill",
+                                                      "wait",
+                                                      "output",
+                                                      "error",
+                                                      "input",
+                                                      "open-mode",
+                                                      "exclusive",
+                                                      "overlap",
+                                                      "exact",
+                                                      "immediate",
+                                                      "verbose",
+                                                      "quiet",
+                                                      "pty",
+                                                      "jobid",
+                                                      "mem",
+                                                      "mem-per-cpu",
+                                                      "overcommit",
+                                                      "comment",
+                                                      "oversubscribe",
+                                                      "mem-per-gpu",
+                                                      "kill-on-bad-exit",
+                                                      "cpu-freq"};
+  return name.size() == 1 || is_one_of(name, kOptions) || is_of_image(name);
+}
+
 void read_step(Launch& launch, Doings& doings) {
   launch.step = true;
   drop(launch, 1);
@@ -49,13 +118,18 @@ void read_step(Launch& launch, Doings& doings) {
     auto value = std::string();
     const auto equals = option.find('=');
     const bool two = lint::srun_takes_value(option);
+    bool open = !launch.words.front().text();
     drop(launch, 1);
     if (two && !launch.words.empty()) {
       value = launch.words.front().known();
+      open = open || !launch.words.front().text();
       drop(launch, 1);
     } else if (equals != std::string::npos) {
       value = option.substr(equals + 1);
       option.resize(equals);
+    } else if (option.size() > 2 && option[1] != '-' && lint::srun_takes_value(option.substr(0, 2))) {
+      value = option.substr(2);  // -N1
+      option.resize(2);
     }
     launch.options.emplace_back(long_name(option), value);
     const auto& name = launch.options.back().first;
@@ -69,12 +143,40 @@ void read_step(Launch& launch, Doings& doings) {
       const auto text = fmt::format("--network={}", value);
       if (std::ranges::find(doings.srun, text, &ImportedEntry::value) == doings.srun.end())
         doings.srun.push_back({"", text, launch.line, ""});
-    } else if (name.starts_with("container")) {
-      auto text =
-          fmt::format("srun --{}: nlaunch has to be in the image; srun: [...] here takes the option", name);
-      doings.remarks.push_back({Place::scheduler, {launch.line, std::move(text)}});
+    } else if (is_of_image(name)) {
+      contain_step(name, value, open, launch.line, doings);
     }
   }
+}
+
+constexpr std::array<std::string_view, 9> kPrograms{
+    "python", "python3", "torchrun", "accelerate", "deepspeed", "vllm", "ray", "uvicorn", "trl"};
+
+/// An image by its name; others are told by what stands behind them.
+bool is_image(const std::string& text) {
+  constexpr std::array<std::string_view, 4> kSources{"docker://", "oras://", "library://", "shub://"};
+  return text.ends_with(".sif") || text.ends_with(".simg") ||
+         std::ranges::any_of(kSources, [&](auto source) { return text.starts_with(source); });
+}
+
+/// The first word of what is started behind `TOOL VERB OPTION... IMAGE`; as many as there are words where
+/// that cannot be told.
+std::size_t program_in_container(const std::vector<Value>& words) {
+  constexpr std::array<std::string_view, 4> kShells{"bash", "sh", "/bin/bash", "/bin/sh"};
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const auto text = words[i].known();
+    if (is_image(words[i - 1].known())) return text.starts_with('-') ? words.size() : i;
+    if (is_one_of(base_name(text), kPrograms) || is_one_of(text, kShells)) return i;
+  }
+  return words.size();
+}
+
+/// For apptainer: the image of `docker run OPTION... IMAGE`, which ends the words.
+std::string docker_image(const std::vector<Value>& words) {
+  constexpr std::string_view kSource = "docker://";
+  const auto image = words.back().text().value_or("");
+  const bool known = words.size() > 2 && words[1].known() == "run" && !image.empty() && image[0] != '-';
+  return fmt::format("{}{}", image.starts_with(kSource) ? "" : kSource, known ? image : "IMAGE");
 }
 
 }  // namespace
@@ -92,6 +194,31 @@ bool is_assignment(std::string_view text) {
 
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
+}
+
+bool is_of_image(std::string_view option) {
+  return option.starts_with("container-") || option.starts_with("no-container-") || option == "uenv" ||
+         option == "view" || option == "environment";
+}
+
+std::string said_of_step(std::string_view option) {
+  if (option == "container-image")
+    return "the container of nlaunch's step, and so of all roles: docs/containers.md, pyxis";
+  if (option == "uenv" || option == "environment")
+    return fmt::format("--{} of nlaunch's step, and so of all roles", option);
+  return {};
+}
+
+void remark_step_options(const Launch& launch, Doings& doings) {
+  std::string options;
+  for (const auto& [name, value] : launch.options) {
+    if (!is_nlaunchs(name)) options += fmt::format(" --{}{}{}", name, value.empty() ? "" : "=", value);
+  }
+  if (options.empty()) return;
+  doings.remarks.push_back({Place::scheduler,
+                            {launch.line, fmt::format("srun{}: nlaunch's step, which starts an agent on each "
+                                                      "node, has this only if it is given here, by `srun:`",
+                                                      options)}});
 }
 
 void take_off_wrappers(Launch& launch, Doings& doings) {
@@ -129,13 +256,35 @@ void take_off_wrappers(Launch& launch, Doings& doings) {
   }
 }
 
+bool take_off_container(Launch& launch, Doings& doings) {
+  constexpr std::array<std::string_view, 3> kTools{"apptainer", "singularity", "enroot"};
+  constexpr std::array<std::string_view, 4> kDaemons{"docker", "podman", "podman-hpc", "nerdctl"};
+  const bool daemon = is_one_of(launch.program, kDaemons);
+  if (!daemon && !is_one_of(launch.program, kTools)) return false;
+  const auto program = program_in_container(launch.words);
+  if (program == launch.words.size()) return false;
+  const std::vector<Value> tool(launch.words.begin(),
+                                launch.words.begin() + static_cast<std::ptrdiff_t>(program));
+  launch.in_image = true;
+  if (daemon) {
+    doings.remarks.push_back(
+        {Place::roles,
+         {launch.line,
+          fmt::format("the container of `{} {}` is left out, since its processes would be those of "
+                      "a daemon: wrapper: [apptainer, exec, --nv, {}]",
+                      launch.program, tool[1].known(), docker_image(tool))}});
+  } else {
+    launch.container = tool;
+    for (auto& word : launch.container) word.word = nullptr;  // its script may be gone before it is used
+  }
+  drop(launch, program);
+  return true;
+}
+
 void find_started_program(Launch& launch) {
-  constexpr std::array<std::string_view, 11> kStarters{"uv",          "poetry", "pixi",       "pdm",
-                                                       "rye",         "conda",  "micromamba", "apptainer",
-                                                       "singularity", "docker", "podman"};
+  constexpr std::array<std::string_view, 7> kStarters{"uv",  "poetry", "pixi",      "pdm",
+                                                      "rye", "conda",  "micromamba"};
   if (!is_one_of(launch.program, kStarters)) return;
-  constexpr std::array<std::string_view, 9> kPrograms{
-      "python", "python3", "torchrun", "accelerate", "deepspeed", "vllm", "ray", "uvicorn", "trl"};
   for (std::size_t i = 1; i < launch.words.size(); ++i) {
     const auto name = base_name(launch.words[i].known());
     if (!is_one_of(name, kPrograms)) continue;
