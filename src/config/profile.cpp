@@ -67,7 +67,9 @@ Result<SiteEntry> find_profile(const Text& name, const SiteEntry* from,
       problems.error("site.not-found", name.span, fmt::format("there is no site profile '{}'", name.value));
   problem.hint = suggest(name.value, names);
   problem.notes.push_back(
-      {fmt::format("looked in {} and among the built-in ones", text::join(folders, ", ")), {}});
+      {folders.empty() ? "there is no folder of profiles here: --site-dir DIR or NLAUNCH_SITE_PATH names one"
+                       : fmt::format("looked in {} and among the built-in ones", text::join(folders, ", ")),
+       {}});
   return std::unexpected(std::move(problems));
 }
 

@@ -248,20 +248,33 @@ class Binder {
           sys::find_program(command->front(), path == environment.end() ? "" : path->second, bound.workdir);
       if (found) continue;
       const auto& message = found.error().items().front().message;
-      const auto where = fmt::format("{} (wrapper: {})", message, role.wrapper_origin);
-      complain(role, "launch.program", command == &bound.wrapper ? where : message);
+      if (command == &bound.wrapper) {
+        complain(role, "launch.program", fmt::format("{} (wrapper: {})", message, role.wrapper_origin),
+                 "where a module brings it, the site's profile loads that: `modules: {load: [...]}`");
+      } else {
+        complain(role, "launch.program", message);
+      }
     }
-    if (const auto image = plan::image_of(bound.wrapper);
-        !image.empty() && !fs::exists(fs::path(bound.workdir) / image, error)) {
-      complain(role, "launch.image",
-               fmt::format("the image '{}' ({}) does not exist", image, role.wrapper_origin));
-    }
+    check_image(role, bound);
+  }
+
+  void check_image(const plan::Role& role, const BoundProcess& bound) {
+    const auto image = plan::image_of(bound.wrapper);
+    const auto path = (fs::path(bound.workdir) / image).lexically_normal();
+    std::error_code error;
+    if (image.empty() || image.contains("${") || fs::exists(path, error)) return;
+    complain(role, "launch.image",
+             fmt::format("the image '{}' ({}) does not exist", path.string(), role.wrapper_origin),
+             image.starts_with('~')
+                 ? "nobody expands '~' here: write ${env.HOME}"
+                 : "a path that does not begin with / is one in the role's working folder");
   }
 
   /// Once for a role, however many processes it has.
-  void complain(const plan::Role& role, const char* id, const std::string& what) {
+  void complain(const plan::Role& role, const char* id, const std::string& what,
+                const std::string& hint = "") {
     const auto message = fmt::format("{}: {}", role.name, what);
-    if (complaints_.insert(message).second) diagnostics_.error(id, {}, message);
+    if (complaints_.insert(message).second) diagnostics_.error(id, {}, message).hint = hint;
   }
 
   void write_role_files(const LateNames& names) {

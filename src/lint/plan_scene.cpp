@@ -125,6 +125,11 @@ class Builder {
       set.insert(op.name);
       environment.settings.push_back(setting_of(op, verdict == plan::Verdict::Answer::yes));
     }
+    for (const auto& [name, value] : plan::set_by(role.wrapper)) {
+      Setting setting{.name = name, .value = std::nullopt, .span = environment.wrapper_span};
+      if (!value.contains("${")) setting.value = value;
+      environment.settings.push_back(std::move(setting));
+    }
     scene_.environments.push_back(std::move(environment));
   }
 

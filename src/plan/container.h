@@ -29,6 +29,9 @@ WrapperProblem problem_with(const Words& wrapper);
 /// (docker://...).
 std::string image_of(const Words& wrapper);
 
+/// Variables that the wrapper sets itself: by `env NAME=VALUE`, by options (`--env`, `--setenv`).
+Variables set_by(const Words& wrapper);
+
 /// Which variables reach the program.
 struct Passage {
   enum class Of {

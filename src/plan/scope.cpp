@@ -26,6 +26,8 @@ Unknown unknown(std::string_view name, std::string_view bad, const std::vector<s
     auto better = std::string(name);
     better.replace(at, bad.size(), *near);
     message += fmt::format(": did you mean '${{{}}}'?", better);
+  } else if (known.empty()) {
+    message += ": none of that kind is defined";
   } else {
     message += fmt::format(": '{}' is none of {}", bad, text::join(known, ", "));
   }

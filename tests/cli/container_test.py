@@ -1,5 +1,6 @@
 """Roles in containers: what stands in front of a command, and what gets through it. With a real bubblewrap, as an
-ordinary user, and with an apptainer that is a script around it."""
+ordinary user, and with an apptainer that is a script around it. What is started, against golden files (NLAUNCH_UPDATE_GOLDEN=1
+rewrites them)."""
 import json
 import os
 import pathlib
@@ -10,8 +11,9 @@ import textwrap
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from harness import BUILD, NLAUNCH, CliTest  # noqa: E402
+from harness import BUILD, NLAUNCH, SOURCE, CliTest  # noqa: E402
 
+GOLDEN = SOURCE / "tests" / "golden" / "containers"
 NOBODY = 65534
 # Another root: of this machine it has its programs alone, and a /tmp of its own.
 BWRAP = ["bwrap", "--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib",
@@ -275,21 +277,25 @@ class Containers(CliTest):
     def test_what_is_missing_is_said_with_its_place_before_anything_starts(self):
         done = self.start(self.learner(["apptainer", "exec", "other.sif"]))
         self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertIn("learner: the image 'other.sif' (experiment.yaml:11:15) does not exist", done.stderr.replace(f"{self.work}/", ""))
+        self.assertIn(f"learner: the image '{self.work}/other.sif' ({self.work}/experiment.yaml:11:15) does not exist [launch.image]\n"
+                      "hint: a path that does not begin with / is one in the role's working folder\n", done.stderr)
+        done = self.start(self.learner(["apptainer", "exec", "~/other.sif"]))
+        self.assertIn("hint: nobody expands '~' here: write ${env.HOME}\n", done.stderr)
         done = self.start(self.learner(["enroot", "start", "pytorch"]))
         self.assertEqual(done.returncode, 65, done.stderr)
         self.assertIn("learner: program 'enroot' was not found in PATH", done.stderr)
         self.assertIn("(wrapper: ", done.stderr)
+        self.assertIn("hint: where a module brings it, the site's profile loads that: `modules: {load: [...]}`\n", done.stderr)
 
 
 class Plans(CliTest):
     """Needs no container tool."""
 
-    def plan(self, wrapper, *arguments, command="plan", role="kind: learner"):
+    def plan(self, wrapper, *arguments, command="plan", role="kind: learner", site="local"):
         path = self.folder / "experiment.yaml"
         path.write_text("version: 1\nname: test\nweight_sync: {backend: gloo}\nroles:\n"
                         f"  learner: {{{role}, wrapper: {json.dumps(wrapper)}, command: [python3, t.py], env: {{A: b}}}}\n")
-        return self.nlaunch(command, path, "--site", "local", *arguments)
+        return self.nlaunch(command, path, "--site", site, *arguments)
 
     def test_what_cannot_be_a_wrapper_is_refused_with_the_reason(self):
         for wrapper, words in (
@@ -318,20 +324,40 @@ class Plans(CliTest):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(words, done.stdout)
 
-    def test_env_shows_the_whole_command(self):
-        done = self.plan(["bwrap", "--dev-bind", "/", "/", "--"], "--role", "learner", command="env")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.normal(done.stdout.splitlines()[-1].replace(str(BUILD), "$BUILD")),
-                         "started as bwrap --dev-bind / / --die-with-parent --bind $FOLDER $FOLDER "
-                         "--ro-bind $BUILD/lib/libnlaunch-scope.so $BUILD/lib/libnlaunch-scope.so "
-                         "--ro-bind $BUILD/bin/nlaunch-probe $BUILD/bin/nlaunch-probe "
-                         "--ro-bind $BUILD/lib/libnlaunch-gloo.so $BUILD/lib/libnlaunch-gloo.so -- python3 t.py")
+    def test_golden_commands(self):
+        """What is started for a learner with a preload."""
+        library = self.folder / "libnccl.so.2"
+        library.write_text("")
+        site = self.folder / "site.yaml"
+        site.write_text(f"version: 1\nname: box\nscheduler: {{kind: local}}\nlibraries: {{nccl: {{path: {library}}}}}\n"
+                        "env: {prepend: {PATH: /site/bin}}\n")
+        for name, wrapper in (("apptainer", ["apptainer", "exec", "--nv", "image.sif"]),
+                              ("singularity", ["numactl", "-N", "0", "singularity", "run", "--cleanenv", "image.sif"]),
+                              ("bwrap", ["bwrap", "--dev-bind", "/", "/", "--"]),
+                              ("enroot", ["enroot", "start", "--rw", "pytorch"])):
+            with self.subTest(name):
+                done = self.plan(wrapper, "--role", "learner", command="env", role="kind: learner, rendezvous: torch, preload: [nccl]",
+                                 site=site)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                text = self.normal(done.stdout.splitlines()[-1].replace(str(BUILD), "$BUILD")) + "\n"
+                path = GOLDEN / f"{name}.txt"
+                if os.environ.get("NLAUNCH_UPDATE_GOLDEN"):
+                    path.write_text(text)
+                self.assertEqual(text, path.read_text(), f"{path} differs; NLAUNCH_UPDATE_GOLDEN=1 rewrites it")
 
     def test_lint_warns_of_a_wrapper_that_takes_the_environment_away(self):
         done = self.plan(["bwrap", "--clearenv", "--dev-bind", "/", "/"], command="lint")
         self.assertIn("the wrapper of 'learner' takes the environment away (--clearenv)", done.stdout + done.stderr)
         done = self.plan(["apptainer", "exec", "--cleanenv", "image.sif"], command="lint")
         self.assertNotIn("takes the environment away", done.stdout + done.stderr)
+
+    def test_lint_reads_what_a_wrapper_sets(self):
+        for wrapper in (["apptainer", "exec", "--env", "NCCL_DEBUG=ERROR", "image.sif"], ["env", "NCCL_DEBUG=ERROR"],
+                        ["bwrap", "--setenv", "NCCL_DEBUG", "ERROR", "--dev-bind", "/", "/"]):
+            with self.subTest(wrapper):
+                done = self.plan(wrapper, command="lint")
+                self.assertEqual(done.returncode, 65, done.stdout + done.stderr)
+                self.assertIn("NCCL_DEBUG does not know 'ERROR'", done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

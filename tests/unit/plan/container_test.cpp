@@ -55,6 +55,15 @@ TEST(Container, BwrapHandsOnAllButThePreloadWhichItIsTold) {
             "NLAUNCH_TRACER=7");
 }
 
+TEST(Container, WhatStartsTheCommandWithinBwrapStaysBehindItsOptions) {
+  EXPECT_EQ(
+      line(with_mounts({"nice", "bwrap", "--symlink", "usr/bin", "/bin", "--unshare-pid", "--proc", "/proc",
+                        "sh", "-c", "exec \"$@\"", "sh"},
+                       {{"/work", true}})),
+      "nice bwrap --symlink usr/bin /bin --unshare-pid --proc /proc --die-with-parent --bind /work /work sh "
+      "-c exec \"$@\" sh");
+}
+
 TEST(Container, ApptainerIsGivenWhatThePlanAsksForByItsPrefix) {
   const auto wrapper =
       with_mounts({"numactl", "-N", "0", "apptainer", "-d", "exec", "--nv", "a.sif"}, kMounts);
@@ -109,6 +118,12 @@ TEST(Container, KnowsTheImage) {
   EXPECT_EQ(image_of({"enroot", "start", "pytorch.sqsh"}), "pytorch.sqsh");
   EXPECT_EQ(image_of({"bwrap", "--bind", "/", "/"}), "");
   EXPECT_EQ(image_of({"nice"}), "");
+  // Options and their values stand in front of it; what starts the command within the image, behind it.
+  EXPECT_EQ(image_of({"apptainer", "exec", "--nv", "-eB", "/a.sif", "--env", "A=b", "c.sif", "/host/adapt.sh",
+                      "-v"}),
+            "c.sif");
+  EXPECT_EQ(image_of({"apptainer", "exec", "--bind=/a", "--", "c.sif"}), "c.sif");
+  EXPECT_EQ(image_of({"enroot", "start", "-m", "/a:/b", "--rw", "c.sqsh", "nice"}), "c.sqsh");
   EXPECT_EQ(image_of({}), "");
 }
 
@@ -123,6 +138,20 @@ TEST(Container, SaysWhatReachesTheProgram) {
   EXPECT_EQ(told({"apptainer", "exec", "--cleanenv", "a.sif"}), "plan --cleanenv");
   EXPECT_EQ(told({"enroot", "start", "pytorch"}), "plan enroot");
   EXPECT_EQ(told({"bwrap", "--clearenv"}), "nothing --clearenv");
+  EXPECT_EQ(told({"apptainer", "exec", "a.sif", "numactl", "-C", "0"}), "all ");
+}
+
+TEST(Container, KnowsWhatTheWrapperSetsItself) {
+  const auto set = [](const Words& wrapper) {
+    std::string out;
+    for (const auto& [name, value] : set_by(wrapper)) out += fmt::format("{}={};", name, value);
+    return out;
+  };
+  EXPECT_EQ(set({"env", "A=1", "B=x=y", "nice"}), "A=1;B=x=y;");
+  EXPECT_EQ(set({"apptainer", "exec", "--env", "A=1,B=2", "--env=C=3", "a.sif"}), "A=1;B=2;C=3;");
+  EXPECT_EQ(set({"bwrap", "--setenv", "A", "1", "--dev-bind", "/", "/"}), "A=1;");
+  EXPECT_EQ(set({"enroot", "start", "--env", "A", "pytorch"}), "");
+  EXPECT_EQ(set({"numactl", "-C", "0", "--env"}), "");
 }
 
 TEST(Container, TellsTheToolsProcessesFromTheProgram) {
@@ -149,6 +178,11 @@ TEST(Container, RefusesWhatItCannotStartBehind) {
             "container (pyxis)");
   EXPECT_EQ(problem_with({"enroot", "exec", "1"}).message, "'enroot' starts no program without 'start'");
   EXPECT_EQ(problem_with({"apptainer", "exec"}).message, "the wrapper ends without an image: 'exec'");
+  EXPECT_EQ(problem_with({"apptainer", "exec", "--bind", "a.sif"}).message,
+            "the wrapper ends without an image: 'a.sif'");
+  EXPECT_EQ(
+      problem_with({"podman-hpc", "run", "a"}).hint,
+      "apptainer, bwrap and enroot start the program as their own child: apptainer reads docker:// images");
   EXPECT_EQ(problem_with({"apptainer", "exec", "a.sif"}).message, "");
   EXPECT_EQ(problem_with({"bwrap", "--"}).message, "");
 }
