@@ -15,13 +15,21 @@ std::optional<std::uint64_t> number(const json& from, const char* key) {
                                                    : std::nullopt;
 }
 
+/// The last line that is an object: what stands around the probe may print lines of its own.
+json answer_in(std::string_view out) {
+  const auto lines = text::split(out, '\n');
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (auto said = json::parse(*line, nullptr, false); said.is_object()) return said;
+  }
+  return {};
+}
+
 /// `subcommand` is what is told of a probe that says nothing.
 Result<json> ask(const std::string& subcommand, sys::SpawnRequest request, Duration deadline) {
   const auto said = sys::run_command(std::move(request), deadline);
   if (!said) return std::unexpected(said.error());
   // A driver can hold a probe that has said all it knows.
-  auto line = json::parse(said->out, nullptr, false);
-  if (line.is_object()) return line;
+  if (auto line = answer_in(said->out); line.is_object()) return line;
   if (said->timed_out) {
     return failure("preflight.probe", "nlaunch-probe {} did not answer within {}", subcommand,
                    seconds_text(deadline));

@@ -37,7 +37,11 @@ Row judge_nofile(const NodeEvidence& evidence) {
 /// NCCL and PyTorch's data loaders put buffers there; with too little a process dies of SIGBUS.
 Row judge_shm(const NodeEvidence& evidence) {
   const auto& free = evidence.machine.shm_free;
-  if (!free) return failed("limits", "/dev/shm", "does not exist", "a tmpfs", {"mount it", Who::admin});
+  if (!free) {
+    auto row = failed("limits", "/dev/shm", "does not exist", "a tmpfs", {"mount it", Who::admin});
+    if (evidence.ranks.empty()) row.status = Status::warn;
+    return row;
+  }
   const auto wanted = std::max<std::uint64_t>(1, evidence.has_gpus() ? evidence.ranks.size() : 1) * kGiB;
   const auto value = size_text(*free) + " free";
   if (*free >= wanted) return passed("limits", "/dev/shm", value);

@@ -17,7 +17,16 @@ Row judge_room(const std::string& subject, std::uint64_t free) {
   return row;
 }
 
-Row judge_folder(const Folder& folder, const Answer& answer) {
+/// NCCL and PyTorch's data loaders put buffers into shared memory; where there is no rank, nobody may need
+/// it.
+Row judge_shared_memory(const std::string& subject, const std::string& error, bool has_ranks) {
+  auto row = failed("space", subject, error, "a folder that can be written to",
+                    {"NCCL and PyTorch's data loaders put buffers there: ask for access to it"});
+  if (!has_ranks) row.status = Status::warn;
+  return row;
+}
+
+Row judge_folder(const Folder& folder, const Answer& answer, bool has_ranks) {
   const auto subject = fmt::format("{} {}", folder.what, folder.path);
   if (!answer.error.empty()) {
     const bool hangs = answer.error.contains("did not answer");
@@ -26,6 +35,8 @@ Row judge_folder(const Folder& folder, const Answer& answer) {
   const auto error = answer.said.value("error", "");
   const bool only_looked_at = folder.use == Folder::Use::look;
   if (only_looked_at && answer.said.value("read_only", false)) return passed("space", subject, error);
+  if (!error.empty() && folder.use == Folder::Use::write)
+    return judge_shared_memory(subject, error, has_ranks);
   if (!error.empty()) {
     return failed("space", subject, error,
                   only_looked_at ? "a folder that is there" : "a folder that can be written to",
@@ -49,7 +60,7 @@ std::vector<Row> check_space(const NodeEvidence& evidence) {
   for (const auto& folder : evidence.folders) {
     const auto* answer = evidence.answer("folder/" + folder.path);
     if (answer == nullptr) continue;
-    auto row = judge_folder(folder, *answer);
+    auto row = judge_folder(folder, *answer, !evidence.ranks.empty());
     // Whether /dev/shm is there, and large enough, stands among the limits.
     const bool told =
         folder.use == Folder::Use::write && (row.status == Status::pass || !evidence.machine.shm_free);

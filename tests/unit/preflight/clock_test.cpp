@@ -68,7 +68,8 @@ TEST(ClockExchange, TakesTheFastestOfThreeAnswers) {
     auto question = ClockExchange::question();
     if (slow == 1) question["clock"][0] = question["clock"][0].get<std::int64_t>() - 500'000'000;
     auto answer = ClockExchange::answer(question);
-    for (const int at : {1, 2}) answer["clock"][at] = answer["clock"][at].get<std::int64_t>() + kAhead;
+    for (const std::size_t at : {1U, 2U})
+      answer["clock"][at] = answer["clock"][at].get<std::int64_t>() + kAhead;
     EXPECT_FALSE(exchange.complete());
     exchange.hear(0, answer);
   }

@@ -25,6 +25,17 @@ TEST(CheckLimits, JudgesEachLimit) {
           "remove what is left in /dev/shm | user"}));
 }
 
+TEST(CheckLimits, OnlyRanksCannotDoWithoutSharedMemory) {
+  Machine machine(1, 1);
+  auto evidence = machine.of_node();
+  evidence.machine.shm_free.reset();
+  EXPECT_EQ(faults(check_limits(evidence)),
+            (Lines{"fail | /dev/shm | does not exist | a tmpfs | mount it | admin"}));
+  evidence.ranks.clear();
+  EXPECT_EQ(faults(check_limits(evidence)),
+            (Lines{"warn | /dev/shm | does not exist | a tmpfs | mount it | admin"}));
+}
+
 TEST(CheckLimits, WantsLockedMemoryOverAFabric) {
   Machine machine(1, 1);
   machine.plan.node.count = 2;

@@ -72,6 +72,22 @@ TEST(CheckSpace, AWorkdirMayBeReadOnly) {
                    "one, or ask for access | user"}));
 }
 
+TEST(CheckSpace, SharedMemoryThatIsClosedStopsRanksAlone) {
+  const Folders machine;
+  auto evidence = machine.of_node();
+  evidence.folders = {{"shared memory", "/dev/shm", Folder::Use::write}};
+  evidence.machine.shm_free = std::uint64_t{1} << 30U;
+  evidence.answers["folder/" + std::string("/dev/shm")] = {
+      {{"free", 1024}, {"error", "cannot be written to: Permission denied"}}, ""};
+  const std::string said =
+      "shared memory /dev/shm | cannot be written to: Permission denied | a folder that can be written to | "
+      "NCCL "
+      "and PyTorch's data loaders put buffers there: ask for access to it | user";
+  EXPECT_EQ(lines(check_space(evidence)), (Lines{"fail | " + said}));
+  evidence.ranks.clear();
+  EXPECT_EQ(lines(check_space(evidence)), (Lines{"warn | " + said}));
+}
+
 TEST(FoldersOf, HasEachOnce) {
   Machine machine(1, 1);
   machine.plan.experiment = "grpo.yaml";
