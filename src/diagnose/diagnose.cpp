@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "diagnose/collector.h"
 #include "diagnose/inputs.h"
 #include "diagnose/ranking.h"
@@ -21,6 +22,24 @@ Who whose_file(const std::string& name) {
   return who;
 }
 
+/// Keeps the end of a text that comes in blocks, and its last line.
+class LastLine {
+ public:
+  void feed(std::string_view block) {
+    if (text::trim(block).empty()) return;
+    end_.append(block.substr(block.size() - std::min(block.size(), kMost)));
+    if (end_.size() > kMost) end_.erase(0, end_.size() - kMost);
+  }
+  [[nodiscard]] std::string take() const {
+    const auto end = text::trim(end_);
+    return std::string(text::trim(end.substr(end.rfind('\n') + 1)));
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  std::string end_;
+};
+
 /// A run that failed in words that no signature knows: its summary knows who ended first.
 void add_end_of_run(Diagnosis& diagnosis) {
   if (!diagnosis.run || !diagnosis.run->failed || !diagnosis.findings.empty() || diagnosis.inputs.empty())
@@ -35,6 +54,7 @@ void add_end_of_run(Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < diagnosis.inputs.size(); ++i) {
     if (process_of_file(diagnosis.inputs[i].name) != diagnosis.run->first) continue;
     finding.place = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
+    finding.text = diagnosis.inputs[i].last;
     Who who;
     who.process = diagnosis.run->first;
     finding.culprits = {who};
@@ -54,8 +74,10 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
     const auto lines = scanner.lines();
     collector.begin(whose_file(input.name));
     scanner.begin(file);
+    LastLine last;
     while (const auto got = bytes.read(block)) {
       scanner.feed({block.data(), got});
+      last.feed({block.data(), got});
       input.bytes += got;
       if (!options.enough || !options.enough()) continue;
       input.remark = "reading was stopped";
@@ -63,6 +85,7 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
     }
     scanner.finish();
     input.lines = scanner.lines() - lines;
+    input.last = last.take();
   });
   collector.finish();
   for (auto& finding : ranked(collector)) {

@@ -24,6 +24,7 @@ struct Input {
   std::string name;
   std::uint64_t bytes = 0;  ///< of its text, unpacked
   std::uint64_t lines = 0;
+  std::string last{};    ///< the end of the last line that is not blank
   std::string remark{};  ///< what a reader should know: "truncated gzip: the readable part was judged"
 };
 

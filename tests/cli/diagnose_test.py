@@ -224,6 +224,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         _, said = self.findings(self.run_folder)
         self.assertEqual((said["findings"][0]["class"], said["findings"][0]["culprit"]), ("process-exited", "learner.0"))
         self.assertIn("learner.0 exited with code 3", said["findings"][0]["why"])
+        self.assertEqual((said["findings"][0]["line"], said["findings"][0]["text"]), (1, "so it is"))
 
 
 if __name__ == "__main__":
