@@ -151,8 +151,9 @@ int run(const Args& args, const Context& context) {
     return exit_code::bad_input;
   if (plan->scheduler == Scheduler::slurm) return run_with_slurm(*plan, args, context, machine);
   if (plan->scheduler == Scheduler::beaker) return run_with_beaker(*plan, args, context, machine);
-  if (args.submit) {
-    say(fmt::format("nlaunch run: site '{}' has no scheduler to submit to\n", plan->site));
+  if (args.submit || args.detach) {
+    say(fmt::format("nlaunch run: site '{}' has no scheduler to submit to: {} is for those that have one\n",
+                    plan->site, args.submit ? "--submit" : "--detach"));
     return exit_code::usage;
   }
   return run_here(*plan, args, context, machine);

@@ -76,6 +76,8 @@ class Follower {
     if (!asked) {
       if (!std::exchange(troubled_, true))
         say(fmt::format("nlaunch: {}; asking again\n", asked.error().items().front().message));
+      // What the run itself says is enough; and without its folder nothing is left to wait for.
+      if (!gone_ && (fs::exists(run_ / "summary.json") || !fs::exists(run_))) gone_ = Clock::now();
       return;
     }
     troubled_ = false;
@@ -112,11 +114,17 @@ class Follower {
     const auto text = sys::read_regular_file(run_ / "summary.json", 256U << 20U);
     const auto summary = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
     if (summary.is_object()) return summary.value("exit_code", exit_code::internal);
+    const auto log = state_ ? state_->log : "not known";
+    if (troubled_) {
+      say(fmt::format("nlaunch: Slurm does not say how job {} is, and {} is gone; its log: {}\n", job_id_,
+                      run_.string(), log));
+      return exit_code::internal;
+    }
     say(fmt::format(
         "nlaunch: job {} has ended{} and left no summary in {}; its log: {}\n", job_id_,
         state_ ? fmt::format(" ({}{})", state_->state, state_->reason == "None" ? "" : ", " + state_->reason)
                : "",
-        run_.string(), state_ ? state_->log : "not known"));
+        run_.string(), log));
     return exit_code::internal;
   }
 

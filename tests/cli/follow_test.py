@@ -1,0 +1,60 @@
+"""`nlaunch run` on a login node follows its job: here one whose Slurm went away. Jobs of a real Slurm are in tests/cluster."""
+import shutil
+import subprocess
+import textwrap
+import threading
+import time
+import unittest
+
+from harness import NLAUNCH, SOURCE, CliTest
+
+
+class Follow(CliTest):
+    def setUp(self):
+        super().setUp()
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for name, script in (("sbatch", "echo Submitted batch job 17"),
+                             ("scontrol", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")):
+            (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tools / name).chmod(0o755)
+        (self.folder / "site.yaml").write_text(textwrap.dedent("""\
+            version: 1
+            name: gone
+            scheduler: {kind: slurm, submit: [sbatch]}
+            node: {gpus: 4}
+            """))
+        self.env |= {"PATH": f"{tools}:{self.env['PATH']}"}
+
+    def follow(self, then):
+        """The end of a run that is followed; `then` is called with its folder once it is there."""
+        runs = self.folder / "runs"
+
+        def wait():
+            while not (found := list(runs.glob("quickstart/latest/job.json"))):
+                time.sleep(0.05)
+            then(found[0].parent.resolve())
+
+        threading.Thread(target=wait, daemon=True).start()
+        return subprocess.run([NLAUNCH, "run", SOURCE / "configs" / "quickstart.yaml", "--site", self.folder / "site.yaml", "--runs-dir",
+                               runs], capture_output=True, text=True, timeout=90, env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL)
+
+    def test_the_summary_of_the_run_is_enough(self):
+        done = self.follow(lambda run: (run / "summary.json").write_text('{"exit_code": 3}'))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("Unable to contact slurm controller; asking again\n", done.stderr)
+
+    def test_without_slurm_and_folder_nothing_is_waited_for(self):
+        done = self.follow(shutil.rmtree)
+        self.assertEqual(done.returncode, 70, done.stderr)
+        self.assertRegex(done.stderr, r"nlaunch: Slurm does not say how job 17 is, and \S+/runs/quickstart/\S+ is gone; its log: not known\n")
+
+    def test_a_site_without_a_scheduler_cannot_be_detached_from(self):
+        for option in ("--detach", "--submit"):
+            done = self.nlaunch("run", "configs/quickstart.yaml", "--site", "local", option)
+            self.assertEqual((done.returncode, done.stderr), (64, "nlaunch run: site 'local' has no scheduler to submit to: "
+                                                              f"{option} is for those that have one\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
