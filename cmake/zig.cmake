@@ -7,6 +7,7 @@ set(CMAKE_C_COMPILER ${NLAUNCH_RELEASE_TREE}/toolchain/clang)
 set(CMAKE_CXX_COMPILER ${NLAUNCH_RELEASE_TREE}/toolchain/clang++)
 set(CMAKE_AR ${NLAUNCH_RELEASE_TREE}/toolchain/ar)
 set(CMAKE_RANLIB ${NLAUNCH_RELEASE_TREE}/toolchain/ranlib)
+set(CMAKE_STRIP ${NLAUNCH_RELEASE_ARCH}-linux-gnu-strip) # zig's objcopy cannot
 set(CMAKE_CUDA_COMPILER ${NLAUNCH_RELEASE_TREE}/cuda/bin/nvcc)
 # CUDA's compiler refuses libc++. The host half of device code is a few calls of the runtime, which g++ compiles to
 # objects that want nothing of libstdc++ that libc++abi does not have under the same name.

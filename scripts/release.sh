@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes release/nlaunch-VERSION-linux-{x86_64,aarch64}.tar.zst with a .sha256 each: docs/release.md says how, and why so.
-# scripts/release.sh [--arch x86_64|aarch64]
+# scripts/release.sh [--arch x86_64|aarch64] [--tests]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/lib/packages.sh
@@ -11,22 +11,28 @@ source scripts/release/cuda.sh
 source scripts/release/archive.sh
 
 usage() {
-  echo "usage: scripts/release.sh [--arch x86_64|aarch64]" >&2
+  echo "usage: scripts/release.sh [--arch x86_64|aarch64] [--tests]" >&2
+  echo "  --tests   builds the tests too, in .release-cache/ARCH/build, and makes no archive" >&2
   exit 64
 }
 
+given=("$@")
 architectures=(x86_64 aarch64)
-case $#:${1:-} in
-0:) ;;
-2:--arch)
-  [[ $2 == x86_64 || $2 == aarch64 ]] || usage
-  architectures=("$2")
-  ;;
-*) usage ;;
-esac
+what=archives
+while (($# > 0)); do
+  case $1:${2:-} in
+  --arch:x86_64 | --arch:aarch64)
+    architectures=("$2")
+    shift
+    ;;
+  --tests:*) what=tests ;;
+  *) usage ;;
+  esac
+  shift
+done
 
 ensure_packages "${RELEASE_PACKAGES[@]}"
-leave_root "$PWD/scripts/release.sh" "$@"
+leave_root "$PWD/scripts/release.sh" "${given[@]}"
 [[ $(uname -m) == x86_64 ]] || {
   echo "release.sh: releases are built on x86_64 (CUDA's compiler is fetched for it); this is $(uname -m)" >&2
   exit 1
@@ -35,6 +41,8 @@ version=$(sed -n 's/^project(nlaunch VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 # The time of everything in the archives: that of the commit.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
+# What would make other bytes of the same commit: flags, and ccache with a base folder, which shortens the paths in __FILE__.
+unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CCACHE_BASEDIR
 mkdir -p "$RELEASE_CACHE" release
 provide_zig
 for arch in "${architectures[@]}"; do provide_toolchain "$arch"; done
@@ -42,7 +50,12 @@ provide_sources
 for arch in "${architectures[@]}"; do
   provide_dependencies "$arch"
   provide_cuda "$arch"
+  if [[ $what == tests ]]; then
+    build_tests "$arch"
+    continue
+  fi
   build_release "$arch"
   pack_release "$arch" "$version"
 done
+[[ $what == archives ]] || exit 0
 python3 scripts/release/check.py release/nlaunch-"$version"-linux-*.tar.zst

@@ -1,18 +1,30 @@
 # shellcheck shell=bash
 # nlaunch itself, built with the release's compilers, and the archive of it.
 
-# build_release ARCH: .release-cache/ARCH/{build,tree}
+# build ARCH TARGET OPTION...: in .release-cache/ARCH/build
+build() {
+  local arch=$1 target=$2 tree=$RELEASE_CACHE/$1
+  shift 2
+  cmake --preset release -B "$tree/build" -Wno-dev --log-level=WARNING \
+    -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/zig.cmake" -DNLAUNCH_RELEASE_TREE="$tree" -DNLAUNCH_RELEASE_ARCH="$arch" \
+    -DNLAUNCH_SCOPE_OPTIONS="-target;$arch-linux-gnu.$GLIBC_OF_SCOPE" "$@"
+  ninja -C "$tree/build" "$target"
+}
+
+# build_tests ARCH: the tests, with what they test.
+build_tests() {
+  say "$1: building nlaunch and its tests"
+  build_dependency "$1" googletest
+  build "$1" all -DNLAUNCH_BUILD_TESTS=ON
+}
+
+# build_release ARCH: .release-cache/ARCH/tree
 build_release() {
   local arch=$1 tree=$RELEASE_CACHE/$1
   say "$arch: building nlaunch"
-  cmake --preset release -B "$tree/build" -Wno-dev --log-level=WARNING \
-    -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/zig.cmake" -DNLAUNCH_RELEASE_TREE="$tree" -DNLAUNCH_RELEASE_ARCH="$arch" \
-    -DNLAUNCH_SCOPE_OPTIONS="-target;$arch-linux-gnu.$GLIBC_OF_SCOPE" -DNLAUNCH_BUILD_TESTS=OFF
-  ninja -C "$tree/build" src/all
+  build "$arch" src/all -DNLAUNCH_BUILD_TESTS=OFF
   rm -rf "$tree/tree"
-  cmake --install "$tree/build" --prefix "$tree/tree" >"$tree/install.log"
-  find "$tree/tree/bin" "$tree/tree/lib" -type f -exec "$RELEASE_CACHE/zig/ziglang/zig" objcopy --strip-all {} {}.stripped \; \
-    -exec mv {}.stripped {} \; -exec chmod 755 {} \;
+  cmake --install "$tree/build" --prefix "$tree/tree" --strip >"$tree/install.log"
   list_linked "$arch" >"$tree/tree/share/nlaunch/LINKED.md"
   copy_licences "$tree" "$tree/tree/share/nlaunch/licences"
 }

@@ -32,7 +32,7 @@ build_zlib() {
 # hwloc reads what nlaunch asks for from /sys: no library of any vendor.
 build_hwloc() {
   local without=(cairo libxml2 io opencl cuda nvml rsmi levelzero gl libudev pci readme doxygen) folder
-  with_configure "$1" hwloc --host="$1-linux-gnu" --enable-static --disable-shared "${without[@]/#/--disable-}"
+  with_configure "$1" hwloc --host="$1-linux-gnu" --enable-static --disable-shared --runstatedir=/run "${without[@]/#/--disable-}"
   for folder in include hwloc; do make -C "$RELEASE_CACHE/$1/dependencies/hwloc/$folder" install; done
 }
 
@@ -56,21 +56,25 @@ build_fmtlib() { with_cmake "$1" fmtlib fmtlib -DFMT_TEST=OFF -DFMT_DOC=OFF; }
 build_cli11() { with_cmake "$1" cli11 cli11 -DCLI11_BUILD_TESTS=OFF -DCLI11_BUILD_EXAMPLES=OFF -DCLI11_BUILD_DOCS=OFF; }
 build_nlohmann-json3() { with_cmake "$1" nlohmann-json3 nlohmann-json3 -DJSON_BuildTests=OFF; }
 build_gloo() { with_cmake "$1" gloo gloo -DUSE_LIBUV=OFF -DBUILD_TEST=OFF -DCMAKE_POLICY_VERSION_MINIMUM=3.5; }
+build_googletest() { with_cmake "$1" googletest googletest -DBUILD_GMOCK=OFF; }
 build_libfabric-dev() { cp -r "$RELEASE_SOURCES/libfabric-dev/usr/include/rdma" "$RELEASE_CACHE/$1/prefix/include/"; }
 
+# build_dependency ARCH PACKAGE: unless it is there.
+build_dependency() {
+  local arch=$1 package=$2 log=$RELEASE_CACHE/$1/dependencies/$2.log
+  [[ ! -f ${log%.log}.done ]] || return 0
+  say "$arch: building $package"
+  "build_$package" "$arch" >"$log" 2>&1 &  # where && or || follow, set -e does not hold inside
+  wait $! || {
+    tail -n 30 "$log" >&2
+    echo "release.sh: $package could not be built for $arch; the whole log: $log" >&2
+    return 1
+  }
+  touch "${log%.log}.done"
+}
+
 provide_dependencies() {
-  local arch=$1 package log
+  local arch=$1 package
   mkdir -p "$RELEASE_CACHE/$arch/dependencies"
-  for package in "${SOURCE_PACKAGES[@]}" gloo libfabric-dev; do
-    log=$RELEASE_CACHE/$arch/dependencies/$package.log
-    [[ ! -f ${log%.log}.done ]] || continue
-    say "$arch: building $package"
-    "build_$package" "$arch" >"$log" 2>&1 &  # where && or || follow, set -e does not hold inside
-    wait $! || {
-      tail -n 30 "$log" >&2
-      echo "release.sh: $package could not be built for $arch; the whole log: $log" >&2
-      return 1
-    }
-    touch "${log%.log}.done"
-  done
+  for package in "${SOURCE_PACKAGES[@]}" gloo libfabric-dev; do build_dependency "$arch" "$package"; done
 }

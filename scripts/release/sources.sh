@@ -73,7 +73,7 @@ provide_sources() {
   say "fetching Debian's sources of what is linked in (about 100 MB, once)"
   provide_apt
   release_apt update >/dev/null
-  for package in "${SOURCE_PACKAGES[@]}"; do [[ -d $RELEASE_SOURCES/$package ]] || unpack_source "$package"; done
+  for package in "${SOURCE_PACKAGES[@]}" googletest; do [[ -d $RELEASE_SOURCES/$package ]] || unpack_source "$package"; done
   [[ -d $RELEASE_SOURCES/gloo ]] || unpack_gloo
   unpack_deb libfabric-dev "$RELEASE_SOURCES/libfabric-dev"
   for package in libc6 libgcc-s1; do unpack_deb "$package:arm64" "$RELEASE_CACHE/aarch64/sysroot"; done

@@ -3,11 +3,29 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <cstring>
 
 namespace nlaunch::sys {
+namespace {
+
+struct Named {
+  int signal;
+  std::string_view name;
+};
+
+/// sigabbrev_np() came with glibc 2.32.
+constexpr Named kSignals[] = {
+    {SIGHUP, "HUP"},       {SIGINT, "INT"},   {SIGQUIT, "QUIT"},   {SIGILL, "ILL"},   {SIGTRAP, "TRAP"},
+    {SIGABRT, "ABRT"},     {SIGBUS, "BUS"},   {SIGFPE, "FPE"},     {SIGKILL, "KILL"}, {SIGUSR1, "USR1"},
+    {SIGSEGV, "SEGV"},     {SIGUSR2, "USR2"}, {SIGPIPE, "PIPE"},   {SIGALRM, "ALRM"}, {SIGTERM, "TERM"},
+    {SIGSTKFLT, "STKFLT"}, {SIGCHLD, "CHLD"}, {SIGCONT, "CONT"},   {SIGSTOP, "STOP"}, {SIGTSTP, "TSTP"},
+    {SIGTTIN, "TTIN"},     {SIGTTOU, "TTOU"}, {SIGURG, "URG"},     {SIGXCPU, "XCPU"}, {SIGXFSZ, "XFSZ"},
+    {SIGVTALRM, "VTALRM"}, {SIGPROF, "PROF"}, {SIGWINCH, "WINCH"}, {SIGPOLL, "POLL"}, {SIGPWR, "PWR"},
+    {SIGSYS, "SYS"}};
+
+}  // namespace
 
 bool WaitStatus::by_signal() const {
   return WIFSIGNALED(native_);
@@ -28,8 +46,8 @@ std::string WaitStatus::str() const {
 
 std::string signal_name(int signal) {
   if (signal == SIGRTMIN) return "SIGRTMIN";
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+  const auto* known = std::ranges::find(kSignals, signal, &Named::signal);
+  return known == std::end(kSignals) ? fmt::format("signal {}", signal) : fmt::format("SIG{}", known->name);
 }
 
 int signal_number(const std::string& name) {
@@ -38,11 +56,8 @@ int signal_number(const std::string& name) {
   if (error == std::errc() && end == name.data() + name.size())
     return number > 0 && number < NSIG ? number : 0;
   const std::string bare = name.starts_with("SIG") ? name.substr(3) : name;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    const char* known = ::sigabbrev_np(signal);
-    if (known != nullptr && bare == known) return signal;
-  }
-  return 0;
+  const auto* known = std::ranges::find(kSignals, std::string_view(bare), &Named::name);
+  return known == std::end(kSignals) ? 0 : known->signal;
 }
 
 }  // namespace nlaunch::sys

@@ -1,6 +1,7 @@
 #include "sys/proc_threads.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ TEST(ProcThreads, TheMainThreadIsTheFirst) {
   std::promise<void> end;
   std::promise<pid_t> tid;
   std::thread sleeper([&] {
-    tid.set_value(::gettid());
+    tid.set_value(static_cast<pid_t>(::syscall(SYS_gettid)));
     end.get_future().wait();
   });
   const auto other = tid.get_future().get();
