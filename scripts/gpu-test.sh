@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests that need GPUs: two or more of one machine, joined by NVLink, with PyTorch. Needs no network and no build:
-# dist/ (or build/), configs/, site-profiles/ and tests/ are enough, with scripts/. Ends with "N passed, N failed".
+# dist/ (or build/), configs/, site-profiles/ and tests/ are enough, with scripts/. Ends with "N passed, N failed, N skipped".
 # Arguments are the cases to run: scripts/gpu-test.sh preflight_prints_json
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
@@ -24,6 +24,21 @@ preflight_prints_json() {
 
 preflight_passes_for_the_experiment() {
   expect "${FUNCNAME[0]}" 0 'weight sync' 'broadcast' 'P2P within a node' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
+}
+
+# Learners and engines in containers of their own, and so the probe; the preload reaches the learner alone.
+a_preload_within_containers_is_proven() {
+  local wrapper='wrapper=[bwrap, --dev-bind, /, /, --unshare-pid, --proc, /proc]' both
+  both=(--with preload-nccl --set "roles.learner.$wrapper" --set "roles.engine.$wrapper")
+  if ! bwrap --dev-bind / / --unshare-pid --proc /proc true; then
+    skip "${FUNCNAME[0]}" "no bwrap that can make namespaces here"
+    return
+  fi
+  expect "${FUNCNAME[0]}" 0 'pass +container +learner .*glibc' 'pass +container +engine' 'weight sync +2 ranks over nccl' -- \
+    "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}" "${both[@]}"
+  expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' \
+    'learner\.0 \(pid [0-9]+\): libnccl .*: as preloaded' 'engine\.0 \(pid [0-9]+\): libnccl .*: its own' -- \
+    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" "${both[@]}"
 }
 
 # nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
@@ -157,5 +172,3 @@ require() {
 require
 "$NLAUNCH" --version
 run_cases "$@"
-echo "$passed passed, $failed failed"
-((failed == 0))

@@ -1,8 +1,15 @@
 # shellcheck shell=bash
-# Cases of commands and what they print, for scripts that end with "N passed, N failed". WORK is a folder for the outputs.
+# Cases of commands and what they print, for scripts that end with "N passed, N failed, N skipped". WORK is a folder for the outputs.
 
 passed=0
 failed=0
+skipped=0
+
+# skip NAME WHY
+skip() {
+  skipped=$((skipped + 1))
+  echo "SKIP $1: $2"
+}
 
 # expect NAME CODE PATTERN... -- COMMAND...: the command ends with this code within EXPECT_LIMIT seconds, and every pattern
 # is in what it prints.
@@ -32,9 +39,12 @@ expect() {
   fi
 }
 
-# run_cases NAME...: those, or every function of the script whose name has three words or more, in the order of the file.
+# run_cases NAME...: those, or every function of the script whose name has three words or more, in the order of the file. The
+# last line says how many passed; false where one failed.
 run_cases() {
   local cases name
   mapfile -t cases < <(grep -oE '^[a-z0-9]+(_[a-z0-9]+){2,}\(\)' "$0" | tr -d '()')
   for name in "${@:-${cases[@]}}"; do "$name"; done
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0))
 }

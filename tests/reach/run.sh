@@ -8,22 +8,17 @@ source scripts/lib/expect.sh
 source scripts/lib/packages.sh
 
 ROOTS=$PWD/.release-cache/roots
+INSIDE=$PWD/tests/reach/inside.sh
 MIRROR=${REACH_MIRROR:-http://deb.debian.org/debian}
 WORK=$(mktemp -d)
 EXPECT_LIMIT=600
 FORMAT=/proc/sys/fs/binfmt_misc/nlaunch-reach-aarch64
-skipped=0
 
 leave() {
   [[ ! -e $FORMAT ]] || echo -1 >"$FORMAT"
   rm -rf "$WORK"
 }
 trap leave EXIT
-
-skip() {
-  skipped=$((skipped + 1))
-  echo "SKIP $1: $2"
-}
 
 # A release, unpacked once: prints its folder.
 unpacked() {
@@ -36,46 +31,31 @@ unpacked() {
   echo "$folder"
 }
 
-# The root folder of a Debian with Python, made once: prints its path, or nothing where it could not be made.
+# debian SUITE ARCH PACKAGE...: the root folder of a Debian with Python, made once: prints its path, or nothing where it could not
+# be made.
 debian() {
   local suite=$1 arch=$2
   local root=$ROOTS/$suite-$arch
+  shift 2
   if [[ ! -e $root/made ]]; then
     rm -rf "$root"
     mkdir -p "$root"
-    debootstrap --variant=minbase --arch="$arch" --include=python3-minimal "$suite" "$root" "$MIRROR" >"$WORK/debootstrap.txt" 2>&1 || {
+    debootstrap --variant=minbase --arch="$arch" --include="$(IFS=, && echo "python3,procps,$*")" "$suite" "$root" "$MIRROR" >"$WORK/debootstrap.txt" 2>&1 || {
       tail -n 3 "$WORK/debootstrap.txt" >&2
       return
     }
-    touch "$root/made"
+    mkdir "$root/host" "$root/image"
+    echo '127.0.0.1 localhost' >"$root/etc/hosts"
+    touch "$root/made" "$root/etc/localtime" # apptainer mounts this one, and hosts
+    echo 'user:x:4711:4711::/home/user:/bin/sh' >>"$root/etc/passwd"
+    echo 'user:x:4711:' >>"$root/etc/group"
   fi
   echo "$root"
 }
 
-# inside ROOT RELEASE PREPARE COMMAND...: an ordinary user's command below ROOT, where RELEASE is /opt/nlaunch, /tmp and /home are
-# fresh and every process ends with it. PREPARE is shell that root runs there before, to take things away.
-inside() {
-  local root=$1 release=$2 prepare=$3
-  shift 3
-  # shellcheck disable=SC2016  # it is for the shell inside
-  unshare --mount --pid --fork --kill-child --propagation private bash -euc '
-    root=$1 release=$2 prepare=$3
-    shift 3
-    [[ $root == / ]] || { mount --bind "$root" "$root"; mount --rbind /dev "$root/dev"; }
-    mount -t proc proc "$root/proc"
-    for folder in tmp home opt dev/shm; do mount -t tmpfs -o mode=1777 tmpfs "$root/$folder"; done
-    mkdir -p "$root/opt/nlaunch" "$root/home/user"
-    chown 4711:4711 "$root/home/user"
-    mount --bind "$release" "$root/opt/nlaunch"
-    cd "$root/home/user"
-    eval "$prepare"
-    exec chroot --userspec=4711:4711 --groups="" "$root" /bin/sh -c "cd; exec \"\$@\"" sh "$@"
-  ' inside "$root" "$release" "$prepare" \
-    env -i HOME=/home/user PATH=/usr/bin:/bin LOGNAME=user USER=user "$@"
-}
-
 nlaunch=/opt/nlaunch/bin/nlaunch
-quickstart=("$nlaunch" run /opt/nlaunch/share/nlaunch/configs/quickstart.yaml)
+configs=/opt/nlaunch/share/nlaunch/configs
+quickstart=("$nlaunch" run "$configs/quickstart.yaml")
 finished='finished after'
 
 # --- x86-64: an old and a new Debian ---
@@ -87,32 +67,70 @@ quickstart_in() {
     skip "${FUNCNAME[1]}" "debootstrap cannot make $suite for $arch from $MIRROR"
     return
   fi
-  expect "${FUNCNAME[1]}" 0 "$finished" -- inside "$root" "$(unpacked "${3:-x86_64}")" : "${quickstart[@]}" --runs-dir /home/user/runs
+  expect "${FUNCNAME[1]}" 0 "$finished" -- "$INSIDE" "$root" "$(unpacked "${3:-x86_64}")" : "${quickstart[@]}" --runs-dir /home/user/runs
 }
 
 quickstart_on_debian_11() { quickstart_in bullseye amd64; }
 quickstart_on_debian_13() { quickstart_in trixie amd64; }
 
+# --- a real Apptainer: processes in a Debian 11 on a machine that has a newer one ---
+
+# in_apptainer COMMAND PATTERN... -- OPTION...: as the case that calls it, nlaunch COMMAND of the quickstart with all its processes
+# in containers.
+in_apptainer() {
+  local command=$1 patterns=() root image
+  shift
+  while [[ $1 != -- ]]; do
+    patterns+=("$1")
+    shift
+  done
+  shift
+  root=$(debian sid amd64 apptainer)
+  image=$(debian bullseye amd64)
+  if [[ -z $root || -z $image ]]; then
+    skip "${FUNCNAME[1]}" "debootstrap cannot make sid and bullseye from $MIRROR"
+    return
+  fi
+  local wrapper='wrapper=[apptainer,exec,/image]'
+  expect "${FUNCNAME[1]}" 0 "${patterns[@]}" -- "$INSIDE" "$root" "$(unpacked x86_64)" \
+    "mount --bind '$image' '$root/image'; cp tests/reach/box.yaml '$root/home/user/'
+     echo 'int nothing;' | g++ -shared -fPIC -x c -o '$root/home/user/libnccl.so.2' -" \
+    "$nlaunch" "$command" "$configs/quickstart.yaml" --site /home/user/box.yaml --set "roles.learner.$wrapper" \
+    --set "roles.engine.$wrapper" "$@"
+}
+
+a_preflight_in_a_real_apptainer() {
+  in_apptainer preflight 'pass +container +learner +Debian GNU/Linux 11 \(bullseye\), glibc 2\.31' 'pass +container +engine' --
+}
+a_run_in_a_real_apptainer() { in_apptainer run "$finished" 'preflight pass' --; }
+a_preload_in_a_real_apptainer() {
+  in_apptainer run "$finished" 'learner\.1 \(pid [0-9]+\): libnccl /home/user/libnccl\.so\.2: as preloaded' -- --no-preflight \
+    --set 'roles.learner.preload=[nccl]'
+}
+
 # --- users who may do little, on this machine ---
 
 # restricted PREPARE COMMAND...: as the case that calls it.
 restricted() {
-  expect "${FUNCNAME[1]}" 0 "$finished" -- inside / "$(unpacked x86_64)" "$@"
+  expect "${FUNCNAME[1]}" 0 "$finished" -- "$INSIDE" / "$(unpacked x86_64)" "$@"
 }
 
 an_ordinary_user() { restricted : "${quickstart[@]}"; }
 a_home_that_is_read_only() {
   restricted 'mount -o remount,ro /home' "${quickstart[@]}" --runs-dir /tmp/runs
 }
-no_dev_shm() { restricted 'mount -t tmpfs -o mode=0 tmpfs /dev/shm' "${quickstart[@]}"; }
+no_dev_shm() { # only ranks cannot do without
+  expect "${FUNCNAME[0]}" 0 "$finished" 'warn space shared memory /dev/shm: cannot be written to: Permission denied' -- \
+    "$INSIDE" / "$(unpacked x86_64)" 'mount -t tmpfs -o mode=0 tmpfs /dev/shm' "${quickstart[@]}"
+}
 a_tmp_without_exec() { restricted 'mount -o remount,noexec /tmp' "${quickstart[@]}"; }
 a_umask_of_077() { restricted : sh -c 'umask 077; exec "$@"' sh "${quickstart[@]}"; }
 no_such_locale() { restricted : env LANG=xx_YY.UTF-8 LC_ALL=xx_YY.UTF-8 "${quickstart[@]}"; }
 no_terminal_at_all() { restricted : setsid --wait "${quickstart[@]}"; }
 two_gb_of_addresses() { restricted : sh -c 'ulimit -v 2097152; exec "$@"' sh "${quickstart[@]}"; }
 nowhere_to_write() {
-  expect "${FUNCNAME[0]}" 65 "cannot create '/home/user/runs" '--runs-dir DIR puts run directories elsewhere' -- \
-    inside / "$(unpacked x86_64)" 'mount -o remount,ro /home' "${quickstart[@]}"
+  expect "${FUNCNAME[0]}" 65 "cannot make the folder '/home/user/runs" '--runs-dir DIR puts run directories elsewhere' -- \
+    "$INSIDE" / "$(unpacked x86_64)" 'mount -o remount,ro /home' "${quickstart[@]}"
 }
 
 # --- aarch64, under qemu ---
@@ -139,8 +157,8 @@ aarch64_says_its_version() {
   local root
   root=$(debian bookworm arm64)
   [[ -n $root ]] || { skip "${FUNCNAME[0]}" "debootstrap cannot make bookworm for arm64 from $MIRROR"; return; }
-  expect "${FUNCNAME[0]}" 0 '^nlaunch [0-9]' 'nlaunch-probe with CUDA' -- inside "$root" "$(unpacked aarch64)" : "$nlaunch" --version
-  expect "${FUNCNAME[0]}" 0 'learner.1' -- inside "$root" "$(unpacked aarch64)" : "$nlaunch" plan /opt/nlaunch/share/nlaunch/configs/quickstart.yaml
+  expect "${FUNCNAME[0]}" 0 '^nlaunch [0-9]' 'nlaunch-probe with CUDA' -- "$INSIDE" "$root" "$(unpacked aarch64)" : "$nlaunch" --version
+  expect "${FUNCNAME[0]}" 0 'learner.1' -- "$INSIDE" "$root" "$(unpacked aarch64)" : "$nlaunch" plan "$configs/quickstart.yaml"
 }
 
 quickstart_on_aarch64() {
@@ -148,9 +166,49 @@ quickstart_on_aarch64() {
   quickstart_in bookworm arm64 aarch64
 }
 
+# leave_out PROGRAM: its tests in qemu.tsv are in left_out, and told as skipped.
+leave_out() {
+  local program test why
+  left_out=()
+  while IFS=$'\t' read -r program test why; do
+    [[ $program == "$1" ]] || continue
+    skip "$program $test" "$why"
+    left_out+=("$test")
+  done <tests/reach/qemu.tsv
+}
+
+# The tests are built as the release is, and run where this folder is at the same path as here.
+test_inside() {
+  local name=$1
+  shift
+  expect "$name" 0 -- "$INSIDE" "$root" "$build" "mkdir -p '$root$PWD'; mount --bind '$PWD' '$root$PWD'" \
+    env NLAUNCH_BUILD="$build" NLAUNCH_SOURCE="$PWD" NLAUNCH_SANITIZE= PYTHONDONTWRITEBYTECODE=1 "$@"
+}
+
+unit_tests_on_aarch64() {
+  on_aarch64 || return 0
+  local build=$PWD/.release-cache/aarch64/build root program left_out
+  root=$(debian bookworm arm64)
+  EXPECT_LIMIT=7200 expect tests_are_built_for_aarch64 0 -- scripts/release.sh --arch aarch64 --tests
+  for program in "$build"/bin/*_test; do
+    leave_out "${program##*/}"
+    test_inside "${program##*/}_on_aarch64" "$program" --gtest_brief=1 "--gtest_filter=-$(IFS=: && echo "${left_out[*]}")"
+  done
+}
+
+process_tests_on_aarch64() {
+  on_aarch64 || return 0
+  local build=$PWD/.release-cache/aarch64/build root file left_out
+  root=$(debian bookworm arm64)
+  for file in tests/process/*_test.py; do
+    leave_out "${file##*/}"
+    test_inside "$(basename "$file" .py)_on_aarch64" python3 "$PWD/tests/reach/all_but.py" "$PWD/$file" "${left_out[@]}"
+  done
+}
+
 require() {
   ((EUID == 0)) || { echo "tests/reach/run.sh makes root folders and mounts: run it as root" >&2; exit 1; }
-  ensure_packages debootstrap qemu-user-static zstd
+  ensure_packages debootstrap qemu-user-static zstd g++ iproute2
   for arch in x86_64 aarch64; do
     compgen -G "release/nlaunch-*-linux-$arch.tar.zst" >/dev/null || {
       echo "there is no release for $arch in release/: scripts/release.sh makes it" >&2
@@ -161,5 +219,3 @@ require() {
 
 require
 run_cases "$@"
-echo "$passed passed, $failed failed, $skipped skipped"
-((failed == 0))

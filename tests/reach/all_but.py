@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Runs the tests of a file but for some: all_but.py FILE [CLASS.TEST]... A name that is no test's ends with code 64."""
+import importlib.util
+import pathlib
+import sys
+import unittest
+
+
+def each(suite):
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from each(one)
+        else:
+            yield one
+
+
+def main(file, *left_out):
+    path = pathlib.Path(file).resolve()
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    tests = list(each(unittest.defaultTestLoader.loadTestsFromModule(module)))
+    names = {test.id().partition(".")[2] for test in tests}
+    if unknown := set(left_out) - names:
+        print(f"{path.name} has no {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 64
+    kept = unittest.TestSuite(test for test in tests if test.id().partition(".")[2] not in left_out)
+    return 0 if unittest.TextTestRunner(verbosity=2).run(kept).wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
