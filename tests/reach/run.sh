@@ -202,6 +202,7 @@ process_tests_on_aarch64() {
   root=$(debian bookworm arm64)
   for file in tests/process/*_test.py; do
     leave_out "${file##*/}"
+    [[ ${left_out[*]} != '*' ]] || continue # all of it
     test_inside "$(basename "$file" .py)_on_aarch64" python3 "$PWD/tests/reach/all_but.py" "$PWD/$file" "${left_out[@]}"
   done
 }
