@@ -70,6 +70,18 @@ std::string about_word(const CLI::App& app, const CLI::App* command, const std::
                      did_you_mean(option, known));
 }
 
+/// CLI11's words, but for "Could not convert: --nodes = x".
+std::string reason_of(const CLI::Error& error) {
+  constexpr std::string_view kBefore = "Could not convert: ";
+  constexpr std::string_view kBetween = " = ";
+  const std::string_view what = error.what();
+  const auto between = what.find(kBetween);
+  if (!what.starts_with(kBefore) || between == std::string_view::npos) return std::string(what);
+  return fmt::format("{}: '{}' is no number that it takes",
+                     what.substr(kBefore.size(), between - kBefore.size()),
+                     what.substr(between + kBetween.size()));
+}
+
 std::string failure_text(const CLI::App* app, const CLI::Error& error) {
   const auto called = app->get_subcommands();
   const CLI::App* command = called.empty() ? nullptr : called.front();
@@ -86,7 +98,7 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
     return fmt::format("nlaunch: which command? {}; nlaunch help says what they do\n",
                        text::join(commands_of(*app), ", "));
   }
-  return fmt::format("nlaunch {0}: {1}\nnlaunch {0} --help says what it takes\n", name, error.what());
+  return fmt::format("nlaunch {0}: {1}\nnlaunch {0} --help says what it takes\n", name, reason_of(error));
 }
 
 }  // namespace
