@@ -12,7 +12,6 @@
 namespace nlaunch::cli {
 namespace {
 
-using launch::End;
 using nlohmann::json;
 
 constexpr Duration kPause = std::chrono::milliseconds(200);

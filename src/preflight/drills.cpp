@@ -17,16 +17,16 @@ constexpr std::uint64_t kBytes = 64U << 20U;
 constexpr std::uint64_t kBytesOverGloo = 1U << 20U;
 
 /// The same for all ranks.
-Drill alike(unsigned ranks, Launches launches) {
+Drill alike(unsigned ranks, const Launches& launches) {
   Drill drill;
   drill.bytes = kBytes;
-  drill.does.assign(ranks, std::move(launches));
+  drill.does.assign(ranks, launches);
   return drill;
 }
 
 /// Every second rank does it the other way round.
-Drill crossed(unsigned ranks, Launches launches) {
-  auto drill = alike(ranks, std::move(launches));
+Drill crossed(unsigned ranks, const Launches& launches) {
+  auto drill = alike(ranks, launches);
   for (std::size_t rank = 1; rank < drill.does.size(); rank += 2) std::ranges::reverse(drill.does[rank]);
   return drill;
 }

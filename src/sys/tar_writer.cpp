@@ -33,8 +33,8 @@ enum Offset : std::size_t {
 std::optional<std::pair<std::string_view, std::string_view>> split_name(std::string_view whole) {
   if (whole.size() <= kNameSize) return std::pair(std::string_view(), whole);
   const auto slash = whole.find('/', whole.size() - kNameSize - 1);
-  if (slash == std::string_view::npos || slash > kPrefixSize || slash == 0 || slash + 1 == whole.size())
-    return std::nullopt;
+  // Where there is no slash, npos is more than any prefix.
+  if (slash > kPrefixSize || slash == 0 || slash + 1 == whole.size()) return std::nullopt;
   return std::pair(whole.substr(0, slash), whole.substr(slash + 1));
 }
 
