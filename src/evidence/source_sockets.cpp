@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <map>
 #include <string_view>

@@ -1,5 +1,6 @@
 #include "launch/bind.h"
 
+#include <fmt/ranges.h>
 #include <glob.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 #include "launch/modules.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "unit/preflight/fixture.h"
