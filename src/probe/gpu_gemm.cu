@@ -6,7 +6,9 @@
 #include "probe/pattern.h"
 
 namespace nlaunch::probe {
-namespace {
+/// nvcc would name an anonymous namespace after the path of the source; a release has the same bytes in every
+/// folder.
+inline namespace gemm {
 
 using Element = __nv_bfloat16;
 
@@ -134,7 +136,7 @@ __global__ void hash_bits(const uint32_t* bits, unsigned long long* hash) {
   if (threadIdx.x % 32 == 0) atomicAdd(hash, sum);
 }
 
-}  // namespace
+}  // namespace gemm
 
 cudaError_t prepare_gemm() {
   int device = 0;
