@@ -19,8 +19,8 @@ NAMES = {
     "cmake": ("cmake", "cmake"),
     "ninja-build": ("ninja", "ninja"),
     "python3": ("python", "python"),
-    "libboost1.81-dev": ("libboost-devel", "boost"),
-    "libboost-filesystem1.81-dev": ("libboost-devel", "boost"),
+    "libboost1.81-dev": ("boost-cpp", "boost"),
+    "libboost-filesystem1.81-dev": ("boost-cpp", "boost"),
     "libcli11-dev": ("cli11", "cli11"),
     "libfmt-dev": ("fmt", "fmt"),
     "nlohmann-json3-dev": ("nlohmann_json", "nlohmann-json"),
@@ -29,7 +29,7 @@ NAMES = {
     "libre2-dev": ("re2", "re2"),
     "zlib1g-dev": ("zlib", "zlib"),
     "libzstd-dev": ("zstd", "zstd"),
-    "libfabric-dev": ("libfabric", "libfabric"),
+    "libfabric-dev": ("libfabric-devel", "libfabric"),
     "libgloo-dev": (None, "gloo"),
 }
 ALWAYS = ({"${{ compiler('c') }}", "${{ stdlib('c') }}"}, {"c"})  # a compiler for C comes with Debian's g++
@@ -50,8 +50,8 @@ class Directives:
         base.CMakePackage = type("CMakePackage", (), {"define": lambda _, name, value: f"-D{name}={value}",
                                                       "define_from_variant": lambda _, name, variant: f"-D{name}=<{variant}>"})
         package = types.ModuleType("spack.package")
-        for name in ("version", "variant", "license", "depends_on", "requires", "generator"):
-            setattr(package, name, lambda *words, _name=name, **options: self.said.append((_name, words, options)))
+        for module, name in ((base, "generator"), *((package, name) for name in ("version", "variant", "license", "depends_on", "requires"))):
+            setattr(module, name, lambda *words, _name=name, **options: self.said.append((_name, words, options)))
         stubs = {"spack": types.ModuleType("spack"), "spack.package": package, "spack_repo": types.ModuleType("spack_repo"),
                  "spack_repo.builtin": types.ModuleType("builtin"), "spack_repo.builtin.build_systems": types.ModuleType("build_systems"),
                  "spack_repo.builtin.build_systems.cmake": base}

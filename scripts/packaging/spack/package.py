@@ -1,6 +1,6 @@
 """nlaunch for Spack; docs/install.md says how it is used. Libraries are static, as in nlaunch's own releases: what is
 installed runs without the prefixes of what it was built from."""
-from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 
 from spack.package import *
 
@@ -23,7 +23,7 @@ class Nlaunch(CMakePackage):
     depends_on("python@3.9:", type="build")
 
     depends_on("boost@1.81.0 +filesystem +pic")
-    depends_on("cli11")
+    depends_on("cli11@:2.4")  # 2.5 has another formatter
     depends_on("fmt")
     depends_on("nlohmann-json")
     depends_on("hwloc@2: libs=static ~libudev ~pci ~libxml2")
