@@ -66,6 +66,12 @@ class Objects(unittest.TestCase):
             "object.so: has .symtab: it is not stripped"])
         self.assertEqual(self.problems(self.build("int f(void) { return 1; }\n", "-s", "-Wl,-rpath,$ORIGIN")), [])
 
+    def test_device_code_that_is_named_after_its_path_is_named(self):
+        kernel = "_ZN7nlaunch5probe44_GLOBAL__N__cc04ecce_11_gpu_gemm_cu_1416f6549hash_bitsEPKjPy"
+        data = self.build(f"int {kernel}(void) {{ return 1; }}\n", "-s")
+        self.assertEqual(self.problems(data), [
+            "object.so: gpu_gemm.cu has device code in an anonymous namespace, whose name depends on the folder it was built in"])
+
 
 class Tree(unittest.TestCase):
     def test_missing_files_and_build_paths_are_named(self):

@@ -18,6 +18,8 @@ GLIBC = re.compile(r"(libc|libm|libpthread|libdl|librt)\.so\.\d|ld-linux-(x86-64
 LIBC_ALONE = re.compile(r"libc\.so\.6")
 NEWEST = (2, 28)
 NEWEST_OF_SCOPE = (2, 17)  # it enters other people's processes and containers
+# Of an anonymous namespace in device code: nvcc makes the eight digits of the source's path, and another folder gives others.
+NAMED_AFTER_PATH = re.compile(rb"_GLOBAL__N__[0-9a-f]{8}_\d+_(\w+)_cu_")
 MOST_BYTES = 64 * 1024 * 1024
 PROGRAMS = ["bin/nlaunch", "bin/nlaunch-probe", "lib/libnlaunch-scope.so"]
 FILES = PROGRAMS + ["lib/libnlaunch-gloo.so", "share/nlaunch/sites/common.yaml", "share/nlaunch/templates/slurm.sbatch",
@@ -93,6 +95,8 @@ def problems_of_elf(name, data, machine, newest, allowed=GLIBC):
     for section in (".symtab", ".debug_info"):
         if section in elf.sections:
             yield f"{name}: has {section}: it is not stripped"
+    for source in sorted({match[1].decode() for match in NAMED_AFTER_PATH.finditer(data)}):
+        yield f"{name}: {source}.cu has device code in an anonymous namespace, whose name depends on the folder it was built in"
 
 
 def problems_of_tree(root, arch, build_path):
