@@ -41,8 +41,8 @@ version=$(sed -n 's/^project(nlaunch VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 # The time of everything in the archives: that of the commit.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
-# What would make other bytes of the same commit, or none: another compiler, flags, folders, and ccache with a base folder, which shortens the
-# paths in __FILE__.
+# What would make other bytes of the same commit, or none: other compilers, flags and folders; ccache with a base folder, which
+# shortens the paths in __FILE__.
 unset CC CXX CPP AR RANLIB CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH CCACHE_BASEDIR
 mkdir -p "$RELEASE_CACHE" release
 provide_zig
