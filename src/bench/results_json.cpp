@@ -2,16 +2,17 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/results.h"
+#include "bench/comparison_json.h"
 
 namespace nlaunch::bench {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json interval_json(const Interval& interval) {
+/// Null with too few repeats.
+ordered_json known_json(const Interval& interval) {
   if (interval.high <= 0) return nullptr;
-  return {interval.low, interval.high};
+  return interval_json(interval);
 }
 
 ordered_json held_json(Held held) {
@@ -42,7 +43,7 @@ ordered_json line_json(const Line& line, const Bench& bench) {
                    {"bytes", line.bytes},
                    {"seconds", line.seconds},
                    {"median", line.median},
-                   {"interval", interval_json(line.interval)},
+                   {"interval", known_json(line.interval)},
                    {"busbw", line.busbw},
                    {"chosen", line.chosen},
                    {"targets", targets_json(line)}};
@@ -50,22 +51,10 @@ ordered_json line_json(const Line& line, const Bench& bench) {
   const auto& verdict = line.verdict;
   out["verdict"] = {{"word", word_of(verdict)},
                     {"ratio", verdict.ratio},
-                    {"interval", interval_json(verdict.interval)},
+                    {"interval", known_json(verdict.interval)},
                     {"visible", verdict.visible},
                     {"text", verdict_text(verdict)}};
   return out;
-}
-
-ordered_json arm_json(const ArmResult& arm, const Failures& failures) {
-  return {{"name", arm.arm.name},
-          {"set", arm.arm.set},
-          {"with", arm.arm.with},
-          {"env", arm.arm.env},
-          {"repeats", failures.repeats},
-          {"failed", failures.failed},
-          {"failure_interval", interval_json(failures.interval)},
-          {"causes", failures.causes},
-          {"environments", arm.environments}};
 }
 
 std::string quoted(const std::string& field) {
@@ -87,13 +76,10 @@ ordered_json to_json(const Bench& bench) {
   out["lines"] = ordered_json::array();
   const auto failed = failures(bench);
   for (std::size_t arm = 0; arm < bench.arms.size(); ++arm)
-    out["arms"].push_back(arm_json(bench.arms[arm], failed[arm]));
+    out["arms"].push_back(arm_json(bench.arms[arm].arm, bench.arms[arm].environments, failed[arm]));
   for (const auto& line : lines(bench)) out["lines"].push_back(line_json(line, bench));
-  auto& order = out["order"] = ordered_json::array();
-  for (const auto& turn : bench.order) order.push_back(bench.arms[turn.arm].arm.name);
-  auto& differ = out["differences"] = ordered_json::array();
-  for (const auto& one : differences(bench))
-    differ.push_back({{"role", one.role}, {"variable", one.name}, {"values", one.values}});
+  out["order"] = order_json(bench);
+  out["differences"] = differences_json(bench);
   if (!bench.broken_off.empty()) out["broken_off"] = bench.broken_off;
   return out;
 }

@@ -1,14 +1,11 @@
 #include "base/format.h"
+#include "bench/comparison_json.h"
 #include "bench/runs.h"
 
 namespace nlaunch::bench {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json interval_json(const Interval& interval) {
-  return {interval.low, interval.high};
-}
 
 ordered_json line_json(const RunLine& line, const RunComparison& comparison) {
   const bool time = line.what != RunLine::What::metric;
@@ -45,18 +42,10 @@ ordered_json run_json(const RunRecord& run) {
           {"metrics", metrics}};
 }
 
-ordered_json arm_json(const ArmRuns& arm, const Failures& failures) {
-  ordered_json out{{"name", arm.arm.name},
-                   {"set", arm.arm.set},
-                   {"with", arm.arm.with},
-                   {"env", arm.arm.env},
-                   {"repeats", failures.repeats},
-                   {"failed", failures.failed},
-                   {"failure_interval", interval_json(failures.interval)},
-                   {"causes", failures.causes},
-                   {"runs", ordered_json::array()},
-                   {"environments", arm.environments}};
-  for (const auto& run : arm.runs) out["runs"].push_back(run_json(run));
+ordered_json arm_runs_json(const ArmRuns& arm, const Failures& failures) {
+  auto out = arm_json(arm.arm, arm.environments, failures);
+  auto& runs = out["runs"] = ordered_json::array();
+  for (const auto& run : arm.runs) runs.push_back(run_json(run));
   return out;
 }
 
@@ -75,13 +64,10 @@ ordered_json to_json(const RunComparison& comparison) {
   for (const auto& [name, pattern] : comparison.metrics) out["metrics"][name] = pattern;
   const auto failed = failures(comparison);
   for (std::size_t arm = 0; arm < comparison.arms.size(); ++arm)
-    out["arms"].push_back(arm_json(comparison.arms[arm], failed[arm]));
+    out["arms"].push_back(arm_runs_json(comparison.arms[arm], failed[arm]));
   for (const auto& line : lines(comparison)) out["lines"].push_back(line_json(line, comparison));
-  auto& order = out["order"] = ordered_json::array();
-  for (const auto& turn : comparison.order) order.push_back(comparison.arms[turn.arm].arm.name);
-  auto& differ = out["differences"] = ordered_json::array();
-  for (const auto& one : differences(comparison))
-    differ.push_back({{"role", one.role}, {"variable", one.name}, {"values", one.values}});
+  out["order"] = order_json(comparison);
+  out["differences"] = differences_json(comparison);
   return out;
 }
 
