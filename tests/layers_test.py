@@ -5,8 +5,9 @@ import re
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
-# Top to bottom. probe/ and scope/ are programs of their own.
-ORDER = ["cli", "report", "record", "supervise", "evidence", "launch", "emit", "bench", "preflight", "lint", "watch", "diagnose", "plan", "config", "sys", "base"]
+# Top to bottom, as docs/design.md has them; probe/ and scope/ are programs of their own.
+ORDER = [layer for layer in re.findall(r"^\| (?:`main\.cpp`, )?`(\w+)/` \|", (SOURCE.parent / "docs/design.md").read_text(), re.MULTILINE)
+         if layer not in {"probe", "scope"}]
 PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # A library that belongs to one layer alone.
