@@ -159,6 +159,14 @@ void Builder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anc
                 {},
                 "close it at the end of the text"}};
   }
+  if (value.find('\0') != std::string::npos) {
+    throw Stop{{Severity::error,
+                "config.encoding",
+                "this text holds a NUL, which would end it for every program",
+                places_.at(extent.start, extent.length),
+                {},
+                "leave out the escape: no argument, variable or path can hold a NUL"}};
+  }
   Node node;
   node.kind = Node::Kind::scalar;
   node.text = value;
