@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/exit_code.h"
+#include "base/interpolation.h"
 #include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
@@ -77,6 +78,15 @@ void add_wrapper(const plan::Role& role, const launch::Install& install,
   if (wrapper) process.wrapper = std::move(*wrapper);
 }
 
+/// `$${` is `${` to the process. A value with references that only a node can resolve stays as it is written, so that
+/// they can be told from what looks like one.
+plan::EnvOp as_the_process_has_it(plan::EnvOp op) {
+  if (!references(op.value).empty()) return op;
+  if (auto value = expand(op.value, [](std::string_view) { return Lookup(Keep()); }, Pass::last))
+    op.value = std::move(*value);
+  return op;
+}
+
 View view_of(const plan::Plan& plan, const plan::Role& role, const Context& context, MachineSource& source) {
   View view;
   view.base = plan::inherit(context.environment).kept;
@@ -95,7 +105,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
                                secret.origin,
                                {}});
   }
-  view.operations.insert(view.operations.end(), role.env.begin(), role.env.end());
+  for (const auto& op : role.env) view.operations.push_back(as_the_process_has_it(op));
   const auto process =
       std::ranges::find_if(plan.processes, [&](const auto& p) { return &plan.role_of(p) == &role; });
   if (process != plan.processes.end()) {

@@ -149,6 +149,11 @@ class Env(CliTest):
         self.assertEqual(self.explain("RANK", RANK="3").splitlines()[0],
                          "RANK=3 of the calling environment is not passed on: a launcher owns RANK")
 
+    def test_a_value_is_shown_as_the_process_has_it(self):
+        for written, shown in (("${env.HOME} $${HOME}", f"{self.folder} ${{HOME}}"), ("${node.scratch} $${HOME}", "${node.scratch} $${HOME}")):
+            done = self.nlaunch("env", "configs/quickstart.yaml", "--role", "engine", "--env", f"XB={written}", "--json")
+            self.assertEqual(json.loads(done.stdout)["XB"], shown)
+
     def test_secrets_are_masked(self):
         result = self.nlaunch("env", "configs/quickstart.yaml", "--role", "engine", "--env", "MY_API_KEY=hush", "-v")
         self.assertNotIn("hush", result.stdout + result.stderr)
