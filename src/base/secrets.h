@@ -5,7 +5,9 @@
 
 namespace nlaunch {
 
-/// True for a variable name whose value people would not want printed: *_KEY, *_TOKEN, *PASSWORD*, *SECRET*.
+/// True for a name whose value people would not want printed or in somebody else's hands: *_KEY, *_TOKEN, and
+/// in any spelling *password*, *secret*, *credential*, api-key, hf_token. `eos_token`, `max_tokens` and the
+/// like are none.
 bool looks_like_secret(std::string_view name);
 
 /// What is shown in place of a secret.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "launch/late_names.h"
 #include "launch/modules.h"
@@ -292,7 +293,8 @@ class Binder {
       if (first == node_.processes.end()) continue;
       nlohmann::ordered_json env = nlohmann::ordered_json::object();
       for (const auto& [name, value] : first->env) {
-        const bool secret = std::ranges::find(node_.secret_names, name) != node_.secret_names.end();
+        const bool secret = std::ranges::find(node_.secret_names, name) != node_.secret_names.end() ||
+                            looks_like_secret(name) || node_.masker.mask(value) != value;
         // The service gives each process its own GPUs.
         if (!secret && name != "CUDA_VISIBLE_DEVICES") env[name] = value;
       }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "base/format.h"
 #include "base/json.h"
@@ -129,16 +130,24 @@ class Bundler {
 
   /// What the plan sets and who asks has by names of secrets, wherever it stands.
   void add_secrets() {
+    std::set<std::string>
+        names;  // whatever they are called: those that the plan declares, and where they come from
+    for (const auto& secret : at(request_.run.plan, "secrets")) {
+      names.insert(text_at(secret, "name"));
+      names.insert(text_at(secret, "from"));
+    }
+    const auto is_secret = [&](const std::string& name) {
+      return names.contains(name) || looks_like_secret(name);
+    };
     for (const auto& role : at(request_.run.plan, "roles")) {
       for (const auto& op : at(role, "env")) {
-        if (auto name = text_at(op, "name"); is_secret_name(name))
-          scanner_.add_known(name, text_at(op, "value"));
+        if (auto name = text_at(op, "name"); is_secret(name)) scanner_.add_known(name, text_at(op, "value"));
       }
     }
     for (const auto& entry : request_.environment) {
       const auto equals = entry.find('=');
       if (equals == std::string::npos) continue;
-      if (auto name = entry.substr(0, equals); is_secret_name(name))
+      if (auto name = entry.substr(0, equals); is_secret(name))
         scanner_.add_known(name, entry.substr(equals + 1));
     }
   }

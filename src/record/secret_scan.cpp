@@ -86,7 +86,7 @@ void add_named(std::string_view text, re2::StringPiece name, re2::StringPiece va
   const std::string_view held(value.data(), value.size());
   if (is_innocent(held)) return;
   const auto bare = text::lower(word);
-  if (!is_secret_name(word) && !((bare == "token" || bare == "key") && could_be_token(held))) return;
+  if (!looks_like_secret(word) && !((bare == "token" || bare == "key") && could_be_token(held))) return;
   const auto from = static_cast<std::size_t>(value.data() - text.data());
   out.push_back(
       {static_cast<std::size_t>(name.data() - text.data()), from, from + held.size(), std::string(word)});
@@ -180,7 +180,7 @@ std::vector<SecretMatch> SecretScanner::scan(std::string_view text) const {
       const auto value = std::find_if(groups.begin() + 2, groups.end(),
                                       [](const auto& one) { return one.data() != nullptr; });
       if (value != groups.end()) add_named(text, groups[1], *value, found);
-      if (is_secret_name({groups[1].data(), groups[1].size()})) done = start + groups[0].size();
+      if (looks_like_secret({groups[1].data(), groups[1].size()})) done = start + groups[0].size();
     }
     if (fits_at(text, start, patterns_->flag, groups)) add_named(text, groups[1], groups[2], found);
   });
@@ -198,14 +198,6 @@ std::vector<SecretMatch> SecretScanner::scan(std::string_view text) const {
       found.push_back({at, at, at + value.size(), name});
   }
   return settled(std::move(found));
-}
-
-bool is_secret_name(std::string_view name) {
-  if (is_upper(name) && looks_like_secret(name)) return true;
-  static const RE2 secret(
-      R"((?i).*(?:passwor|passwd|secret|credential).*|.*(?:api|access|private|secret|auth|encryption)[_.-]?key|.*(?:auth|access|api|hf|bearer|refresh|github|gitlab|wandb|session|personal|security)[_.-]?token)",
-      RE2::Quiet);
-  return RE2::FullMatch(re2::StringPiece(name.data(), name.size()), secret);
 }
 
 }  // namespace nlaunch::record

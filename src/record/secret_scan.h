@@ -35,8 +35,4 @@ class SecretScanner {
   std::vector<std::pair<std::string, std::string>> known_;  ///< name, value
 };
 
-/// True for a name whose value people would not want in somebody else's hands, in any spelling: HF_TOKEN,
-/// api-key, dbPassword. `eos_token`, `max_tokens` and the like are none.
-bool is_secret_name(std::string_view name);
-
 }  // namespace nlaunch::record

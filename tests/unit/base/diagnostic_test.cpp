@@ -51,6 +51,12 @@ TEST(Secrets, NamesThatLookLikeOnesAndMasks) {
   EXPECT_TRUE(looks_like_secret("WANDB_API_KEY"));
   EXPECT_TRUE(looks_like_secret("HF_TOKEN"));
   EXPECT_TRUE(looks_like_secret("DB_PASSWORD_FILE"));
+  EXPECT_TRUE(looks_like_secret("DB_PASSWD"));
+  EXPECT_TRUE(looks_like_secret("wandb_api_key"));
+  EXPECT_TRUE(looks_like_secret("dbPassword"));
+  EXPECT_TRUE(looks_like_secret("hf-token"));
+  EXPECT_FALSE(looks_like_secret("eos_token"));
+  EXPECT_FALSE(looks_like_secret("label_key"));
   EXPECT_FALSE(looks_like_secret("TOKENIZERS_PARALLELISM"));
   EXPECT_FALSE(looks_like_secret("KEYBOARD"));
   Masker masker;

@@ -113,12 +113,14 @@ TEST_F(Bind, ASpawningServiceSeesTheGpusOfWhatItSpawns) {
 }
 
 TEST_F(Bind, ASecretIsInTheEnvironmentAndInNoFile) {
-  plan_.secrets = {{"HUSH", plan::Secret::Source::env, "HUSH", "e.yaml:1:1"}};
+  plan_.secrets = {{"MUM", plan::Secret::Source::env, "HUSH", "e.yaml:1:1"}};
   plan_.roles[1].spawned_by = {"learner"};
   plan_.roles[0].command = {"true", "very-secret"};
   const auto bound = bind_here();
   ASSERT_TRUE(bound) << render(bound.error());
-  EXPECT_EQ(value(bound->node.processes[0], "HUSH"), "very-secret");
+  EXPECT_EQ(value(bound->node.processes[0], "MUM"), "very-secret");
+  EXPECT_EQ(value(bound->node.processes[0], "HUSH"), "very-secret")
+      << "where it comes from is handed on, too";
   EXPECT_EQ(plan::to_json(plan_, bound->node).dump().find("very-secret"), std::string::npos);
   std::ifstream file(paths_.attempt / "env" / "engine.json");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}).find("very-secret"), std::string::npos);
