@@ -104,20 +104,19 @@ void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const Args& args
   }
 }
 
-/// To a file that somebody asked for; false: it could not be written.
-bool write(const std::string& file, const std::string& text) {
-  if (file.empty()) return true;
-  const auto wrote = sys::write_file_atomically(file, text);
-  if (!wrote) say(render(wrote.error()));
-  return wrote.has_value();
+/// False: it could not be written, which is said.
+bool wrote(const Result<void>& result) {
+  if (!result) say(render(result.error()));
+  return result.has_value();
 }
 
 int finish(const bench::Bench& bench, const Args& args, const std::filesystem::path& folder,
            const Context& context) {
   const auto text = json_text(bench::to_json(bench), 2) + "\n";
-  bool written = write((folder / "bench.json").string(), text);
-  written = write(args.csv, bench::csv(bench)) && written;
-  if (!args.html.empty()) written = write(args.html, report::bench_html(bench)) && written;
+  bool written = wrote(sys::write_file_atomically(folder / "bench.json", text));
+  if (!args.csv.empty()) written = wrote(sys::write_named_file(args.csv, bench::csv(bench))) && written;
+  if (!args.html.empty())
+    written = wrote(sys::write_named_file(args.html, report::bench_html(bench))) && written;
   if (args.json) {
     print(text);
   } else {

@@ -133,7 +133,9 @@ void tell(const record::BundleReport& report, const report::Paint& paint) {
 /// Where it goes: beside the run's files, unless somebody says otherwise.
 fs::path output_of(const Args& args, const RunView& view, const std::string& name) {
   if (args.output.empty()) return view.folder.parent_path() / (name + ".tar.zst");
-  return fs::absolute(args.output);
+  std::error_code error;
+  const auto behind = fs::is_symlink(args.output, error) ? fs::weakly_canonical(args.output, error) : "";
+  return behind.empty() ? fs::absolute(args.output) : behind;
 }
 
 int run(const Args& args, const Context& context) {
@@ -149,8 +151,9 @@ int run(const Args& args, const Context& context) {
   const auto name =
       fmt::format("{}-{}", view->folder.parent_path().filename().string(), view->folder.filename().string());
   const auto out = output_of(args, *view, name);
-  if (fs::is_directory(out, error)) {
-    say(fmt::format("nlaunch bundle: '{}' is a folder: -o names the file\n", out.string()));
+  if (const auto there = fs::status(out, error); fs::exists(there) && !fs::is_regular_file(there)) {
+    say(fmt::format("nlaunch bundle: '{}' is {}: -o names the file\n", out.string(),
+                    fs::is_directory(there) ? "a folder" : "a device or a pipe"));
     return exit_code::usage;
   }
   const Interrupts interrupts;

@@ -54,9 +54,8 @@ int write(const Args& args, const emit::Imported& imported, const Context& conte
   }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  constexpr mode_t kMode = 0644;
   for (const auto& [path, content] : files) {
-    if (const auto wrote = sys::write_file_atomically(path, content, kMode); !wrote)
+    if (const auto wrote = sys::write_named_file(path, content); !wrote)
       return complain(context, wrote.error());
   }
   if (!context.quiet) {

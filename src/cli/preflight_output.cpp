@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "base/exit_code.h"
@@ -16,9 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Others read them: a collector, a person in a browser.
-constexpr mode_t kForAll = 0644;
-
 constexpr std::string_view kSave = "save";
 constexpr std::string_view kCompare = "compare";
 
@@ -32,7 +30,10 @@ Result<void> look_at(const std::string& path) {
   if (!fs::is_directory(folder, ignored))
     return failure("preflight.output", "'{}' cannot be written: there is no folder '{}'", path,
                    folder.string());
-  if (::access(folder.c_str(), W_OK) != 0)
+  const bool replaced = !fs::exists(path, ignored) || fs::is_regular_file(path, ignored);
+  if (!replaced && ::access(path.c_str(), W_OK) != 0)
+    return failure("preflight.output", "'{}' cannot be written: {}", path, std::strerror(errno));
+  if (replaced && ::access(folder.c_str(), W_OK) != 0)
     return failure("preflight.output", "'{}' cannot be written: no right to write in '{}'", path,
                    folder.string());
   return {};
@@ -101,11 +102,10 @@ void Output::judge(preflight::Report& report) const {
 
 bool Output::write(const preflight::Report& report) const {
   bool all = true;
-  if (!args_->html.empty())
-    all = wrote(sys::write_file_atomically(args_->html, report::preflight_html(report), kForAll));
+  if (!args_->html.empty()) all = wrote(sys::write_named_file(args_->html, report::preflight_html(report)));
   if (!args_->prometheus.empty()) {
     const auto text = report::preflight_prometheus(report);
-    all = wrote(sys::write_file_atomically(args_->prometheus, text, kForAll)) && all;
+    all = wrote(sys::write_named_file(args_->prometheus, text)) && all;
   }
   if (!args_->baseline.empty() && !baseline_) all = save_baseline(report) && all;
   return all;
@@ -126,7 +126,7 @@ bool Output::save_baseline(const preflight::Report& report) const {
                     path));
     return false;
   }
-  return wrote(sys::write_file_atomically(path, json_text(preflight::to_json(baseline), 2) + "\n", kForAll));
+  return wrote(sys::write_named_file(path, json_text(preflight::to_json(baseline), 2) + "\n"));
 }
 
 int Output::finish(const preflight::Report& report, const Context& context) const {

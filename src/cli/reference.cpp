@@ -8,10 +8,9 @@ namespace nlaunch::cli {
 namespace {
 
 int run(const std::string& folder, const Context& context) {
-  constexpr mode_t kMode = 0644;
   for (const auto& page : report::reference_pages()) {
     const auto path = std::filesystem::path(folder) / (std::string(page.name) + ".md");
-    if (const auto wrote = sys::write_file_atomically(path, page.text(), kMode); !wrote)
+    if (const auto wrote = sys::write_named_file(path, page.text()); !wrote)
       return complain(context, wrote.error());
   }
   return 0;

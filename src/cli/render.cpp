@@ -68,8 +68,7 @@ int run(const Args& args, const Context& context) {
     print(rendered->text);
     return 0;
   }
-  constexpr mode_t kMode = 0644;
-  if (const auto wrote = sys::write_file_atomically(args.output, rendered->text, kMode); !wrote)
+  if (const auto wrote = sys::write_named_file(args.output, rendered->text); !wrote)
     return complain(context, wrote.error());
   if (!context.quiet) say(fmt::format("submit it with: {}\n", text::shell_join(rendered->submit)));
   return 0;

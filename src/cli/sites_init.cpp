@@ -41,8 +41,7 @@ int init(const Args& args, const Context& context) {
                     text::printable(args.output)));
     return exit_code::usage;
   }
-  constexpr mode_t kMode = 0644;
-  if (const auto wrote = sys::write_file_atomically(args.output, profile, kMode); !wrote)
+  if (const auto wrote = sys::write_named_file(args.output, profile); !wrote)
     return complain(context, wrote.error());
   if (!context.quiet) {
     const std::vector<std::string> next{"nlaunch", "sites", "check", args.output};

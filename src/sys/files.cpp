@@ -84,6 +84,26 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
   return failure("file.write", "cannot write '{}': {}", path.string(), reason);
 }
 
+Result<void> write_named_file(const std::filesystem::path& path, std::string_view content) {
+  struct stat info {};
+  const bool there = ::stat(path.c_str(), &info) == 0;
+  std::error_code error;
+  if (there && !S_ISREG(info.st_mode)) {
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    if (fd && write_all(fd.get(), content)) return {};
+    return failure("file.write", "cannot write '{}': {}", path.string(), std::strerror(errno));
+  }
+  auto target = path;
+  constexpr int kMostLinks = 40;  // path_resolution(7)
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(target, error); ++i)
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+  const auto masked = ::umask(0);
+  ::umask(masked);
+  constexpr mode_t kForAll = 0666;
+  const auto mode = there ? info.st_mode & 07777U : kForAll & ~masked;
+  return write_file_atomically(target, content, mode);
+}
+
 Result<void> make_private_folder(const std::filesystem::path& path) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);

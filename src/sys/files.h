@@ -47,6 +47,10 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                    mode_t mode = 0600);
 
+/// Writes a file that somebody named, as a shell's `>` would, whole or not at all: behind a link the file
+/// that it leads to; into a device or a FIFO, which is never replaced; with the rights that the umask leaves.
+Result<void> write_named_file(const std::filesystem::path& path, std::string_view content);
+
 /// Makes a folder and those above it, mode 0700 for the last. One that is there already must be this user's
 /// own, and no link.
 Result<void> make_private_folder(const std::filesystem::path& path);

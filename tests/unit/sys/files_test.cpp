@@ -1,8 +1,11 @@
 #include "sys/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +55,38 @@ TEST_F(Files, AFileIsReplacedWholeOrNotAtAll) {
   EXPECT_EQ(read_regular_file(folder_ / "a", 10), "two");
   EXPECT_FALSE(write_file_atomically(folder_ / "none" / "a", "three"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, ANamedFileIsWrittenAsAShellWouldDoIt) {
+  const auto masked = ::umask(027);
+  ASSERT_TRUE(write_named_file(folder_ / "a", "one"));
+  ::umask(masked);
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(), fs::perms(0640));
+  fs::permissions(folder_ / "a", fs::perms(0604));
+  fs::create_symlink("a", folder_ / "link");
+  ASSERT_TRUE(write_named_file(folder_ / "link", "two"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_regular_file(folder_ / "a", 10), "two");
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(), fs::perms(0604));
+  fs::create_symlink("not-yet", folder_ / "dangling");
+  ASSERT_TRUE(write_named_file(folder_ / "dangling", "three"));
+  EXPECT_EQ(read_regular_file(folder_ / "not-yet", 10), "three");
+}
+
+TEST_F(Files, ADeviceAndAPipeAreWrittenToAndNeverReplaced) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(write_named_file(pipe, "one"));
+  std::array<char, 8> block{};
+  EXPECT_EQ(::read(reader.get(), block.data(), block.size()), 3);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  fs::create_symlink("/dev/full", folder_ / "full");
+  const auto full = write_named_file(folder_ / "full", "one");
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().items().front().message,
+            "cannot write '" + (folder_ / "full").string() + "': No space left on device");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
 TEST_F(Files, APrivateFolderIsOnesOwnAndNoLink) {
