@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? exit_code::ok : exit_code::usage;
   }
   try {
-    return context.run();
+    return cli::code_after_output(context.run());
   } catch (const std::exception& error) {
     cli::say(fmt::format("nlaunch: an error of its own, please report it: {}\n", error.what()));
     return exit_code::internal;

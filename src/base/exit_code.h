@@ -10,7 +10,7 @@ inline constexpr int ok = 0;
 inline constexpr int usage = 64;              ///< wrong command line
 inline constexpr int bad_input = 65;          ///< experiment, site or plan is wrong
 inline constexpr int preflight_refused = 69;  ///< a check failed before anything started
-inline constexpr int internal = 70;           ///< an error of nlaunch's own
+inline constexpr int internal = 70;           ///< an error of nlaunch's own, or a result that could not be written
 inline constexpr int not_ready = 72;          ///< a role never became ready
 inline constexpr int walltime = 75;           ///< stopped at the walltime, to be continued
 inline constexpr int stalled = 124;           ///< aborted after a stall
@@ -39,7 +39,7 @@ inline constexpr Meaning kMeanings[] = {
     {usage, "wrong usage: the command line"},
     {bad_input, "the experiment, the site, the plan or a linted file is wrong"},
     {preflight_refused, "the preflight refused the run: nothing was started"},
-    {internal, "an error of nlaunch's own"},
+    {internal, "an error of nlaunch's own, or a result that could not be written"},
     {not_ready, "a role never became ready"},
     {walltime, "stopped at the walltime, to be continued"},
     {stalled, "aborted after a stall"},

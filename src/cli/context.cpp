@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "base/exit_code.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::cli {
 namespace {
+
+/// Of the first print that failed; 0: none has.
+int output_error = 0;
 
 bool colours(const Context& context, int fd) {
   if (context.color != "auto") return context.color == "always";
@@ -27,7 +33,13 @@ report::Paint Context::err() const {
 }
 
 void print(std::string_view text) {
-  sys::write_all(STDOUT_FILENO, text);
+  if (!sys::write_all(STDOUT_FILENO, text) && errno != EPIPE && output_error == 0) output_error = errno;
+}
+int code_after_output(int code) {
+  if (output_error == 0) return code;
+  say(fmt::format("nlaunch: the output is not whole: cannot write to standard output: {}\n",
+                  std::strerror(output_error)));
+  return code == exit_code::ok ? exit_code::internal : code;
 }
 void say(std::string_view text) {
   sys::write_all(STDERR_FILENO, text);

@@ -26,6 +26,9 @@ struct Context {
 
 /// Prints to standard output; a reader that has gone away is no failure.
 void print(std::string_view text);
+/// The exit code of a command that would end with `code`: where print could not write, that is said, and
+/// "fine" becomes `internal`.
+int code_after_output(int code);
 /// Prints to standard error.
 void say(std::string_view text);
 /// Prints diagnostics to standard error and returns the exit code for wrong input.

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BUILD, SOURCE, CliTest
+from harness import BUILD, NLAUNCH, SOURCE, CliTest
 
 GOLDEN = SOURCE / "tests" / "golden" / "render"
 CLUSTER = SOURCE / "tests" / "cluster" / "site.yaml"
@@ -94,6 +94,13 @@ class Render(CliTest):
         done = self.render(*QUICKSTART, "--output", self.folder / "none" / "job.sbatch")
         self.assertEqual((done.returncode, self.normal(done.stderr)), (
             65, "error: cannot write '$FOLDER/none/job.sbatch': No such file or directory [file.write]\n"))
+
+    def test_what_cannot_be_printed_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([NLAUNCH, "render", *map(str, QUICKSTART)], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env=self.env, cwd=SOURCE, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (
+            70, "nlaunch: the output is not whole: cannot write to standard output: No space left on device\n"))
 
     def test_bad_nodes_are_left_out_by_the_submission_and_not_by_the_script(self):
         site = self.folder / "sites" / "our.yaml"
