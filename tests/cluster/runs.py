@@ -148,7 +148,6 @@ class Runs(LooksAtRuns):
     def nothing_is_left(self, seconds=8):
         """On no node that lives."""
         def left():
-            names = ("agent", str(self.folder))
             out = []
             for entry in pathlib.Path("/proc").iterdir():
                 if not entry.name.isdigit():
@@ -157,7 +156,7 @@ class Runs(LooksAtRuns):
                     line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 except OSError:
                     continue
-                if str(self.folder) in line and "salloc" not in line and any(name in line for name in names):
+                if str(self.folder) in line and "salloc" not in line:
                     out.append(f"{entry.name} {line}")
             return out
         deadline = time.monotonic() + seconds

@@ -19,17 +19,17 @@ def awkward(what, tag):
 
 
 def alive(tag):
-    """The pids of processes with this tag, and those forked by the supervisor but not exec'ed yet."""
+    """The pids of processes with this tag in their command line or environment, and those forked by the supervisor but not exec'ed yet."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
-            command = (folder / "cmdline").read_bytes()
+            said = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
             state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
         except (OSError, IndexError):
             continue
-        if tag.encode() in command and state not in "ZX":
+        if tag.encode() in said and state not in "ZX":
             found.append(int(folder.name))
     return found
 
@@ -43,7 +43,8 @@ def wait_until_gone(tag, limit):
 
 
 class Run:
-    """One run of run_driver. Its tag is in the command line of each of its processes, nlaunch's own included."""
+    """One run of run_driver. Its tag is in the environment of each of its processes, nlaunch's own included, and in the command line of the
+    awkward ones."""
 
     def __init__(self, roles, folder=None, **spec):
         self.tag = "tag-" + uuid.uuid4().hex
@@ -58,6 +59,7 @@ class Run:
     def start(self, **options):
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
+        options["env"] = {**options.get("env", os.environ), "NLAUNCH_TEST_RUN": self.tag + ".run"}
         self.process = subprocess.Popen([BIN / "run_driver", self.spec_file], **options)
         return self
 

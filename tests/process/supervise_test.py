@@ -15,8 +15,8 @@ from driver import BIN, Run, alive, wait_until_gone
 SH = "/bin/sh"
 
 
-def shell(script, tag=""):
-    return [SH, "-c", script, tag]
+def shell(script):
+    return [SH, "-c", script]
 
 
 class SuperviseCase(unittest.TestCase):
