@@ -114,15 +114,14 @@ std::expected<std::string, InterpolationError> expand(std::string_view text,
       out += pass == Pass::last ? *known : escaped(*known);
     } else if (std::holds_alternative<Keep>(value)) {
       out += text.substr(reference.offset, reference.length);
-    } else if (reference.fallback) {
+    } else if (const auto& nothing = std::get<Unknown>(value); reference.fallback && nothing.unset) {
       const auto fallback = expand(*reference.fallback, lookup, pass);
       if (!fallback)
         return std::unexpected(
             InterpolationError{fallback.error().message, reference.offset, reference.length});
       out += *fallback;
     } else {
-      return std::unexpected(
-          InterpolationError{std::get<Unknown>(value).message, reference.offset, reference.length});
+      return std::unexpected(InterpolationError{nothing.message, reference.offset, reference.length});
     }
   }
   return out;

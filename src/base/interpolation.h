@@ -34,11 +34,14 @@ std::expected<std::vector<Segment>, InterpolationError> parse_template(std::stri
 /// The references of a text, those in defaults too. A text that does not parse has none.
 std::vector<Reference> references(std::string_view text);
 
-/// What a name stands for: a value, nothing (not known here, and that is an error unless there is a
-/// default), or `keep` (to be resolved later: the reference stays in the text as it was).
+/// What a name stands for: a value, nothing (an error), or `keep` (to be resolved later: the reference stays
+/// in the text as it was).
 struct Keep {};
 struct Unknown {
   std::string message;  ///< why, for the user
+  /// The name is right and has no value now: a default takes its place. One that is misspelt is an error all
+  /// the same.
+  bool unset = false;
 };
 using Lookup = std::variant<std::string, Keep, Unknown>;
 

@@ -87,7 +87,8 @@ Lookup LateNames::look_up_self(std::string_view word, const plan::Process& proce
     const auto rank = plan::sync_rank(plan_, process);
     if (rank >= 0) return std::to_string(rank);
     return Unknown{fmt::format("{} is not in the weight-sync group: learner 0 and the engines are",
-                               plan_.name_of(process))};
+                               plan_.name_of(process)),
+                   true};
   }
   for (std::size_t i = 0; word.starts_with("ports.") && i < role.ports.size(); ++i) {
     if (role.ports[i] == word.substr(6)) return std::to_string(process.ports.at(i));
@@ -121,7 +122,7 @@ Lookup LateNames::look_up_newest(const std::string& glob) const {
     newest_time = time;
   }
   ::globfree(&found);
-  if (newest.empty()) return Unknown{fmt::format("nothing fits '{}'", glob)};
+  if (newest.empty()) return Unknown{fmt::format("nothing fits '{}'", glob), true};
   return newest;
 }
 

@@ -130,8 +130,10 @@ Lookup NameScope::look_up(std::string_view name, const config::Role* role) const
   const auto rest = name.substr(dot + 1);
   if (family == "vars") {
     const auto known = vars_.find(std::string(rest));
-    return known == vars_.end() ? Lookup(unknown(name, rest, names_of(experiment_.vars)))
-                                : Lookup(known->second);
+    if (known != vars_.end()) return known->second;
+    auto nothing = unknown(name, rest, names_of(experiment_.vars));
+    nothing.unset = true;  // --set can give it
+    return nothing;
   }
   if (family == "self") return look_up_self(rest, role);
   if (family == "role") return look_up_role(rest);
@@ -213,7 +215,8 @@ Lookup NameScope::look_up_env(const std::string& name) const {
   return Unknown{
       fmt::format("'${{env.{0}}}' is not set where nlaunch was called: set it, or give a default with "
                   "${{env.{0}:-VALUE}}",
-                  name)};
+                  name),
+      true};
 }
 
 }  // namespace nlaunch::plan

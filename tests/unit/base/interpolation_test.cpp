@@ -9,7 +9,7 @@ Lookup names(std::string_view name) {
   if (name == "a") return std::string("A");
   if (name == "tricky") return std::string("${a}");
   if (name == "later") return Keep{};
-  return Unknown{"no " + std::string(name)};
+  return Unknown{"no " + std::string(name), name != "misspelt"};
 }
 
 TEST(Interpolation, PutsInWhatIsKnownAndKeepsWhatComesLater) {
@@ -22,6 +22,12 @@ TEST(Interpolation, DefaultsStandInAndMayNest) {
   EXPECT_EQ(expand("${none:-${nor:-${a}}}", names, Pass::last), "A");
   EXPECT_EQ(expand("${a:-d}", names, Pass::last), "A");
   EXPECT_EQ(expand("${none:-}", names, Pass::last), "");
+}
+
+TEST(Interpolation, ADefaultDoesNotHideANameThatIsWrong) {
+  const auto wrong = expand("${misspelt:-d}", names, Pass::last);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "no misspelt");
 }
 
 TEST(Interpolation, AnEscapeSurvivesUntilTheLastPass) {
