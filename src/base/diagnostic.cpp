@@ -1,6 +1,7 @@
 #include "base/diagnostic.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "base/text.h"
@@ -92,9 +93,12 @@ std::string render(const Diagnostic& diagnostic, Color color) {
 std::string render(const Diagnostics& diagnostics, Color color) {
   std::string out;
   std::size_t errors = 0;
+  std::set<std::string> said;  // one mistake of a part that several roles share is found with each
   for (const auto& item : diagnostics.items()) {
+    const auto [text, is_new] = said.insert(render(item, color));
+    if (!is_new) continue;
     if (!out.empty()) out += "\n";
-    out += render(item, color);
+    out += *text;
     errors += item.severity == Severity::error ? 1 : 0;
   }
   if (errors > 1) out += fmt::format("\n{} errors\n", errors);

@@ -72,7 +72,7 @@ enum class Color { never, always };
 /// Bytes that could act on a terminal are shown escaped.
 std::string render(const Diagnostic& diagnostic, Color color = Color::never);
 
-/// All of them, closed by a count when there is more than one error.
+/// All of them, each once, closed by a count when there is more than one error.
 std::string render(const Diagnostics& diagnostics, Color color = Color::never);
 
 }  // namespace nlaunch

@@ -28,6 +28,12 @@ TEST(Diagnostic, ShowsThePlaceTheLineAndWhatToType) {
             "\n2 errors\n");
 }
 
+TEST(Diagnostic, WhatWasFoundTwiceIsSaidOnce) {
+  Diagnostics all;
+  for (int role = 0; role < 3; ++role) all.error("plan.name", span("a: 1\n", 1, 1, 1), "unknown name");
+  EXPECT_EQ(render(all), "f.yaml:1:1: error: unknown name [plan.name]\n   1 | a: 1\n     | ^\n");
+}
+
 TEST(Diagnostic, CaretsStandUnderCharactersNotBytes) {
   EXPECT_EQ(render({Severity::warning, "x", "m", span("é: \x1b[31m", 1, 4, 5), {}, {}}),
             "f.yaml:1:4: warning: m [x]\n   1 | é: \\x1b[31m\n     |    ^^^^^\n");
