@@ -16,20 +16,28 @@ struct Consequence {
   std::string_view name;
   std::string_view what;
 };
-constexpr std::array<Consequence, 6> kConsequences{{
+constexpr std::array<Consequence, 10> kConsequences{{
     {"NCCL_DEBUG", "NCCL then prints nothing at all, not even warnings, and a failure has no text"},
     {"NCCL_P2P_LEVEL", "NCCL ignores it in silence (the names are case-sensitive)"},
     {"NCCL_NET_GDR_LEVEL", "NCCL ignores it in silence (the names are case-sensitive)"},
     {"FI_CXI_RX_MATCH_MODE", "cxi warns in its own log and takes hardware"},
     {"NCCL_LAUNCH_MODE", "anything but GROUP means PARALLEL"},
     {"NCCL_DEBUG_SUBSYS", "an unknown name is dropped in silence"},
+    {"GLOO_LOG_LEVEL", "any other word is taken for ERROR"},
+    {"TORCH_CPP_LOG_LEVEL", "PyTorch says so on stderr and takes the default"},
+    {"TORCH_DISTRIBUTED_DEBUG",
+     "PyTorch ends the program at its start: \"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or "
+     "DETAIL.\""},
+    {"TORCH_SYMMMEM", "PyTorch refuses it, and the program ends, when symmetric memory is first used"},
 }};
 
-std::string consequence(std::string_view name) {
+std::string consequence(const Variable& variable) {
   for (const auto& one : kConsequences) {
-    if (one.name == name) return std::string(one.what);
+    if (one.name == variable.name) return std::string(one.what);
   }
-  return "it is not taken, and nobody says so";
+  if (variable.owner == "vLLM") return "vLLM refuses it: the engine ends with a ValueError at its start";
+  return fmt::format("{} does not take it: most likely it goes on with its default, and says nothing",
+                     variable.owner);
 }
 
 std::string instead_of(const Setting& setting, const Variable& variable) {
@@ -59,22 +67,85 @@ bool is_word(std::string_view value, std::initializer_list<std::string_view> wor
   return std::ranges::find(words, lower) != words.end();
 }
 
-/// A boolean of libfabric, aws-ofi-nccl and PyTorch has words of its own.
-bool is_boolean_word(std::string_view owner, std::string_view value) {
-  if (owner == "libfabric") return is_word(value, {"0", "1", "true", "false", "yes", "no", "on", "off"});
-  if (owner == "aws-ofi-nccl") return is_word(value, {"0", "1", "true", "false"});
-  if (owner == "PyTorch") return is_word(value, {"0", "1", "y", "n", "yes", "no", "t", "f", "true", "false"});
-  return true;
+/// PyTorch has no one way to read its variables: the file that does it tells which.
+enum class TorchReader {
+  none,    ///< not PyTorch's
+  cvar,    ///< c10d's getCvarBool and getCvarInt (Utils.hpp): words for yes and no, std::stoi
+  native,  ///< the rest of its C++: check_env (c10/util/env.h) for booleans, strtol or std::stoi
+  python,  ///< int(), or a comparison with "1"
+};
+
+TorchReader torch_reader(const Variable& variable) {
+  if (variable.owner != "PyTorch") return TorchReader::none;
+  const std::string_view source = variable.source;
+  if (source.find(".py") != std::string_view::npos) return TorchReader::python;
+  const bool c10d = source.starts_with("torch/csrc/distributed/c10d/");
+  return c10d && source.find("NCCLUtils") == std::string_view::npos ? TorchReader::cvar : TorchReader::native;
+}
+
+/// What an owner takes for yes and no, with a blank on both sides, and what comes of any other word.
+struct BooleanWords {
+  std::string_view words;
+  std::string_view otherwise;
+};
+
+std::optional<BooleanWords> boolean_words(const Variable& variable) {
+  constexpr std::string_view kEnds = "it ends the program at its start";
+  constexpr std::string_view kLibfabric = " 0 1 true false yes no on off ";
+  constexpr std::string_view kCvar = " 0 1 y n yes no t f true false ";
+  if (variable.owner == "libfabric")
+    return BooleanWords{kLibfabric, "libfabric warns in its own log and takes the default"};
+  if (variable.owner == "aws-ofi-nccl") return BooleanWords{" 0 1 true false ", kEnds};
+  switch (torch_reader(variable)) {
+    case TorchReader::cvar:
+      return BooleanWords{kCvar, kEnds};
+    case TorchReader::native:
+      return BooleanWords{" 0 1 ", "PyTorch leaves it out, at best with a warning"};
+    case TorchReader::python:
+      return BooleanWords{kCvar, "PyTorch compares it with 1: what other words mean depends on the release"};
+    case TorchReader::none:
+      return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 void check_boolean(const Setting& setting, const Variable& variable, Report& report) {
-  if (is_boolean_word(variable.owner, *setting.value)) return;
-  const bool throws = variable.owner != "libfabric";
+  const auto taken = boolean_words(variable);
+  const auto word = fmt::format(" {} ", text::lower(*setting.value));
+  if (!taken || taken->words.find(word) != std::string_view::npos) return;
   report.error(
       setting.span,
       {fmt::format("{}={} is neither yes nor no for {}", setting.name, *setting.value, variable.owner),
-       throws ? "it ends the program at its start" : "libfabric warns in its own log and takes the default",
-       fmt::format("{}=1 or {}=0", setting.name, setting.name), owner_source(variable)});
+       std::string(taken->otherwise), fmt::format("{}=1 or {}=0", setting.name, setting.name),
+       owner_source(variable)});
+}
+
+/// "a plain number of seconds", where the name has the unit.
+std::string plain_number(std::string_view name) {
+  if (name.ends_with("_SEC")) return "a plain number of seconds";
+  if (name.ends_with("_MILSEC")) return "a plain number of milliseconds";
+  return "a plain number";
+}
+
+/// c10d takes the digits in front (std::stoi), and refuses a text that begins with none.
+void check_torch_number(const Setting& setting, const Variable& variable, Report& report) {
+  const auto& value = *setting.value;
+  const auto read = read_decimal(value);
+  if (read.whole) return;
+  const auto reader = torch_reader(variable);
+  if (read.digits && reader != TorchReader::python) {
+    report.error(setting.span,
+                 {fmt::format("{}={} is no plain number: PyTorch reads {}", setting.name, value, read.value),
+                  "PyTorch takes the digits in front, and says nothing of what stands behind them",
+                  plain_number(setting.name), owner_source(variable)});
+    return;
+  }
+  report.error(setting.span,
+               {fmt::format("{}={} is no number for PyTorch", setting.name, value),
+                reader == TorchReader::native
+                    ? "PyTorch reads 0, or refuses it, which depends on the release"
+                    : "PyTorch refuses it, and the program ends: where process groups are made, or earlier",
+                plain_number(setting.name), owner_source(variable)});
 }
 
 void check_c_number(const Setting& setting, const Variable& variable, Report& report) {
@@ -115,6 +186,8 @@ void check_number(const Scene& scene, Report& report) {
       check_boolean(setting, *variable, report);
     } else if ((boolean || variable->type == ValueType::integer) && reads_as_c(variable->owner)) {
       check_c_number(setting, *variable, report);
+    } else if (variable->type == ValueType::integer && variable->owner == "PyTorch") {
+      check_torch_number(setting, *variable, report);
     }
   });
 }
@@ -135,12 +208,12 @@ void check_choice(const Scene& scene, Report& report) {
         report.error(setting.span,
                      {fmt::format("{} does not know '{}': it takes {}", setting.name, word,
                                   shown_values(*variable, release)),
-                      consequence(setting.name), instead_of(setting, *variable), owner_source(*variable)});
+                      consequence(*variable), instead_of(setting, *variable), owner_source(*variable)});
       } else if (release != nullptr && value->since && *release < *value->since) {
         report.error(setting.span,
                      {fmt::format("{} {} does not know {}={} yet", variable->owner, release->str(),
                                   setting.name, word),
-                      fmt::format("it is there since {}; {}", value->since->str(), consequence(setting.name)),
+                      fmt::format("it is there since {}; {}", value->since->str(), consequence(*variable)),
                       fmt::format("one of {}", shown_values(*variable, release)), owner_source(*variable)});
       }
     }

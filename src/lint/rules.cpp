@@ -38,13 +38,18 @@ constexpr std::array kRules{
          "bash(1), ENVIRONMENT", check_set_twice},
     Rule{"not-a-number", "a value that is read as another number than it looks",
          "NCCL reads numbers with strtoll in base 0 and checks nothing: true is 0, 1M is 1, 010 is 8. "
-         "libfabric does the same. PyTorch and "
-         "aws-ofi-nccl refuse such values, at the start of the program.",
-         "NCCL src/misc/param.cc (ncclLoadParam); libfabric src/var.c; PyTorch Utils.hpp", check_number},
+         "libfabric does the same. PyTorch's process groups take the digits in front (std::stoi: 10m is 10) "
+         "and refuse a text that begins with none; of booleans they take 1, y, yes, t, true and their "
+         "opposites in any case, and refuse the rest. aws-ofi-nccl refuses both, at the start of the "
+         "program.",
+         "NCCL src/misc/param.cc (ncclLoadParam); libfabric src/var.c; PyTorch "
+         "torch/csrc/distributed/c10d/Utils.hpp (getCvarInt, getCvarBool)",
+         check_number},
     Rule{"unknown-value", "a value that its reader does not know",
          "Levels, modes and names are compared with a list, in some cases with their exact case. What is not "
          "on the list is dropped in "
-         "silence, or switches off more than was meant.",
+         "silence, or switches off more than was meant. vLLM, and PyTorch for TORCH_DISTRIBUTED_DEBUG, "
+         "refuse it at the start.",
          "the catalogue of variables: nlaunch env --doc NAME", check_choice},
     Rule{"out-of-range", "a number that its reader does not accept",
          "A number out of its range is replaced by the default. cxi, for one, warns in its own log, which "

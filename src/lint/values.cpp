@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "base/text.h"
 
@@ -15,6 +16,18 @@ ReadNumber read_number(std::string_view text) {
   read.whole = end != copy.c_str() && *end == '\0';
   const auto digits = text::trim(text);
   read.octal = read.whole && digits.size() > 1 && digits[0] == '0' && digits[1] != 'x' && digits[1] != 'X';
+  return read;
+}
+
+ReadDecimal read_decimal(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  constexpr int kBase = 10;
+  ReadDecimal read;
+  read.value = std::strtoll(copy.c_str(), &end, kBase);
+  using Int = std::numeric_limits<int>;
+  read.digits = end != copy.c_str() && read.value >= Int::min() && read.value <= Int::max();
+  read.whole = read.digits && text::trim(std::string_view(end)).empty();
   return read;
 }
 

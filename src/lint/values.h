@@ -17,6 +17,14 @@ struct ReadNumber {
 };
 ReadNumber read_number(std::string_view text);
 
+/// What C++'s std::stoi makes of a text: an int in base 10.
+struct ReadDecimal {
+  long long value = 0;
+  bool digits = false;  ///< it begins with a number that an int holds; otherwise std::stoi throws
+  bool whole = false;   ///< and nothing stands behind it
+};
+ReadDecimal read_decimal(std::string_view text);
+
 /// A `^` in front, and the words between commas.
 struct WordList {
   bool inverted = false;

@@ -67,6 +67,63 @@ TEST(Rules, WhatAModuleSetsTooIsTold) {
             (std::vector<std::string>{"module-overrides: a module sets NCCL_DEBUG=VERSION too"}));
 }
 
+/// What is said of one setting: "RULE: what; why; instead".
+std::string said_of(const std::string& setting) {
+  std::string out;
+  for (const auto& one : lint(script("export " + setting + "\n")))
+    out += std::string(one.rule) + ": " + one.what + "; " + one.why + "; " + one.instead;
+  return out;
+}
+
+TEST(Rules, WhatComesOfAValueThatIsNotKnownDependsOnItsReader) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"TORCH_DISTRIBUTED_DEBUG=ON",
+       "PyTorch ends the program at its start: \"The value of TORCH_DISTRIBUTED_DEBUG must be"},
+      {"TORCH_SYMMMEM=cuda", "PyTorch refuses it, and the program ends, when symmetric memory is first used"},
+      {"TORCH_CPP_LOG_LEVEL=LOUD", "PyTorch says so on stderr and takes the default"},
+      {"VLLM_WORKER_MULTIPROC_METHOD=spwan",
+       "vLLM refuses it: the engine ends with a ValueError at its start"},
+      {"VLLM_WORKER_MULTIPROC_METHOD=spwan", "; VLLM_WORKER_MULTIPROC_METHOD=spawn"},
+      {"GLOO_LOG_LEVEL=LOUD", "any other word is taken for ERROR"},
+      {"NCCL_SOCKET_FAMILY=INET", "NCCL does not take it: most likely it goes on with its default"},
+  };
+  for (const auto& [setting, why] : cases) {
+    const auto said = said_of(setting);
+    EXPECT_TRUE(said.starts_with("unknown-value: ")) << setting << ": " << said;
+    EXPECT_NE(said.find(why), std::string::npos) << setting << ": " << said;
+  }
+  EXPECT_EQ(said_of("TORCH_DISTRIBUTED_DEBUG=detail"), "");
+}
+
+TEST(Rules, PyTorchReadsTheDigitsInFrontAndRefusesWhatBeginsWithNone) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m",
+       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m is no plain number: PyTorch reads 10; "},
+      {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m", "; a plain number of seconds"},
+      {"TORCH_NCCL_COORD_CHECK_MILSEC=1e3", "PyTorch reads 1; "},
+      {"TORCH_NCCL_RANKS_PER_ROOT=0x10", "PyTorch reads 0; "},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING=true",
+       "TORCH_NCCL_ASYNC_ERROR_HANDLING=true is no number for PyTorch; PyTorch refuses it, and the program "
+       "ends"},
+      {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=99999999999", "PyTorch refuses it, and the program ends"},
+      {"TORCHINDUCTOR_COMPILE_THREADS=8x", "PyTorch refuses it, and the program ends"},
+      {"TORCH_NCCL_DESYNC_DEBUG=on", "it ends the program at its start"},
+      {"TORCH_NCCL_USE_COMM_NONBLOCKING=true", "PyTorch leaves it out, at best with a warning"},
+      {"TORCH_SHOW_CPP_STACKTRACES=yes", "PyTorch leaves it out, at best with a warning"},
+      {"TORCHDYNAMO_VERBOSE=on", "PyTorch compares it with 1: what other words mean depends on the release"},
+  };
+  for (const auto& [setting, what] : cases) {
+    const auto said = said_of(setting);
+    EXPECT_TRUE(said.starts_with("not-a-number: ")) << setting << ": " << said;
+    EXPECT_NE(said.find(what), std::string::npos) << setting << ": " << said;
+  }
+  for (const auto* fine : {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=600", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=0600",
+                           "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "TORCH_NCCL_DESYNC_DEBUG=Yes",
+                           "TORCH_SHOW_CPP_STACKTRACES=1", "TORCHINDUCTOR_COMPILE_THREADS=8"}) {
+    EXPECT_EQ(said_of(fine), "") << fine;
+  }
+}
+
 TEST(Environment, ALaterOneWinsAndOneUnderAConditionMayHold) {
   Environment environment;
   environment.settings = {set("A", "1"), set("A", "2", false), set("B", "1", false), set("B", "2")};
