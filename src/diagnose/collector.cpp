@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kMostRanks = 65536;
 constexpr std::size_t kMostWhos = 256;
+constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is kept
 
 std::optional<unsigned> number(std::string_view digits) {
   unsigned value = 0;
@@ -126,6 +127,9 @@ void Collector::learn(const Match& match) {
 void Collector::keep(const Finding& finding, const Signature& signature) {
   auto& tally = tallies_[&signature];
   if (tally.count++ == 0) tally.best = finding;
+  if (signature.kind == Kind::hint &&
+      (tally.last.size() < kMostFiles || tally.last.contains(finding.place.file)))
+    tally.last[finding.place.file] = finding;
   for (const auto& who : finding.culprits) {
     if (tally.whos.size() < kMostWhos && std::ranges::find(tally.whos, who) == tally.whos.end())
       tally.whos.push_back(who);

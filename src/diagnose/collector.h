@@ -10,8 +10,9 @@ namespace nlaunch::diagnose {
 
 /// What all the lines of one signature come to.
 struct Tally {
-  Finding best;           ///< at its first line
-  std::vector<Who> whos;  ///< whom the lines name, each once, in the order of the lines
+  Finding best;                           ///< at its first line
+  std::vector<Who> whos;                  ///< whom the lines name, each once, in the order of the lines
+  std::map<std::uint32_t, Finding> last;  ///< of a hint: at its last line in each file
   std::uint64_t count = 0;
 };
 

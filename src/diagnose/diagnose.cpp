@@ -40,6 +40,40 @@ class LastLine {
   std::string end_;
 };
 
+/// A shell goes on behind a program that is not there, so its message alone is no failure. It is one where
+/// nothing comes behind it, and for certain where its process ended with the code that shells have for it.
+std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& missing) {
+  constexpr int kNotFound = 127;
+  const auto& input = diagnosis.inputs[missing.place.file];
+  if (diagnosis.run) {
+    const auto& run = *diagnosis.run;
+    if (run.unread.empty() && !run.failed) return std::nullopt;
+    if (run.code == kNotFound && process_of_file(input.name) == run.first) return Confidence::sure;
+  }
+  if (input.last.empty() || text::trim(missing.text) != input.last) return std::nullopt;
+  return Confidence::likely;
+}
+
+/// Where nothing else is wrong, a program that is not there may still be what ended it.
+void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
+  if (!diagnosis.findings.empty()) return;
+  std::optional<Finding> confirmed;
+  for (const auto& [signature, tally] : collected.tallies()) {
+    if (signature->kind != Kind::hint || signature->category != "entrypoint-missing") continue;
+    for (const auto& [file, missing] : tally.last) {
+      const auto proof = proof_of(diagnosis, missing);
+      if (!proof || (confirmed && (confirmed->confidence == Confidence::sure || proof != Confidence::sure)))
+        continue;
+      confirmed = missing;
+      confirmed->confidence = *proof;
+    }
+  }
+  if (!confirmed) return;
+  confirmed->role = Role::cause;
+  std::erase_if(diagnosis.notes, [&](const Finding& note) { return note.category == confirmed->category; });
+  diagnosis.findings.push_back(std::move(*confirmed));
+}
+
 /// A run that failed in words that no signature knows: its summary knows who ended first.
 void add_end_of_run(Diagnosis& diagnosis) {
   if (!diagnosis.run || !diagnosis.run->failed || !diagnosis.findings.empty() || diagnosis.inputs.empty())
@@ -91,6 +125,7 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
   for (auto& finding : ranked(collector)) {
     (finding.role == Role::note ? diagnosis.notes : diagnosis.findings).push_back(std::move(finding));
   }
+  confirm_missing_program(diagnosis, collector);
   add_end_of_run(diagnosis);
   return diagnosis;
 }

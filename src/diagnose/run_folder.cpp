@@ -44,6 +44,21 @@ std::string text_in(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// The exit code of a process, as a summary has it.
+std::optional<int> code_of(const Json& summary, const std::string& process) {
+  const auto processes = summary.find("processes");
+  if (processes == summary.end() || !processes->is_array()) return std::nullopt;
+  for (const auto& one : *processes) {
+    if (!one.is_object() || text_in(one, "name") != process) continue;
+    const auto end = one.find("end");
+    if (end == one.end() || !end->is_object()) return std::nullopt;
+    const auto code = end->find("code");
+    if (code == end->end() || !code->is_number_integer()) return std::nullopt;
+    return code->get<int>();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<RunFolder> read_run_folder(const fs::path& folder) {
@@ -64,6 +79,7 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder) {
     run.unread = known.error();
   } else if (summary.is_object()) {
     run.first = text_in(summary, "first");
+    run.code = code_of(summary, run.first);
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");
     run.failed = code != summary.end() && code->is_number() && *code != 0;

@@ -13,8 +13,9 @@ struct RunFolder {
   std::vector<std::filesystem::path> logs;  ///< of its last attempt, sorted
   bool failed = false;                      ///< its summary says so
   std::string first;                        ///< the process that failed first: "learner.1"; may be empty
+  std::optional<int> code;                  ///< the exit code of that process
   std::string what;                         ///< how it ended, in a sentence
-  Diagnostics unread;  ///< its summary is of a newer format: the last three are not known
+  Diagnostics unread;                       ///< its summary is of a newer format: the last four are not known
 };
 
 /// Nothing where `folder` is no run directory.

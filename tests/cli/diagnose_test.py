@@ -60,6 +60,39 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         self.assertEqual((second["class"], second["severity"], second["role"]), ("process-exited", "warning", "consequence"))
         self.assertEqual(said["read"]["files"], [{"file": "job.log", "bytes": 102, "lines": 2}])
 
+    MISSING = "/var/spool/slurmd/job123/slurm_script: line 12: vllm: command not found\n"
+
+    def test_a_program_that_is_not_there_is_the_cause_where_nothing_comes_behind_it(self):
+        self.write("job.log", "fine\n" + self.MISSING + "\n")
+        done, said = self.findings("job.log")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([(one["class"], one["role"], one["line"], one["confidence"]) for one in said["findings"]],
+                         [("entrypoint-missing", "cause", 2, "likely")])
+        self.assertEqual(said["notes"], [])
+        self.write("job.log", self.MISSING + "step 1\n")  # the script went on
+        done, said = self.findings("job.log")
+        self.assertEqual((done.returncode, said["findings"], [one["class"] for one in said["notes"]]), (0, [], ["entrypoint-missing"]))
+
+    def run_with(self, summary, **logs):
+        for name, text in logs.items():
+            self.write(f"run/attempt-0/logs/{name.replace('_', '.')}.log", text)
+        self.write("run/plan.json", "{}")
+        self.write("run/summary.json", json.dumps({"format": "nlaunch summary", "version": 1, **summary}))
+        return self.findings("run")
+
+    def test_a_run_whose_process_ended_with_127_lacks_the_program(self):
+        def summary(code):
+            return {"exit_code": code, "first": "learner.0", "sentence": "learner.0 exited", "processes": [{"name": "learner.0", "end": {"code": code}}]}
+        told = "/usr/bin/bash: line 1: vlm: command not found\n"
+        done, said = self.run_with(summary(127), learner_0=told + "cleaned up\n", learner_1=told)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([(one["class"], one["file"], one["line"], one["culprit"], one["confidence"]) for one in said["findings"]],
+                         [("entrypoint-missing", "run/attempt-0/logs/learner.0.log", 1, "learner.0", "sure")])
+        _, said = self.run_with(summary(1), learner_0=told + "cleaned up\n", learner_1="fine\n")
+        self.assertEqual([one["class"] for one in said["findings"]], ["process-exited"])
+        done, said = self.run_with(summary(0), learner_0=told)
+        self.assertEqual((done.returncode, said["findings"]), (0, []))
+
     def test_usage(self):
         done = self.diagnose()
         self.assertEqual((done.returncode, done.stdout), (64, ""))
