@@ -41,6 +41,14 @@ void Steps::done(Duration at, std::uint64_t step, std::optional<double> seconds)
   last_at_ = at;
 }
 
+void Steps::again(Duration at, std::uint64_t step) {
+  // Of several that begin again, the first is followed.
+  if (!last_ || step >= *last_) return done(at, step, std::nullopt);
+  last_ = step;
+  last_at_ = at;
+  ++count_;
+}
+
 std::optional<SlowStep> Steps::look(Duration now) {
   auto found = slow_run();
   if (!found) found = slow_now(now);

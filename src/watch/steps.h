@@ -25,6 +25,8 @@ class Steps {
   /// Somebody reported that `step` is done. `seconds`: what it took, where the report says so. What was
   /// reported before, and an older step, are no news.
   void done(Duration at, std::uint64_t step, std::optional<double> seconds);
+  /// Who had reported a later step counts from `step` on: what lies between is no step's time.
+  void again(Duration at, std::uint64_t step);
   /// A step that is slow, once each time that steps become slow.
   ///
   /// The first steps (compilation, warm-up) are not judged. An evaluation or a checkpoint makes one step

@@ -53,7 +53,7 @@ Watcher::Watcher(const plan::Watch& watch, std::vector<bool> watched) : watch_(w
 
 void Watcher::started(std::size_t index, Duration at) {
   auto& process = processes_[index];
-  process = {.watched = process.watched, .running = true};
+  process = {.watched = process.watched, .running = true, .last = process.last};
   if (!process.watched) return;
   // After a restart it loads its model again.
   start_ = at;
@@ -69,13 +69,15 @@ void Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64
                        std::optional<double> seconds) {
   auto& process = processes_[index];
   if (!process.watched) return;
-  if (step && process.step && *step <= *process.step) return;  // the same one, said again
+  if (step && process.step == step) return;  // the same one, said again
   progress_ = std::max(progress_.value_or(at), at);
   stall_told_ = false;
   if (!step) return;
-  process.step = step;
+  // A bar of each epoch, or a run that resumes from a checkpoint: it counts from further back.
+  const bool again = process.last && *step < *process.last;
+  process.step = process.last = step;
   process.step_at = at;
-  steps_.done(at, *step, seconds);
+  again ? steps_.again(at, *step) : steps_.done(at, *step, seconds);
 }
 
 std::vector<Finding> Watcher::look(Duration now) {

@@ -44,7 +44,8 @@ class Watcher {
 
   void started(std::size_t process, Duration at);
   void ended(std::size_t process);
-  /// It has done something; where it says so, `step`, which took `seconds`.
+  /// It has done something; where it says so, `step`, which took `seconds`. The same step again is nothing; a
+  /// lower one is progress, and its count begins again.
   void progress(std::size_t process, Duration at, std::optional<std::uint64_t> step,
                 std::optional<double> seconds);
 
@@ -57,7 +58,8 @@ class Watcher {
   struct Process {
     bool watched = false;
     bool running = false;
-    std::optional<std::uint64_t> step{};
+    std::optional<std::uint64_t> step{};  ///< since it was started
+    std::optional<std::uint64_t> last{};  ///< the same, or of before its restart
     Duration step_at{};
     bool told = false;  ///< that it is behind, or mute
   };

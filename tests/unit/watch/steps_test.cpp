@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace nlaunch::watch {
 namespace {
 
@@ -100,6 +102,31 @@ TEST(Steps, TheReportsOwnSecondsCount) {
   for (std::uint64_t step = 0; step < 10; ++step)
     steps.done(Duration(1000 * static_cast<int>(step)), step, 0.25);
   for (const double seconds : steps.seconds()) EXPECT_DOUBLE_EQ(seconds, 0.25);
+}
+
+TEST(Steps, ACountThatBeginsAgainIsFollowed) {
+  Course run;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    run.now += 120s;  // an evaluation
+    run.step = 1;
+    run.steps.again(run.now, 1);
+    run.look();
+    for (int i = 0; i < 10; ++i) run.step_takes(10);
+    EXPECT_EQ(run.steps.last(), 11U);
+  }
+  EXPECT_TRUE(run.told.empty());
+  EXPECT_DOUBLE_EQ(*std::ranges::max_element(run.steps.seconds()), 10);
+  run.waits(200);
+  EXPECT_EQ(run.told, std::vector<std::uint64_t>{12});
+}
+
+TEST(Steps, OfSeveralThatBeginAgainTheFirstIsFollowed) {
+  Steps steps(2);
+  for (std::uint64_t step = 1; step <= 5; ++step) steps.done(std::chrono::seconds(step), step, std::nullopt);
+  steps.again(6s, 1);
+  steps.again(6s + 100ms, 1);
+  EXPECT_EQ(steps.last(), 1U);
+  EXPECT_EQ(steps.count(), 5U);
 }
 
 TEST(Steps, ShortOnesAreNobodysTrouble) {

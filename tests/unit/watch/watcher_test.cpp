@@ -61,6 +61,35 @@ TEST(Watcher, TheSameStepSaidAgainIsNoProgress) {
   EXPECT_EQ(run.look(11min), Said{"no progress for 600 s, after step 1"});
 }
 
+TEST(Watcher, ACountThatBeginsAgainIsProgress) {
+  Course run;
+  auto at = 0s;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (std::uint64_t step = 1; step <= 5; ++step) {
+      run.step(step, at += 240s);
+      EXPECT_EQ(run.look(at), Said{}) << epoch << " " << step;
+    }
+  }
+  EXPECT_EQ(run.watcher.summary().last_step, 5U);
+  EXPECT_EQ(run.watcher.summary().steps, 14U);
+  EXPECT_EQ(run.look(at + 600s), Said{"no progress for 600 s, after step 5"});
+}
+
+TEST(Watcher, WhoResumesFromACheckpointCountsFromThere) {
+  Course run;
+  for (std::uint64_t step = 1; step <= 40; ++step) run.step(step, std::chrono::seconds(10 * step));
+  for (std::size_t i = 0; i < 3; ++i) {
+    run.watcher.ended(i);
+    run.watcher.started(i, 500s);
+  }
+  for (std::uint64_t step = 21; step <= 30; ++step) {
+    const auto at = std::chrono::seconds(800 + 10 * step);
+    run.step(step, at);
+    EXPECT_EQ(run.look(at), Said{}) << step;
+  }
+  EXPECT_EQ(run.watcher.summary().last_step, 30U);
+}
+
 TEST(Watcher, OutputWithoutAStepIsProgress) {
   Course run;
   run.watcher.progress(0, 1min, std::nullopt, std::nullopt);
