@@ -1,5 +1,6 @@
 #include "supervise/progress.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -24,12 +25,48 @@ bool is_quantifier(char c) {
   return c == '*' || c == '?' || c == '{';
 }
 
-/// Steps over what stands in brackets, from its opening one.
-std::size_t after_class(std::string_view pattern, std::size_t i) {
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// The last character of what stands in brackets, from its opening one.
+std::size_t end_of_class(std::string_view pattern, std::size_t i) {
   i += pattern.substr(i).starts_with("[^") ? 2 : 1;
   if (i < pattern.size() && pattern[i] == ']') ++i;
-  while (i < pattern.size() && pattern[i] != ']') i += pattern[i] == '\\' ? 2 : 1;
+  while (i < pattern.size() && pattern[i] != ']') {
+    if (pattern.substr(i).starts_with("[:")) {  // [[:digit:]_]
+      const auto name = pattern.find(":]", i + 2);
+      if (name != std::string_view::npos) i = name + 1;
+    } else if (pattern[i] == '\\') {
+      ++i;
+    }
+    ++i;
+  }
   return i;
+}
+
+/// The last character of {3,5}, from its opening brace; that one where it is no such thing but a brace.
+std::size_t end_of_repeat(std::string_view pattern, std::size_t i) {
+  auto end = i + 1;
+  while (end < pattern.size() && (is_digit(pattern[end]) || pattern[end] == ',')) ++end;
+  return end < pattern.size() && pattern[end] == '}' ? end : i;
+}
+
+/// The last character of an escape, from its letter or digit: \x41, \x{41}, \pN, \p{Greek}, \101, \d.
+std::size_t end_of_escape(std::string_view pattern, std::size_t i) {
+  const char kind = pattern[i];
+  const bool property = kind == 'p' || kind == 'P';
+  if (is_digit(kind)) {
+    while (i + 1 < pattern.size() && is_digit(pattern[i + 1])) ++i;
+    return i;
+  }
+  if (kind != 'x' && !property) return i;
+  if (pattern.substr(i + 1).starts_with("{")) return std::min(pattern.find('}', i), pattern.size());
+  return i + (property ? 1 : 2);
+}
+
+bool is_letter_or_digit(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 }  // namespace
@@ -49,7 +86,10 @@ const std::vector<Remark>& remarks() {
 
 std::string literal_of(std::string_view pattern) {
   constexpr std::string_view kSpecial = ".^$|()[]{}*+?";
-  if (pattern.find('|') != std::string_view::npos || pattern.find("(?") != std::string_view::npos) return {};
+  // Choices, flags such as (?i), and text that is quoted as a whole: nothing in them is sure.
+  for (const auto* unsure : {"|", "(?", "\\Q"}) {
+    if (pattern.find(unsure) != std::string_view::npos) return {};
+  }
   std::string best;
   std::string run;
   int depth = 0;
@@ -63,15 +103,20 @@ std::string literal_of(std::string_view pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       c = pattern[++i];
       plain = kSpecial.find(c) != std::string_view::npos || c == '\\';
+      if (is_letter_or_digit(c)) i = end_of_escape(pattern, i);
     } else if (c == '[') {
-      i = after_class(pattern, i);
+      i = end_of_class(pattern, i);
+    } else if (c == '{') {
+      i = end_of_repeat(pattern, i);
     } else if (c == '(') {
       ++depth;
     } else if (c == ')') {
       --depth;
     }
+    // A quantifier is of a whole character, which may be of more bytes than one.
+    const bool ascii = static_cast<unsigned char>(c) < 0x80U;
     const bool optional = i + 1 < pattern.size() && is_quantifier(pattern[i + 1]);
-    if (!plain || depth > 0 || optional) {
+    if (!plain || !ascii || depth > 0 || optional) {
       end_run();
     } else {
       run += c;

@@ -17,6 +17,16 @@ TEST(LiteralOf, IsWhatEveryMatchHas) {
       {R"((?i)step (\d+))", ""},
       {R"([abc]lm [^]x] end)", " end"},
       {R"((\d+))", ""},
+      {R"(it (\d+)/\d{3,5})", "it "},
+      {R"(ab{12,}c (\d+))", "c "},
+      {R"(\x41\x{0042} (\d+))", " "},
+      {R"(\p{Greek}\pN\PLs (\d+))", "s "},
+      {R"(\101z (\d+))", "z "},
+      {R"(\Qa)\Eb(cd)? (\d+))", ""},
+      {R"([[:digit:]abc]x (\d+))", "x "},
+      {R"(é?t (\d+))", "t "},
+      {R"({step (\d+)})", "step "},
+      {R"(a? b(cd)?e (\d+))", " b"},
       {"", ""},
   };
   for (const auto& [pattern, literal] : kCases) EXPECT_EQ(literal_of(pattern), literal) << pattern;
@@ -30,6 +40,33 @@ TEST(LiteralOf, IsFoundInWhatFits) {
       if (!RE2::PartialMatch(text, regex)) continue;
       EXPECT_NE(text.find(literal_of(pattern)), std::string::npos) << pattern << " in " << text;
     }
+  }
+}
+
+TEST(ProgressPattern, NoLiteralKeepsAMatchFromBeingSeen) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {R"((\d+)/\d{3,5})", "it 0001/9999"},
+      {R"(it (\d+)\x2f\d+)", "it 1/9"},
+      {R"(it (\d+)\x{2f}\d+)", "it 1/9"},
+      {R"(it\p{Zs}(\d+))", "it 1"},
+      {R"(it\pZ(\d+))", "it 1"},
+      {R"(it (\d+)\057\d+)", "it 1/9"},
+      {R"(\Qit (\E(\d+)(ab)?)", "it (1"},
+      {R"([[:space:]it]+ (\d+)[[:^alpha:]xyz])", "it 1/"},
+      {R"(é?étape (\d+))", "étape 1"},
+      {R"({'step': (\d+)})", "{'step': 1}"},
+      {R"(\bit\s(\d+)\z)", "it 1"},
+      {R"(it (\d+){1}x{0,9}/)", "it 1/"},
+      {R"((epoch )?it{1,2}(?:er)? (\d+))", "it 1"},
+      {R"(iteration (\d+)|it (\d+))", "it 1"},
+      {R"((?i)IT (\d+))", "it 1"},
+      {R"([^]abc]t (\d+))", "it 1"},
+      {R"(it+?e{0}r* (\d+))", "itt 1"},
+      {R"([\]x]?it (\d+))", "it 1"},
+  };
+  for (const auto& [pattern, line] : kCases) {
+    ASSERT_TRUE(RE2::PartialMatch(line, RE2(pattern))) << pattern;
+    EXPECT_TRUE(ProgressPattern(pattern).match(line)) << pattern << ": " << literal_of(pattern);
   }
 }
 
