@@ -30,8 +30,9 @@ struct LocalCrew::Live {
   bool ended = false;      ///< its wait status is there
   sys::WaitStatus status{};
   Duration ended_at{};
-  FileStamp file{};       ///< of its readiness, before it was started
-  FileStamp heartbeat{};  ///< as it was last seen
+  FileStamp file{};                   ///< of its readiness, before it was started
+  FileStamp heartbeat{};              ///< as it was last seen
+  std::shared_ptr<LineWatch> line{};  ///< of its readiness, since it was started
   std::unique_ptr<Readiness> readiness{};
 
   /// A file that is relative to its working folder.
@@ -164,6 +165,7 @@ Result<pid_t> LocalCrew::spawn(Live& live) {
   }
   const auto pipe = output_->open(live.output);
   if (!pipe) return std::unexpected(pipe.error());
+  watch_for_line(live);
   auto request = live.request(live.bound->argv);
   request.out = request.err = pipe->get();
   constexpr unsigned kPidBits = 32;
@@ -178,6 +180,14 @@ Result<pid_t> LocalCrew::spawn(Live& live) {
   return pid;
 }
 
+/// From the start on: whoever decides asks for it later, on another node by as much as a message takes.
+void LocalCrew::watch_for_line(Live& live) {
+  if (live.bound->ready.log.empty()) return;
+  live.line = std::make_shared<LineWatch>(live.bound->ready.log);
+  output_->watch_lines(live.output,
+                       [line = live.line](std::string_view text) { return line->look_at(text); });
+}
+
 void LocalCrew::ended(ProcessIndex process, sys::WaitStatus status) {
   auto& live = live_.at(process);
   live.ended = true;
@@ -190,14 +200,14 @@ void LocalCrew::ended(ProcessIndex process, sys::WaitStatus status) {
 void LocalCrew::on(const action::AwaitReady& await) {
   auto& live = live_.at(await.process);
   const auto process = await.process;
+  if (live.ended || live.subtree.leader == 0) return;  // whoever asks will hear of it
   Readiness::Then then{
       .ready = [this, process] { tell(notice::Ready{process}); },
       .timed_out =
           [this, process] {
             tell(notice::NotReady{process, options_.node.masker.mask(live_.at(process).readiness->status())});
           },
-      .watch_lines = [this,
-                      output = live.output](auto line) { output_->watch_lines(output, std::move(line)); }};
+      .line = live.line};
   live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
                                                live.request(live.bound->ready.exec), std::move(then));
 }

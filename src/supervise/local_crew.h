@@ -84,6 +84,7 @@ class LocalCrew : public Crew {
   void look_at_progress();
   void tell_progress(ProcessIndex process, const Live& live);
   Result<pid_t> spawn(Live& live);
+  void watch_for_line(Live& live);
   void ended(ProcessIndex process, sys::WaitStatus status);
   void give_up_later(ProcessIndex process);
   void cleaned_up(ProcessIndex process, const Cleaner::Result& result);

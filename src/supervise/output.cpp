@@ -85,11 +85,9 @@ Result<sys::UniqueFd> Output::open(std::size_t index) {
 }
 
 void Output::watch_lines(std::size_t index, std::function<bool(std::string_view line)> line) {
-  streams_[index]->on_line = std::move(line);
-}
-
-void Output::unwatch_lines(std::size_t index) {
-  streams_[index]->on_line = nullptr;
+  auto& stream = *streams_[index];
+  stream.on_line = std::move(line);
+  stream.cutter = {};  // half a line of a process before this one
 }
 
 void Output::close(std::size_t index) {

@@ -38,9 +38,8 @@ class Output {
 
   /// The end of a new pipe for the process's standard output and error, to be closed once it is spawned.
   Result<sys::UniqueFd> open(std::size_t index);
-  /// Calls `line` with each line of the process until it returns true.
+  /// Calls `line` with each line of the process until it returns true: to be called before it is spawned.
   void watch_lines(std::size_t index, std::function<bool(std::string_view line)> line);
-  void unwatch_lines(std::size_t index);
   /// Reads what is still in the pipe, for a fifth of a second at most, and closes it, whoever else holds it.
   void close(std::size_t index);
   /// Looks whether the log files are still there.

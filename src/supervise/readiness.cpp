@@ -1,7 +1,6 @@
 #include "supervise/readiness.h"
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -38,6 +37,13 @@ FileStamp stamp_of(const std::string& path) {
   return std::tuple(info.st_dev, info.st_ino, info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
 }
 
+bool LineWatch::look_at(std::string_view line) {
+  if (seen_ || !RE2::PartialMatch({line.data(), line.size()}, pattern_)) return seen_;
+  seen_ = true;
+  if (const auto then = std::exchange(then_, nullptr)) then();
+  return true;
+}
+
 struct Readiness::State : std::enable_shared_from_this<State> {
   State(sys::Loop& where, plan::Ready what, FileStamp stamp, sys::SpawnRequest request, Then then_call)
       : loop(where),
@@ -62,13 +68,13 @@ struct Readiness::State : std::enable_shared_from_this<State> {
 
   void watch_log() {
     last = "no such line yet";
-    const auto pattern = std::make_shared<const RE2>(ready.log, RE2::Quiet);
-    then.watch_lines([weak = weak_from_this(), pattern](std::string_view line) {
-      const auto self = weak.lock();
-      if (!self) return true;
-      if (!RE2::PartialMatch({line.data(), line.size()}, *pattern)) return false;
-      self->finish(self->then.ready);
-      return true;
+    // Not from within the call that asks.
+    if (then.line->seen()) {
+      next = loop.after({}, [this] { finish(then.ready); });
+      return;
+    }
+    then.line->when_seen([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->finish(self->then.ready);
     });
   }
 

@@ -1,10 +1,12 @@
 #pragma once
+#include <re2/re2.h>
 #include <sys/types.h>
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "base/units.h"
@@ -19,6 +21,25 @@ namespace nlaunch::supervise {
 using FileStamp = std::optional<std::tuple<dev_t, ino_t, time_t, long>>;
 FileStamp stamp_of(const std::string& path);
 
+/// Whether a line of a process's output fits a pattern. The output is watched from the start of the process,
+/// for the line may come before anybody asks for it.
+class LineWatch {
+ public:
+  /// `problem_with` finds nothing wrong with the pattern.
+  explicit LineWatch(const std::string& pattern) : pattern_(pattern, RE2::Quiet) {}
+
+  /// One more line. True once there was one that fits.
+  bool look_at(std::string_view line);
+  [[nodiscard]] bool seen() const { return seen_; }
+  /// Calls `then` when the line comes. It may do so no more once this is called with another, or with none.
+  void when_seen(std::function<void()> then) { then_ = std::move(then); }
+
+ private:
+  RE2 pattern_;
+  bool seen_ = false;
+  std::function<void()> then_;
+};
+
 /// Waits until one process counts as ready; nothing of it blocks the loop. Destroyed, it waits no longer and
 /// calls nothing.
 class Readiness {
@@ -26,8 +47,8 @@ class Readiness {
   struct Then {
     std::function<void()> ready;
     std::function<void()> timed_out;
-    /// Sets where the lines of the process's output go; needed for `log` alone.
-    std::function<void(std::function<bool(std::string_view)>)> watch_lines;
+    /// Of the process's output since it was started; needed for `log` alone.
+    std::shared_ptr<LineWatch> line{};
   };
 
   /// `ready.given()` holds. `before`: its file before the process was started, which does not count. `like`:

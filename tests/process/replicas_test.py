@@ -346,6 +346,23 @@ roles:
         for rank in range(3):
             self.assertEqual(sorted(self.logs(rank, attempt=1)), [f"learner.{rank}"])
 
+    # What an agent is asked comes a round trip after what it was told to start.
+    def test_a_line_that_comes_at_once_makes_ready(self):
+        ready = self.experiment("""version: 1
+name: ready
+nodes: 3
+roles:
+  engine: {kind: engine, per_node: 2, command: [sh, -c, 'echo server is ready; exec sleep 30'], ready: {log: is ready, timeout: 5s}}
+  learner: {kind: learner, command: ["true"]}
+start: [[engine], [learner]]
+""")
+        spec = self.spec(ready)
+        for rank in range(3):
+            self.start(rank, spec)
+        self.assertEqual(self.ends(), [0, 0, 0], self.said(0))
+        self.assertIn("nlaunch: engine: 6 of 6 ready after ", self.said(0))
+        self.nothing_is_left()
+
     def test_a_stop_by_beaker_stops_all(self):
         spec = self.spec(SOURCE / "configs" / "quickstart.yaml", "--nodes", 3, "--set", "vars.steps=100000")
         for rank in range(3):
