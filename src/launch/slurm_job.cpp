@@ -31,7 +31,12 @@ void name_culprits(const plan::Slurm& slurm, std::string_view said, Diagnostic& 
   }
 }
 
-/// "Submitted batch job 17": the last number of the last line that has one.
+/// The digits that a text begins with.
+std::string_view leading_number(std::string_view text) {
+  return text.substr(0, text.find_first_not_of("0123456789"));
+}
+
+/// The last number of the last line that has one.
 std::string last_number(std::string_view said) {
   const auto end = said.find_last_of("0123456789");
   if (end == std::string_view::npos) return "";
@@ -40,7 +45,37 @@ std::string last_number(std::string_view said) {
   return std::string(said.substr(begin, end - begin + 1));
 }
 
+/// All lines that a command said, in one.
+std::string in_one_line(std::string_view said) {
+  std::vector<std::string> lines;
+  for (const auto& line : text::split(said, '\n')) {
+    if (const auto words = text::trim(line); !words.empty()) lines.push_back(text::printable(words));
+  }
+  return text::join(lines, " / ");
+}
+
 }  // namespace
+
+std::string submitted_id(std::string_view said) {
+  constexpr std::string_view kSubmitted = "Submitted batch job ";
+  std::string id;
+  const auto lines = text::split(said, '\n');
+  for (const auto& line : lines) {
+    const auto at = line.find(kSubmitted);
+    if (at == std::string::npos) continue;
+    if (const auto number = leading_number(std::string_view(line).substr(at + kSubmitted.size()));
+        !number.empty())
+      id = number;
+  }
+  if (!id.empty()) return id;
+  for (const auto& line : lines) {
+    const auto words = text::trim(line);
+    const auto number = leading_number(words);
+    // With --parsable: "17", or "17;cluster".
+    if (!number.empty() && (number.size() == words.size() || words[number.size()] == ';')) id = number;
+  }
+  return id.empty() ? last_number(said) : id;
+}
 
 Result<std::string> find_submit_command(const plan::Plan& plan, const std::vector<std::string>& environment) {
   const auto path = sys::env_value(environment, "PATH");
@@ -69,11 +104,11 @@ Result<std::string> submit_job(const plan::Plan& plan, const std::string& comman
   request.env = without_sbatch(environment);
   const auto said = sys::run_command(std::move(request), kPatience);
   if (!said) return std::unexpected(said.error());
-  const auto words = text::printable(text::trim(said->err.empty() ? said->out : said->err));
+  const auto words = in_one_line(said->err.empty() ? said->out : said->err);
   if (said->timed_out) {
     return failure("launch.submit", "{} did not answer within {}", command, format_duration(kPatience));
   }
-  const auto id = last_number(said->out);
+  const auto id = submitted_id(said->out);
   if (said->status.ok() && !id.empty()) return id;
   Diagnostics diagnostics;
   auto& error =
@@ -92,7 +127,7 @@ Result<void> tell_slurm(std::vector<std::string> command, const std::vector<std:
   if (!said) return std::unexpected(said.error());
   if (said->status.ok()) return {};
   return failure("launch.slurm", "{} {}: {}", what, said->status.str(),
-                 text::printable(text::trim(said->err)));
+                 in_one_line(said->err));
 }
 
 Duration kill_wait(const std::vector<std::string>& environment) {
@@ -159,7 +194,7 @@ Result<std::optional<JobState>> job_state(const std::string& job_id,
   if (said->status.ok()) return parse_job_state(" " + said->out);
   if (said->err.find("Invalid job id") != std::string::npos) return std::nullopt;
   return failure("launch.scontrol", "scontrol {}: {}", said->status.str(),
-                 text::printable(text::trim(said->err)));
+                 in_one_line(said->err));
 }
 
 }  // namespace nlaunch::launch

@@ -21,6 +21,10 @@ Result<std::string> submit_job(const plan::Plan& plan, const std::string& comman
                                const std::vector<std::string>& environment,
                                const std::vector<std::string>& options = {});
 
+/// The id of a job in what a submit command printed: "Submitted batch job 17 on cluster gpu2", else a line
+/// that is an id ("17", or "17;gpu2"), else the last number. Empty where there is none.
+std::string submitted_id(std::string_view said);
+
 /// One word to Slurm about a job, as `scancel 17` or `scontrol requeue 17`.
 Result<void> tell_slurm(std::vector<std::string> command, const std::vector<std::string>& environment);
 

@@ -2,8 +2,46 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 namespace nlaunch::launch {
 namespace {
+
+TEST(SubmittedId, IsThatOfTheJobWhateverElseIsPrinted) {
+  const struct {
+    const char* said;
+    const char* id;
+  } cases[] = {
+      {"Submitted batch job 4711\n", "4711"},
+      {"Submitted batch job 4711 on cluster gpu2\n", "4711"},
+      {"Charging project 99\nSubmitted batch job 4711\nYour balance: 120 hours\n", "4711"},
+      {"sbatch: Submitted batch job 4711\n", "4711"},
+      {"4711\n", "4711"},
+      {"4711;gpu2\n", "4711"},
+      {"Charging project 99\n4711;gpu2\n", "4711"},
+      {"your job is number 4711\n", "4711"},
+      {"Submitted batch job\n", ""},
+      {"", ""},
+  };
+  for (const auto& one : cases) EXPECT_EQ(submitted_id(one.said), one.id) << one.said;
+}
+
+TEST(SubmitJob, ARefusalOfSeveralLinesIsOneLine) {
+  auto pattern = (std::filesystem::temp_directory_path() / "nlaunch-submit-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  const auto sbatch = (folder / "sbatch").string();
+  std::ofstream(sbatch) << "#!/bin/sh\n"
+                           "echo 'sbatch: error: Unable to contact slurm controller' >&2\n"
+                           "echo 'sbatch: error: Batch job submission failed' >&2\nexit 1\n";
+  std::filesystem::permissions(sbatch, std::filesystem::perms::owner_all);
+  const auto id = submit_job({}, sbatch, folder / "job.sbatch", {"PATH=/usr/bin:/bin"});
+  std::filesystem::remove_all(folder);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().items().front().message,
+            sbatch + " exited with code 1: sbatch: error: Unable to contact slurm controller / sbatch: error: "
+                     "Batch job submission failed");
+}
 
 TEST(ParseJobState, ReadsAJobThatWaits) {
   const auto job = parse_job_state(
