@@ -1,14 +1,15 @@
 #include "cli/continuation.h"
 
 #include <algorithm>
+#include <csignal>
 
-#include "base/exit_code.h"
 #include "base/json.h"
 #include "launch/install.h"
 #include "launch/job_script.h"
 #include "launch/ledger.h"
 #include "launch/slurm_job.h"
 #include "supervise/events.h"
+#include "supervise/outcome.h"
 #include "sys/files.h"
 
 namespace nlaunch::cli {
@@ -26,24 +27,31 @@ json read_jobs(const std::filesystem::path& file) {
   return jobs;
 }
 
-/// The successor stays after a stop at the walltime, and after a failure that came late enough. After
-/// success, a stop by a person, and a run that failed within `min_runtime` (it would fail again) it is not
-/// wanted.
-bool goes_on(const Walltime& walltime, int exit_code, Duration took) {
-  if (exit_code == exit_code::walltime) return true;
-  const bool by_a_person = exit_code == exit_code::interrupted || exit_code == exit_code::terminated;
-  return exit_code != exit_code::ok && !by_a_person && took >= walltime.min_runtime;
-}
-
 void say_trouble(const Diagnostics& why) {
   say(fmt::format("nlaunch: {}\n", why.items().front().message));
 }
 
 }  // namespace
 
+Next next_after(const Walltime& walltime, bool has_successor, std::string_view outcome, Duration took) {
+  const auto is = [outcome](const supervise::Cause& cause) { return outcome == supervise::name_of(cause); };
+  const bool at_walltime = is(supervise::WalltimeNear{});
+  if (!has_successor) {
+    return at_walltime && walltime.then == Walltime::Then::requeue ? Next::requeue : Next::nothing;
+  }
+  if (at_walltime) return Next::successor;
+  const bool by_a_person = is(supervise::StoppedBySignal{SIGINT}) || is(supervise::StoppedBySignal{SIGTERM});
+  const bool over = by_a_person || is(supervise::Finished{}) || took < walltime.min_runtime;
+  return over ? Next::cancel_successor : Next::successor;
+}
+
 Continuation::Continuation(const plan::Plan& plan, std::string job_id, std::string runs_dir,
-                           const Context& context)
-    : plan_(plan), job_id_(std::move(job_id)), runs_dir_(std::move(runs_dir)), context_(context) {}
+                           std::vector<std::string> arguments, const Context& context)
+    : plan_(plan),
+      job_id_(std::move(job_id)),
+      runs_dir_(std::move(runs_dir)),
+      arguments_(std::move(arguments)),
+      context_(context) {}
 
 void Continuation::begin(const launch::RunPaths& paths) {
   folder_ = paths.folder;
@@ -64,8 +72,10 @@ void Continuation::begin(const launch::RunPaths& paths) {
 void Continuation::submit_successor(const launch::RunPaths& paths, std::size_t number) {
   const auto command = launch::find_submit_command(plan_, context_.environment);
   if (!command) return say_trouble(command.error());
-  const auto script = launch::make_job_script(plan_, runs_dir_, launch::find_install().program,
-                                              {"--run-dir", paths.folder.string()});
+  auto arguments = arguments_;
+  arguments.insert(arguments.end(), {"--run-dir", paths.folder.string()});
+  const auto script =
+      launch::make_job_script(plan_, runs_dir_, launch::find_install().program, arguments);
   if (!script) return say_trouble(script.error());
   const auto file = paths.folder / "next.sbatch";
   if (const auto saved = sys::write_file_atomically(file, script->text); !saved)
@@ -81,19 +91,23 @@ void Continuation::submit_successor(const launch::RunPaths& paths, std::size_t n
                   plan_.walltime->max));
 }
 
-void Continuation::end(int exit_code) {
+void Continuation::end(std::string_view outcome) {
   if (!plan_.walltime) return;
   const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
   Result<void> told;
-  if (!successor_.empty() && !goes_on(*plan_.walltime, exit_code, took)) {
-    told = launch::tell_slurm({"scancel", successor_}, context_.environment);
-    if (told && !context_.quiet) say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
-  } else if (!successor_.empty()) {
-    record_next(successor_);
-  } else if (plan_.walltime->then == Walltime::Then::requeue && exit_code == exit_code::walltime) {
-    if (!context_.quiet) say(fmt::format("job {} is requeued\n", job_id_));
-    record_next(job_id_);  // Slurm ends this process as soon as it is told
-    told = launch::tell_slurm({"scontrol", "requeue", job_id_}, context_.environment);
+  switch (next_after(*plan_.walltime, !successor_.empty(), outcome, took)) {
+    case Next::nothing: break;
+    case Next::successor: record_next(successor_); break;
+    case Next::cancel_successor:
+      told = launch::tell_slurm({"scancel", successor_}, context_.environment);
+      if (told && !context_.quiet)
+        say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
+      break;
+    case Next::requeue:
+      if (!context_.quiet) say(fmt::format("job {} is requeued\n", job_id_));
+      record_next(job_id_);  // Slurm ends this process as soon as it is told
+      told = launch::tell_slurm({"scontrol", "requeue", job_id_}, context_.environment);
+      break;
   }
   if (!told) say_trouble(told.error());
 }

@@ -1,6 +1,8 @@
 #pragma once
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/context.h"
 #include "launch/bind.h"
@@ -8,16 +10,25 @@
 
 namespace nlaunch::cli {
 
+/// What comes after a job of a run.
+enum class Next { nothing, requeue, successor, cancel_successor };
+/// By how the run ended, as supervise::name_of has it, and never by its exit code: a program may use the same
+/// numbers. A successor that was submitted stays after a stop at the walltime, and after a failure that came
+/// late enough. After success, a stop by a person, and a run that failed within `min_runtime` (it would fail
+/// again) it is not wanted.
+Next next_after(const Walltime& walltime, bool has_successor, std::string_view outcome, Duration took);
+
 /// How a run under Slurm goes on after its walltime, as the experiment's `walltime: {then: ...}` says.
 class Continuation {
  public:
-  /// All arguments outlive this.
-  Continuation(const plan::Plan& plan, std::string job_id, std::string runs_dir, const Context& context);
+  /// `arguments`: of the command line, for the next job too. All references outlive this.
+  Continuation(const plan::Plan& plan, std::string job_id, std::string runs_dir,
+               std::vector<std::string> arguments, const Context& context);
 
   /// Under `chain`, submits the job that goes on after this one, however this one ends.
   void begin(const launch::RunPaths& paths);
   /// Cancels the successor where it should not run; requeues this job where it should.
-  void end(int exit_code);
+  void end(std::string_view outcome);
 
  private:
   void submit_successor(const launch::RunPaths& paths, std::size_t number);
@@ -26,6 +37,7 @@ class Continuation {
   const plan::Plan& plan_;
   std::string job_id_;
   std::string runs_dir_;
+  std::vector<std::string> arguments_;
   const Context& context_;
   std::filesystem::path folder_;  ///< of the run
   std::string successor_;         ///< id of the job; empty: none

@@ -227,6 +227,7 @@ void Job::say_end(const supervise::Outcome& outcome) const {
 }
 
 int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+  outcome_ = outcome;
   auto summary = stamped<Json>(formats::kSummary);
   summary.update({{"run", paths_.id},
                   {"name", plan_.name},

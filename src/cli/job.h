@@ -28,6 +28,8 @@ class Job {
   Job(const plan::Plan& plan, JobOptions options, const Context& context, Venue& venue);
 
   int run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
+  /// How it ended, as summary.json has it: what supervise::name_of says of its cause, or how far it came.
+  [[nodiscard]] const std::string& outcome() const { return outcome_; }
 
  private:
   std::optional<Place::Refused> prepare(unsigned attempt, const supervise::GuardianLink& guardian);
@@ -61,6 +63,7 @@ class Job {
   Place::Audit audit_;
   std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
   unsigned restarts_ = 0;
+  std::string outcome_;
   bool trouble_said_ = false;
 };
 

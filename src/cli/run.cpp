@@ -34,7 +34,7 @@ struct Args {
   RunArms arms;
 };
 
-/// The options of this command that hold for the job, too.
+/// The options of this command that hold for the job, too, and for those that go on after it.
 std::vector<std::string> arguments_for_job(const Args& args, const Context& context) {
   std::vector<std::string> out;
   if (args.job.no_preflight) out.emplace_back("--no-preflight");
@@ -56,7 +56,7 @@ int start(const plan::Plan& plan, const Args& args, const Context& context, Venu
   Job job(plan, std::move(options), context, venue);
   if (continuation != nullptr) continuation->begin(*paths);
   const int code = job.run(*paths, guardian);
-  if (continuation != nullptr) continuation->end(code);
+  if (continuation != nullptr) continuation->end(job.outcome());
   return code;
 }
 
@@ -64,7 +64,8 @@ int run_on(const launch::Allocation& allocation, const plan::Plan& plan, const A
            const Context& context) {
   if (const auto text = launch::plan_text(plan); !text) return complain(context, text.error());
   FleetVenue venue(plan, allocation, args.share, context);
-  Continuation continuation(plan, allocation.job_id, args.job.runs_dir, context);
+  Continuation continuation(plan, allocation.job_id, args.job.runs_dir, arguments_for_job(args, context),
+                            context);
   return start(plan, args, context, venue, &continuation);
 }
 

@@ -47,6 +47,7 @@ class Login(Runs):
         second = self.run_folder / "attempt-1" / "logs" / "learner.3.log"
         self.wait_until(lambda: second.exists() and "all are here" in second.read_text())
         self.assertEqual(len(jobs()), 2)
+        self.assertEqual([e["verdict"] for e in self.events("preflight")], ["skipped"] * 2)  # what was said holds for the next job
         self.assertEqual(self.cluster.run("squeue", "-ho", "%i").stdout.split(), [jobs()[1]])
         self.cluster.run("scancel", "--batch", "--signal=TERM", jobs()[1])
         self.wait_until(lambda: self.summary()["exit_code"] == 143)
