@@ -105,7 +105,7 @@ class Comparer {
     auto record = read_run(paths->folder, *status, log, found_.metrics);
     record.repeat = turn.repeat;
     if (!context_.quiet) {
-      say(fmt::format("run {} of {} ({}), {}: {}\n", number, turns, id, text::printable(arm),
+      say(fmt::format("run {} of {} ({}), {}: {}\n", number, turns, paths->id, text::printable(arm),
                       text::printable(record.sentence)));
     }
     return record;

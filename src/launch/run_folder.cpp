@@ -1,8 +1,10 @@
 #include "launch/run_folder.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -72,14 +74,24 @@ std::string new_run_id() {
 }
 
 Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name, const std::string& id) {
-  RunPaths paths{id, {}, {}};
-  paths.folder = fs::absolute(runs / name / paths.id);
-  if (const auto made = sys::make_private_folder(paths.folder); !made) {
-    auto problem = made.error().items().front();
-    problem.hint = "--runs-dir DIR puts run directories elsewhere";
-    return std::unexpected(Diagnostics(std::move(problem)));
+  constexpr unsigned kTries = 1000;
+  RunPaths paths{id, fs::absolute(runs / name / id), {}};
+  std::error_code error;
+  fs::create_directories(paths.folder.parent_path(), error);
+  // A pid is one of a container, and of a machine: who shares the folder may have the same in this second.
+  for (unsigned number = 2; !error; ++number) {
+    if (::mkdir(paths.folder.c_str(), 0700) == 0) return paths;
+    if (errno != EEXIST || number > kTries) error.assign(errno, std::generic_category());
+    paths.id = fmt::format("{}-{}", id, number);
+    paths.folder.replace_filename(paths.id);
   }
-  return paths;
+  paths.folder.replace_filename(id);
+  Diagnostics diagnostics;
+  diagnostics
+      .error("file.folder", {},
+             fmt::format("cannot make the folder '{}': {}", paths.folder.string(), error.message()))
+      .hint = "--runs-dir DIR puts run directories elsewhere";
+  return std::unexpected(std::move(diagnostics));
 }
 
 Result<void> point_link(const fs::path& link, const std::string& target) {

@@ -10,10 +10,11 @@
 /// Where runs are: RUNS/NAME/RUN-ID, with RUNS/NAME/latest.
 namespace nlaunch::launch {
 
-/// The time and the pid: unique on this machine, for what one process makes once.
+/// The time and the pid. Another machine, or another container of this one, may make the same.
 std::string new_run_id();
 
-/// Makes the folder of a new run, mode 0700. RunPaths::attempt is empty.
+/// Makes the folder of a new run, mode 0700, which no other run has: where there is one of that id, its id is
+/// ID-2, ID-3, ... RunPaths::attempt is empty.
 Result<RunPaths> make_run_folder(const std::filesystem::path& runs, const std::string& name,
                                  const std::string& id = new_run_id());
 

@@ -166,6 +166,20 @@ TEST_F(Folder, ARunIsFoundByPathIdOrName) {
             "no run 'sft': there is no folder '" + (folder_ / "not-there").string() + "'");
 }
 
+TEST_F(Folder, TwoRunsOfOneIdHaveFoldersOfTheirOwn) {
+  const auto first = make_run_folder(folder_, "grpo", "20260131-120000-7").value();
+  const auto second = make_run_folder(folder_, "grpo", "20260131-120000-7").value();
+  const auto third = make_run_folder(folder_, "grpo", "20260131-120000-7").value();
+  EXPECT_EQ(first.id, "20260131-120000-7");
+  EXPECT_EQ(second.id, "20260131-120000-7-2");
+  EXPECT_EQ(third.folder, folder_ / "grpo" / "20260131-120000-7-3");
+  for (const auto* run : {&first, &second, &third}) {
+    EXPECT_EQ(fs::status(run->folder).permissions(), fs::perms::owner_all);
+    std::ofstream(run->folder / "plan.json") << "{}";
+  }
+  EXPECT_EQ(runs_of(folder_ / "grpo"), (std::vector{third.folder, second.folder, first.folder}));
+}
+
 TEST_F(Folder, ANameIsTheLiveRunThenTheLatestThatWasStartedThenTheNewest) {
   const auto make = [&](const std::string& id) {
     const auto folder = folder_ / "grpo" / id;
