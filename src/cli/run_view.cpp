@@ -34,15 +34,6 @@ bool is_alive(const Json& run) {
   return info && info->state != 'Z' && info->start_ticks == run.value("start_ticks", std::uint64_t{0});
 }
 
-/// As the first of its events has it.
-bool is_alive(const std::filesystem::path& folder) {
-  std::string line;
-  std::ifstream file(folder / "events.jsonl");
-  std::getline(file, line);
-  const auto event = Json::parse(line, nullptr, false);
-  return event.is_object() && is_alive(event);
-}
-
 void take(RunView& view, const Json& event) {
   const auto what = event.value("event", "");
   if (what == "run") {
@@ -82,6 +73,25 @@ void take(RunView& view, const Json& event) {
   }
 }
 
+/// As its events tell it, without a look at its processes: whoever asks how a run is finds the same.
+Result<RunView> told_by_events(const std::filesystem::path& folder) {
+  const auto events = supervise::read_events(folder / "events.jsonl");
+  if (!events) return std::unexpected(events.error());
+  RunView view;
+  view.folder = folder;
+  for (const auto& event : *events) take(view, event);
+  if (!view.alive && view.state == "running") {
+    view.state = "ended without a word: nlaunch itself was killed";
+    view.since = events->back().value("time", "");
+  }
+  return view;
+}
+
+bool is_alive(const std::filesystem::path& folder) {
+  const auto view = told_by_events(folder);
+  return view && view->alive;
+}
+
 }  // namespace
 
 Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run) {
@@ -91,10 +101,10 @@ Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::s
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
   const auto folder = find_run(runs_dir, run);
   if (!folder) return std::unexpected(folder.error());
-  RunView view;
-  view.folder = *folder;
   std::error_code error;
   if (!std::filesystem::exists(*folder / "events.jsonl", error)) {
+    RunView view;
+    view.folder = *folder;
     view.job = submitted_job(*folder);
     view.id = folder->filename();
     view.name = folder->parent_path().filename();
@@ -102,20 +112,15 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
     view.state = view.alive ? fmt::format("job {} has not begun", view.job) : "not started";
     return view;
   }
-  const auto events = supervise::read_events(*folder / "events.jsonl");
-  if (!events) return std::unexpected(events.error());
-  for (const auto& event : *events) take(view, event);
+  auto view = told_by_events(*folder);
+  if (!view) return view;
   const auto node = launch::node_name(sys::own_environment());
-  for (auto& process : view.processes) {
+  for (auto& process : view->processes) {
     process.alive = process.state == "running" || process.state == "ready";
-    process.here = process.host.empty() ? !view.elsewhere : process.host == node;
+    process.here = process.host.empty() ? !view->elsewhere : process.host == node;
     if (!process.here) continue;
-    process.alive = process.pid > 0 && is_process_of(process.pid, "NLAUNCH_RUN_ID", view.id);
+    process.alive = process.pid > 0 && is_process_of(process.pid, "NLAUNCH_RUN_ID", view->id);
     if (!process.alive && (process.state == "running" || process.state == "ready")) process.state = "gone";
-  }
-  if (!view.alive && view.state == "running") {
-    view.state = "ended without a word: nlaunch itself was killed";
-    view.since = events->back().value("time", "");
   }
   return view;
 }

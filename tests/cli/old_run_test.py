@@ -108,6 +108,14 @@ hint: update nlaunch, or use the one that wrote it
         self.assertIn("[format.newer]", done.stderr)
         self.assertIn("quickstart  20261122", done.stdout)
 
+    def test_a_name_is_not_an_older_run_of_another_host_that_has_ended(self):
+        run = self.stage(SOURCE / "tests/runs/version-1")
+        set_version(run / "events.jsonl", lambda head: head.update(host=""))  # of this host: of its pid nothing is left
+        for command in (["ps", "--json", "quickstart"], ["stop", "quickstart"], ["bundle", "quickstart"]):
+            self.says(command, 0)
+        self.assertEqual(json.loads(self.nlaunch("ps", "--json", "quickstart").stdout)["folder"], str(run))
+        self.assertTrue(run.with_name(f"quickstart-{IDS[1]}.tar.zst").exists())
+
 
 if __name__ == "__main__":
     unittest.main()
