@@ -1,12 +1,8 @@
 #include "launch/gpu_lock.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <set>
 
 #include "base/json.h"
@@ -14,19 +10,6 @@
 
 namespace nlaunch::launch {
 namespace {
-
-/// Another user's lock file may be opened for reading only, and not with O_CREAT in a sticky folder
-/// (fs.protected_regular); for flock(2) either will do.
-sys::UniqueFd open_lock(const std::string& path) {
-  constexpr mode_t kEveryone = 0666;
-  sys::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd) fd = sys::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) {
-    fd = sys::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kEveryone));
-    if (fd) ::fchmod(fd.get(), kEveryone);  // whatever the umask
-  }
-  return fd;
-}
 
 /// Every user can write that file: it may hold anything.
 std::string holder(const std::string& path) {
@@ -60,25 +43,25 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
     used.insert(gpus.begin(), gpus.end());
   }
   if (node.gpus.empty() || used.empty()) return locks;
-  make_lock_folder(folder);
   Diagnostics diagnostics;
   std::set<std::string> taken;  // two GPUs of the plan may be one device: the preflight says that better
   for (const auto gpu : used) {
-    const auto path = folder + "/" + key_of(node.gpus.at(gpu)) + ".lock";
-    if (!taken.insert(path).second) continue;
-    auto fd = open_lock(path);
+    const auto name = key_of(node.gpus.at(gpu)) + ".lock";
+    const auto path = folder + "/" + name;
+    if (!taken.insert(name).second) continue;
+    auto fd = open_lock_file(folder, name);
     if (!fd) {
-      diagnostics.error("launch.gpu-lock", {},
-                        fmt::format("cannot open the lock {}: {}", path, std::strerror(errno)));
-    } else if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      diagnostics.error("launch.gpu-lock", {}, fd.error().items().front().message).hint =
+          "have it removed by its owner or by root, or go without the locks: --share";
+    } else if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
       diagnostics
           .error("launch.gpu-held", {},
                  fmt::format("GPU {} is held by {}", node.gpus[gpu].visible, holder(path)))
           .hint = "wait for it, choose other GPUs with CUDA_VISIBLE_DEVICES, or share them with --share";
     } else {
       const nlohmann::json said{{"run", owner}, {"user", sys::user_name()}, {"pid", ::getpid()}};
-      if (::ftruncate(fd.get(), 0) == 0) sys::write_all(fd.get(), json_text(said) + "\n");
-      locks.held_.push_back(std::move(fd));
+      if (::ftruncate(fd->get(), 0) == 0) sys::write_all(fd->get(), json_text(said) + "\n");
+      locks.held_.push_back(std::move(*fd));
     }
   }
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -110,6 +111,46 @@ TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
       << second.error().items()[1].message;
   held = GpuLocks();
   EXPECT_TRUE(GpuLocks::take(plan, node, "/runs/third", folder_));
+}
+
+/// The failure to open a lock that lies in a folder of somebody else's; empty: it was opened.
+std::string refusal(const fs::path& folder, const std::string& name) {
+  const auto opened = open_lock_file(folder, name);
+  return opened ? "" : opened.error().items().front().message;
+}
+
+TEST_F(Folder, ALockThatSomebodyElseHasPutThereIsNotWrittenTo) {
+  const auto precious = folder_ / "precious";
+  const auto locks = folder_ / "locks";
+  std::ofstream(precious) << "dear";
+  EXPECT_EQ(refusal(locks, "GPU-new.lock"), "");
+  EXPECT_EQ(fs::status(locks / "GPU-new.lock").permissions(), fs::perms{0666});
+  fs::create_symlink(precious, locks / "GPU-a.lock");
+  fs::create_hard_link(precious, locks / "GPU-b.lock");
+  ASSERT_EQ(::mkfifo((locks / "GPU-c.lock").c_str(), 0444), 0);
+  fs::create_symlink("/nowhere/at/all", locks / "GPU-d.lock");
+  fs::create_directory_symlink(locks, folder_ / "linked");
+  const auto cannot = "cannot open the lock " + locks.string();
+  EXPECT_EQ(refusal(locks, "GPU-a.lock"), cannot + "/GPU-a.lock: it is a link");
+  EXPECT_EQ(refusal(locks, "GPU-b.lock"),
+            cannot + "/GPU-b.lock: it is another name of a file that may be somebody's");
+  EXPECT_EQ(refusal(locks, "GPU-c.lock"), cannot + "/GPU-c.lock: it is no regular file");
+  EXPECT_EQ(refusal(locks, "GPU-d.lock"), cannot + "/GPU-d.lock: it is a link");
+  EXPECT_NE(refusal(folder_ / "linked", "GPU-new.lock"), "");
+  plan::Plan plan;
+  plan.roles.resize(1);
+  plan.processes.push_back({0, 0, -1, 0, 0, 1, 0, {0}, {}});
+  plan::BoundNode node;
+  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+  for (const auto* gpu : {"GPU-a", "GPU-b", "GPU-c", "GPU-d"}) {
+    node.gpus = {{"0", "3B", gpu}};
+    EXPECT_FALSE(GpuLocks::take(plan, node, "/runs/first", locks)) << gpu;
+  }
+  EXPECT_EQ(sys::read_regular_file(precious, 100).value(), "dear");
+  EXPECT_FALSE(fs::exists("/nowhere"));
+  // Ports are found all the same.
+  fs::create_symlink(precious, locks / "ports");
+  EXPECT_TRUE(Ports(locks).take(29000));
 }
 
 TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {
