@@ -158,8 +158,9 @@ void Agent::bind() {
   launch::take_ports(plan_, ports);
   const auto machine = machine_.get_for(plan_);
   if (!machine) return refuse(exit_code::internal, machine.error());
-  auto node = launch::bind_node(
-      {plan_, index_, assignment_.paths, *machine, machine_.install(), context_.environment}, directory);
+  auto node = launch::bind_node({plan_, index_, assignment_.paths, *machine, machine_.install(),
+                                 context_.environment, launch::claim_ras_ports(plan_, index_, ports_)},
+                                directory);
   if (!node) return refuse(exit_code::bad_input, node.error());
   node_ = std::move(*node);
   if (!assignment_.share) {

@@ -188,7 +188,9 @@ class Binder {
       op.value = names.resolve(op.value, &process, diagnostics_);
       operations.push_back(std::move(op));
     }
-    const auto own = own_operations(plan_, process, node_, request_.paths, master_address(role));
+    const auto own =
+        own_operations(plan_, process, node_, request_.paths, master_address(role),
+                       bound.process < request_.ras_ports.size() ? request_.ras_ports[bound.process] : 0);
     operations.insert(operations.end(), own.begin(), own.end());
     operations.push_back({EnvOp::Kind::fallback,
                           "OMP_NUM_THREADS",
@@ -332,9 +334,9 @@ Result<Bound> bind(const BindRequest& request) {
   if (auto claimed = claim_ports(plan, request.node, ports); !claimed) {
     return std::unexpected(std::move(claimed.error()));
   }
-  auto node =
-      bind_node({plan, request.node, request.paths, request.machine, request.install, request.environment},
-                one_machine(request.machine.host));
+  auto node = bind_node({plan, request.node, request.paths, request.machine, request.install,
+                         request.environment, claim_ras_ports(plan, request.node, ports)},
+                        one_machine(request.machine.host));
   if (!node) return std::unexpected(std::move(node.error()));
   return Bound{std::move(*node), std::move(ports)};
 }

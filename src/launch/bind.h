@@ -28,7 +28,8 @@ struct BindRequest {
   RunPaths paths;
   const Machine& machine;
   const Install& install;
-  std::vector<std::string> environment;  ///< of the caller
+  std::vector<std::string> environment;    ///< of the caller
+  std::vector<std::uint16_t> ras_ports{};  ///< as claimed, by index of the process
 };
 
 /// Binds the plan to this node, just before the start: makes the scratch folder and the files that
@@ -50,9 +51,9 @@ Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Lib
                                         const std::string& probe);
 
 /// What nlaunch itself sets for one process, from the plan and the node's GPUs: ranks, CUDA_VISIBLE_DEVICES,
-/// who it is.
+/// who it is. `ras_port`: for NCCL's RAS, as claimed; 0: as wished.
 std::vector<plan::EnvOp> own_operations(const plan::Plan& plan, const plan::Process& process,
                                         const plan::BoundNode& node, const RunPaths& paths,
-                                        const std::string& master_address);
+                                        const std::string& master_address, std::uint16_t ras_port = 0);
 
 }  // namespace nlaunch::launch

@@ -46,6 +46,24 @@ Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {
   return failure("launch.ports", "no TCP port is free between 20000 and 31999");
 }
 
+std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& process) {
+  constexpr std::uint32_t kFirst = 12000;  // below those that are taken for servers
+  constexpr std::uint32_t kPorts = 7000;
+  constexpr std::uint32_t kApart = 1000;
+  const auto index = static_cast<std::uint32_t>(&process - plan.processes.data()) % kApart;
+  return static_cast<std::uint16_t>(kFirst + plan.weight_sync.port % kPorts + index);
+}
+
+std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t node, Ports& ports) {
+  std::vector<std::uint16_t> claimed(plan.processes.size());
+  for (std::size_t i = 0; i < claimed.size(); ++i) {
+    const auto& process = plan.processes[i];
+    if (process.node == node && !plan.node.cpu_slots && !process.gpus.empty())
+      claimed[i] = ports.take(wished_ras_port(plan, process)).value_or(0);
+  }
+  return claimed;
+}
+
 nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node) {
   auto out = nlohmann::json::array();
   for_each_port(plan, [&](std::uint32_t where, std::uint16_t port) {

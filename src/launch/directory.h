@@ -31,6 +31,13 @@ std::uint32_t sync_node(const plan::Plan& plan);
 /// free.
 Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports);
 
+/// Where a process wishes to answer questions about NCCL: processes of a node must not share that port, as
+/// they would by default (localhost:28028).
+std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& process);
+/// Such a port for each process of `node` that has GPUs, by index of the process; 0: it has none. Nobody on
+/// another node asks there: they are not told.
+std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t node, Ports& ports);
+
 /// The ports that stand on `node`, to be told to the other nodes, and the way back, of all nodes, into their
 /// plans.
 nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node);

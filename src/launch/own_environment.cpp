@@ -52,16 +52,6 @@ EnvOp unless_set(std::string name, std::string value) {
   return operation;
 }
 
-/// Where a process answers questions about NCCL: processes of a node must not share the port, as they would
-/// by default (localhost:28028).
-std::string ras_address(const plan::Plan& plan, const plan::Process& process) {
-  constexpr std::uint32_t kFirst = 12000;  // below those that are taken for servers
-  constexpr std::uint32_t kPorts = 7000;
-  constexpr std::uint32_t kApart = 1000;
-  const auto index = static_cast<std::uint32_t>(&process - plan.processes.data()) % kApart;
-  return fmt::format("127.0.0.1:{}", kFirst + plan.weight_sync.port % kPorts + index);
-}
-
 /// PyTorch 2.8 renamed variables, and warns of the old names. Where its version cannot be told, it is new.
 bool is_before_renaming(const plan::Role& role) {
   if (role.venv.empty()) return false;
@@ -74,9 +64,9 @@ bool is_before_renaming(const plan::Role& role) {
 
 /// What makes a process that hangs tell why. A dump on a timeout is PyTorch's default.
 void add_evidence(std::vector<EnvOp>& operations, const plan::Plan& plan, const plan::Process& process,
-                  const plan::BoundNode& node, const RunPaths& paths) {
+                  const plan::BoundNode& node, const RunPaths& paths, std::uint16_t ras_port) {
   const auto& role = plan.role_of(process);
-  operations.push_back(unless_set("NCCL_RAS_ADDR", ras_address(plan, process)));
+  operations.push_back(unless_set("NCCL_RAS_ADDR", fmt::format("127.0.0.1:{}", ras_port)));
   // PyTorch appends the rank, which is unique in a role that has a rendezvous.
   const auto name = role.rendezvous == Rendezvous::torch ? role.name : plan.name_of(process);
   const auto dump = fmt::format("{}/nccl/flight-recorder.{}.", paths.attempt.string(), name);
@@ -98,7 +88,7 @@ void add_evidence(std::vector<EnvOp>& operations, const plan::Plan& plan, const 
 
 std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& process,
                                   const plan::BoundNode& node, const RunPaths& paths,
-                                  const std::string& master_address) {
+                                  const std::string& master_address, std::uint16_t ras_port) {
   const auto& role = plan.role_of(process);
   std::vector<EnvOp> operations;
   if (!node.gpus.empty()) {
@@ -107,7 +97,10 @@ std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& p
     operations.push_back(own("CUDA_DEVICE_ORDER", "PCI_BUS_ID"));
     operations.push_back(own("CUDA_VISIBLE_DEVICES", text::join(visible, ",")));
   }
-  if (!node.gpus.empty() && role.gpus > 0) add_evidence(operations, plan, process, node, paths);
+  if (!node.gpus.empty() && role.gpus > 0) {
+    add_evidence(operations, plan, process, node, paths,
+                 ras_port != 0 ? ras_port : wished_ras_port(plan, process));
+  }
   if (role.rendezvous == Rendezvous::torch) add_ranks(operations, role, process, master_address);
   operations.push_back(own("NLAUNCH_RUN_DIR", paths.folder.string()));
   operations.push_back(own("NLAUNCH_RUN_ID", paths.id));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "launch/run_folder.h"
 #include "plan/bound_json.h"
@@ -64,6 +65,20 @@ class Bind : public testing::Test {
   std::vector<std::string> environment_{"PATH=/usr/bin:/bin", "HOME=/root", "NCCL_DEBUG=INFO",
                                         "HUSH=very-secret"};
 };
+
+TEST_F(Bind, NoTwoProcessesAnswerAboutNcclAtOnePort) {
+  const auto first = bind_here();
+  ASSERT_TRUE(first) << render(first.error());
+  plan_.weight_sync.port += 1;  // another run of this box, whose wishes are one apart
+  const auto second = bind_here();
+  ASSERT_TRUE(second) << render(second.error());
+  std::set<std::string> addresses;
+  for (const auto* bound : {&*first, &*second}) {
+    for (const auto& process : bound->node.processes) addresses.insert(value(process, "NCCL_RAS_ADDR"));
+  }
+  EXPECT_EQ(addresses.size(), 4U);
+  EXPECT_FALSE(addresses.contains("(not set)"));
+}
 
 TEST_F(Bind, FillsInWhatOnlyTheNodeKnows) {
   plan_.roles[1].command = {"true",        "--port", "${self.ports.http}", "${self.sync_rank}",
