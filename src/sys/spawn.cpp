@@ -132,6 +132,20 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
+/// The kernel says of a script "No such file or directory" where it is the interpreter of its first line that
+/// is not there. Empty: it is not that.
+std::string missing_interpreter(const std::string& program) {
+  constexpr std::size_t kLongestLine = 256;  // that the kernel reads
+  std::string line(kLongestLine, '\0');
+  const UniqueFd fd(::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const auto got = fd ? ::read(fd.get(), line.data(), line.size()) : 0;
+  line.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  if (!line.starts_with("#!")) return {};
+  const auto words = text::trim(std::string_view(line).substr(2, line.find('\n') - 2));
+  const std::string interpreter(words.substr(0, words.find_first_of(" \t")));
+  return !interpreter.starts_with('/') || ::access(interpreter.c_str(), F_OK) == 0 ? "" : interpreter;
+}
+
 }  // namespace
 
 Result<pid_t> spawn(const SpawnRequest& request) {
@@ -160,6 +174,11 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   }
   if (error) {
     if (launcher.pid > 0) ::waitpid(launcher.pid, nullptr, 0);
+    const auto missing = error.value() == ENOENT ? missing_interpreter(*program) : "";
+    if (!missing.empty()) {
+      return failure("sys.spawn", "cannot start {}: its first line asks for '{}', which does not exist",
+                     *program, text::printable(missing));
+    }
     return failure("sys.spawn", "cannot start {}: {}{}", *program, error.message(),
                    request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
   }

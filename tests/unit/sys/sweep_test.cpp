@@ -81,7 +81,9 @@ TEST(Spawn, AFailedExecLeavesNothingAndSaysWhy) {
   request.argv = {script};
   const auto pid = spawn(request);
   ASSERT_FALSE(pid.has_value());
-  EXPECT_EQ(pid.error().items().front().message, "cannot start " + script + ": No such file or directory");
+  EXPECT_EQ(
+      pid.error().items().front().message,
+      "cannot start " + script + ": its first line asks for '/no/such/interpreter', which does not exist");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   ::unlink(script.c_str());
 }
