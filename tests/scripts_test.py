@@ -51,6 +51,28 @@ class Scripts(unittest.TestCase):
                 done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
                 self.assertEqual(done.stdout, expected + "\n")
 
+    def in_a_release(self, folder, script):
+        """What a script prints that has the functions of scripts/release/, in a folder of its own."""
+        files = " ".join(f"source {SOURCE}/scripts/release/{name}.sh;" for name in ("toolchain", "sources", "dependencies", "cuda", "archive"))
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", f"say() {{ echo \"$*\"; }}; {files} mkdir -p \"$RELEASE_SOURCES\" .release-cache/arch/dependencies; {script}"],
+                              cwd=folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_a_release_is_made_anew_of_what_has_another_version(self):
+        dependency = "build_zlib() { :; }; echo {0} >$RELEASE_SOURCES/zlib.version; ZIG_VERSION={1}; build_dependency arch zlib"
+        program = "cmake() {{ :; }}; ninja() {{ :; }}; ZIG_VERSION={0}; build arch all; ls .release-cache/arch/build/*.o 2>/dev/null || echo anew; touch .release-cache/arch/build/a.o"
+        with tempfile.TemporaryDirectory() as folder:
+            for versions, said in (((1, 1), "arch: building zlib\n"), ((1, 1), ""), ((2, 1), "arch: building zlib\n"), ((2, 2), "arch: building zlib\n")):
+                self.assertEqual(self.in_a_release(folder, dependency.replace("{0}", str(versions[0])).replace("{1}", str(versions[1]))), said)
+            for zig, said in ((1, "anew\n"), (1, ".release-cache/arch/build/a.o\n"), (2, "anew\n")):
+                self.assertEqual(self.in_a_release(folder, program.format(zig)), said)
+
+    def test_a_release_goes_on_after_unpacking_was_broken_off(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.in_a_release(folder, "mkdir -p $RELEASE_SOURCES/zlib.part/tree; release_apt() { echo Version: 1 >a.dsc; }; dpkg-source() { mkdir tree; }; unpack_source zlib")
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder, ".release-cache/sources").iterdir()), ["zlib", "zlib.version"])
+
     def test_skips_are_listed_with_their_reasons(self):
         log = ("1/2 Testing: preflight.Gpu.Identity\n"
                "[ RUN      ] Gpu.Identity\n"

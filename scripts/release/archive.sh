@@ -3,8 +3,15 @@
 
 # build ARCH TARGET OPTION...: in .release-cache/ARCH/build
 build() {
-  local arch=$1 target=$2 tree=$RELEASE_CACHE/$1
+  local arch=$1 target=$2 tree=$RELEASE_CACHE/$1 made
   shift 2
+  # ninja does not see that the compilers behind the same names are others.
+  made=$tree/build/made-$(pins "$ZIG_VERSION" "$GLIBC_OF_PROGRAMS" "$GLIBC_OF_SCOPE" "${CUDA_COMPILER[@]}" "${CUDA_RUNTIME[@]}" "$NCCL_HEADER")
+  if [[ ! -f $made ]]; then
+    rm -rf "$tree/build"
+    mkdir -p "$tree/build"
+    touch "$made"
+  fi
   cmake --preset release -B "$tree/build" -Wno-dev --log-level=WARNING \
     -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/zig.cmake" -DNLAUNCH_RELEASE_TREE="$tree" -DNLAUNCH_RELEASE_ARCH="$arch" \
     -DNLAUNCH_SCOPE_OPTIONS="-target;$arch-linux-gnu.$GLIBC_OF_SCOPE" "$@"

@@ -8,8 +8,9 @@ NCCL_HEADER=nvidia-nccl-cu13==2.28.9
 
 # provide_cuda ARCH: .release-cache/ARCH/cuda
 provide_cuda() {
-  local arch=$1 cuda=$RELEASE_CACHE/$1/cuda header=$RELEASE_CACHE/nccl.h download wheel
-  [[ ! -f $cuda/complete ]] || return 0
+  local arch=$1 cuda=$RELEASE_CACHE/$1/cuda header=$RELEASE_CACHE/nccl-${NCCL_HEADER#*==}.h complete download wheel
+  complete=$cuda/complete-$(pins "${CUDA_COMPILER[@]}" "${CUDA_RUNTIME[@]}" "$NCCL_HEADER")
+  [[ ! -f $complete ]] || return 0
   say "$arch: fetching CUDA's compiler and static runtime from PyPI (about 120 MB, once)"
   download=$(mktemp -d "$RELEASE_CACHE/cuda.XXXXXX")
   wheels -d "$download" "${CUDA_COMPILER[@]}"
@@ -18,11 +19,12 @@ provide_cuda() {
     say "fetching NCCL's header from PyPI (in a wheel of 200 MB, once)"
     wheels -d "$download/nccl" "$NCCL_HEADER"
     "$RELEASE_VENV/bin/python" -c 'import sys, zipfile; sys.stdout.buffer.write(zipfile.ZipFile(sys.argv[1]).read("nvidia/nccl/include/nccl.h"))' \
-      "$download"/nccl/*.whl >"$header"
+      "$download"/nccl/*.whl >"$header.part"
+    mv "$header.part" "$header"
   fi
   for wheel in "$download"/*.whl; do "$RELEASE_VENV/bin/python" -m zipfile -e "$wheel" "$download"; done
   rm -rf "$cuda" && mv "$download/nvidia/cu13" "$cuda"
-  cp "$header" "$cuda/include/"
+  cp "$header" "$cuda/include/nccl.h"
   cp "$download"/nvidia_cuda_runtime-*.dist-info/licenses/License.txt "$cuda/LICENSE"
   chmod +x "$cuda"/bin/* "$cuda"/nvvm/bin/*
   ln -s lib "$cuda/lib64"
@@ -31,5 +33,5 @@ provide_cuda() {
   ln -s .. "$cuda/targets/$arch-linux"
   ln -s libcudart.so.13 "$cuda/lib/libcudart.so"
   rm -rf "$download"
-  touch "$cuda/complete"
+  touch "$complete"
 }

@@ -38,7 +38,7 @@ build_hwloc() {
 
 # Boost as nlaunch uses it: headers, and the few files of Boost.Filesystem.
 build_boost1.81() {
-  local tree=$RELEASE_CACHE/$1 boost=$RELEASE_SOURCES/boost1.81/libs objects=$RELEASE_CACHE/$1/dependencies/boost folder file
+  local tree=$RELEASE_CACHE/$1 boost=$RELEASE_SOURCES/boost1.81/libs objects=$RELEASE_CACHE/$1/dependencies/boost1.81 folder file
   mkdir -p "$tree/prefix/include" "$tree/prefix/lib" "$objects"
   for folder in "$boost"/*/include "$boost"/numeric/*/include; do cp -r "$folder/." "$tree/prefix/include/"; done
   for file in "$boost"/filesystem/src/*.cpp; do
@@ -59,10 +59,12 @@ build_gloo() { with_cmake "$1" gloo gloo -DUSE_LIBUV=OFF -DBUILD_TEST=OFF -DCMAK
 build_googletest() { with_cmake "$1" googletest googletest -DBUILD_GMOCK=OFF; }
 build_libfabric-dev() { cp -r "$RELEASE_SOURCES/libfabric-dev/usr/include/rdma" "$RELEASE_CACHE/$1/prefix/include/"; }
 
-# build_dependency ARCH PACKAGE: unless it is there.
+# build_dependency ARCH PACKAGE: unless it is there, of this version and by these compilers.
 build_dependency() {
-  local arch=$1 package=$2 log=$RELEASE_CACHE/$1/dependencies/$2.log
-  [[ ! -f ${log%.log}.done ]] || return 0
+  local arch=$1 package=$2 folder=$RELEASE_CACHE/$1/dependencies/$2 log=$RELEASE_CACHE/$1/dependencies/$2.log made
+  made=$folder.$(pins "$ZIG_VERSION" "$GLIBC_OF_PROGRAMS" "$(<"$RELEASE_SOURCES/$package.version")" "$(declare -f "build_$package")").done
+  [[ ! -f $made ]] || return 0
+  rm -rf "$folder" "$folder".*done
   say "$arch: building $package"
   "build_$package" "$arch" >"$log" 2>&1 &  # where && or || follow, set -e does not hold inside
   wait $! || {
@@ -70,7 +72,7 @@ build_dependency() {
     echo "release.sh: $package could not be built for $arch; the whole log: $log" >&2
     return 1
   }
-  touch "${log%.log}.done"
+  touch "$made"
 }
 
 provide_dependencies() {

@@ -32,6 +32,7 @@ release_apt() { APT_CONFIG=$RELEASE_CACHE/apt/apt.conf apt-get -q "$@"; }
 # Unpacked with Debian's patches in .release-cache/sources/PACKAGE; its version in PACKAGE.version.
 unpack_source() {
   local package=$1
+  rm -rf "$RELEASE_SOURCES/$package.part" # of a call that was broken off
   (
     mkdir -p "$RELEASE_SOURCES/$package.part"
     cd "$RELEASE_SOURCES/$package.part" || exit
@@ -44,6 +45,7 @@ unpack_source() {
 }
 
 unpack_gloo() {
+  rm -rf "$RELEASE_SOURCES/gloo.part"
   (
     mkdir -p "$RELEASE_SOURCES/gloo.part/tree"
     cd "$RELEASE_SOURCES/gloo.part" || exit
@@ -51,6 +53,7 @@ unpack_gloo() {
     tar -xf gloo_*.orig.tar.* -C tree
     basename gloo_*.orig.tar.* | sed -E 's/^gloo_(.*)\.orig\.tar.*/\1/' >../gloo.version
     rm -rf ../gloo && mv tree ../gloo
+    echo "$GLOO_SUITE" >../gloo.suite
   )
   rm -rf "$RELEASE_SOURCES/gloo.part"
 }
@@ -67,17 +70,18 @@ unpack_deb() {
 }
 
 provide_sources() {
-  local package
+  local package complete
   mkdir -p "$RELEASE_SOURCES"
-  [[ ! -f $RELEASE_SOURCES/complete ]] || return 0
+  complete=$RELEASE_SOURCES/complete-$(pins "${SOURCE_PACKAGES[@]}" "$GLOO_SUITE")
+  [[ ! -f $complete ]] || return 0
   say "fetching Debian's sources of what is linked in (about 100 MB, once)"
   provide_apt
   release_apt update >/dev/null
   for package in "${SOURCE_PACKAGES[@]}" googletest; do [[ -d $RELEASE_SOURCES/$package ]] || unpack_source "$package"; done
-  [[ -d $RELEASE_SOURCES/gloo ]] || unpack_gloo
+  [[ -d $RELEASE_SOURCES/gloo && $(cat "$RELEASE_SOURCES/gloo.suite" 2>/dev/null) == "$GLOO_SUITE" ]] || unpack_gloo
   unpack_deb libfabric-dev "$RELEASE_SOURCES/libfabric-dev"
   for package in libc6 libgcc-s1; do unpack_deb "$package:arm64" "$RELEASE_CACHE/aarch64/sysroot"; done
   # The tables that Debian takes out of re2's source and makes from its own Unicode data.
   make -s -C "$RELEASE_SOURCES/re2" REBUILD_TABLES=1 re2/perl_groups.cc re2/unicode_casefold.cc re2/unicode_groups.cc
-  touch "$RELEASE_SOURCES/complete"
+  touch "$complete"
 }

@@ -9,6 +9,9 @@ GLIBC_OF_SCOPE=2.17 # it enters other people's processes and containers
 RELEASE_CACHE=$PWD/.release-cache
 RELEASE_VENV=$RELEASE_CACHE/venv
 
+# pins WORD...: one short word for all of these, in the names of marks: what was made with other versions is made anew.
+pins() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }
+
 wheels() { "$RELEASE_VENV/bin/python" -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --timeout 60 "$@"; }
 
 provide_zig() {
@@ -40,13 +43,14 @@ provide_toolchain() {
   local arch=$1 tools=$RELEASE_CACHE/$1/toolchain zig=$RELEASE_CACHE/zig/ziglang/zig run
   mkdir -p "$tools"
   export ZIG_GLOBAL_CACHE_DIR=$RELEASE_CACHE/zig-cache ZIG_LOCAL_CACHE_DIR=$RELEASE_CACHE/zig-cache
+  local zig_is="# zig $ZIG_VERSION: ccache and the rest go by what stands here"
   local flags="-target $arch-linux-gnu.$GLIBC_OF_PROGRAMS -ffile-prefix-map=$PWD=."
   # nvcc says -m64, which Clang knows on x86 alone.
   # shellcheck disable=SC2016  # for the script that is written
   local drop='for a; do shift; [ "$a" = -m64 ] || set -- "$@" "$a"; done'
-  write_tool "$tools/clang" "$drop" "exec $zig cc $flags \"\$@\""
+  write_tool "$tools/clang" "$zig_is" "$drop" "exec $zig cc $flags \"\$@\""
   # zig asks for std::unexpected() of C++14, which hides std::unexpected of <expected>.
-  write_tool "$tools/clang++" "$drop" "exec $zig c++ $flags -U_LIBCPP_ENABLE_CXX17_REMOVED_UNEXPECTED_FUNCTIONS \"\$@\""
+  write_tool "$tools/clang++" "$zig_is" "$drop" "exec $zig c++ $flags -U_LIBCPP_ENABLE_CXX17_REMOVED_UNEXPECTED_FUNCTIONS \"\$@\""
   write_tool "$tools/ar" "exec $zig ar \"\$@\""
   write_tool "$tools/ranlib" "exec $zig ranlib \"\$@\""
   run=""
