@@ -67,8 +67,7 @@ Agent::Agent(Options options, plan::Plan plan, const Context& context,
       machine_(launch::find_install()) {}
 
 Agent::~Agent() {
-  std::error_code ignored;
-  if (!node_.scratch.empty()) std::filesystem::remove_all(node_.scratch, ignored);
+  if (!node_.scratch.empty()) launch::remove_scratch(node_.scratch);
 }
 
 int Agent::run() {
@@ -111,6 +110,7 @@ void Agent::let_in(Visit::End end) {
   }
   channel_ = std::move(end.channel);
   assignment_ = launch::assignment_from(end.assignment);
+  guardian_.announce(launch::scratch_of(plan_, index_, assignment_.paths.id));  // see enter_agent
   if (const auto why = make_folders()) {
     give_up(*why);
     return leave(exit_code::bad_input);

@@ -17,8 +17,7 @@ LocalPlace::LocalPlace(const plan::Plan& plan, bool share, const Context& contex
     : plan_(plan), share_(share), context_(context), machine_(machine), guardian_(guardian) {}
 
 LocalPlace::~LocalPlace() {
-  std::error_code ignored;
-  if (!node_.scratch.empty()) std::filesystem::remove_all(node_.scratch, ignored);
+  if (!node_.scratch.empty()) launch::remove_scratch(node_.scratch);
 }
 
 std::optional<Place::Refused> LocalPlace::bind(const launch::RunPaths& paths) {

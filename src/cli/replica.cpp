@@ -5,6 +5,7 @@
 #include "cli/agent.h"
 #include "cli/fleet_place.h"
 #include "emit/beaker_spec.h"
+#include "launch/bind.h"
 #include "launch/step.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -88,6 +89,8 @@ supervise::GuardianLink enter_agent(const std::string& host) {
   return supervise::enter_guarded([host](const supervise::SupervisorLost& lost) {
     say(fmt::format("nlaunch agent on {}: its supervisor {}; {} killed\n", host, lost.status.str(),
                     text::count(lost.swept.killed.size(), "process")));
+    // What an agent announces is not the run's folder, whose end others write, but what lies on its node.
+    if (!lost.run_folder.empty()) launch::remove_scratch(lost.run_folder);
   });
 }
 

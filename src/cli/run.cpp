@@ -45,14 +45,21 @@ std::vector<std::string> arguments_for_job(const Args& args, const Context& cont
   return out;
 }
 
-int start(const plan::Plan& plan, const Args& args, const Context& context, Venue& venue,
+/// Who has the scratch folder of a run: its supervisor, or the agents on its nodes.
+enum class Scratch { here, of_agents };
+
+int start(const plan::Plan& plan, const Args& args, const Context& context, Venue& venue, Scratch scratch,
           Continuation* continuation = nullptr) {
   Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
   if (args.run_dir.empty()) paths = launch::make_run_folder(args.job.runs_dir, plan.name);
   if (!paths) return complain(context, paths.error());
   auto options = args.job;
   if (!args.level.empty()) options.level = level_of(args.level);
-  const auto guardian = supervise::enter_guarded(report_lost_supervisor);
+  const auto guardian = supervise::enter_guarded([&](const supervise::SupervisorLost& lost) {
+    report_lost_supervisor(lost);
+    // On other places the agents remove theirs, once their processes have ended.
+    if (scratch == Scratch::here) launch::remove_scratch(launch::scratch_of(plan, 0, paths->id));
+  });
   Job job(plan, std::move(options), context, venue);
   if (continuation != nullptr) continuation->begin(*paths);
   const int code = job.run(*paths, guardian);
@@ -66,7 +73,7 @@ int run_on(const launch::Allocation& allocation, const plan::Plan& plan, const A
   FleetVenue venue(plan, allocation, args.share, context);
   Continuation continuation(plan, allocation.job_id, args.job.runs_dir, arguments_for_job(args, context),
                             context);
-  return start(plan, args, context, venue, &continuation);
+  return start(plan, args, context, venue, Scratch::of_agents, &continuation);
 }
 
 int run_here(const plan::Plan& plan, const Args& args, const Context& context, MachineSource& machine) {
@@ -76,7 +83,7 @@ int run_here(const plan::Plan& plan, const Args& args, const Context& context, M
     return exit_code::bad_input;
   }
   LocalVenue venue(plan, args.share, context, machine);
-  return start(plan, args, context, venue);
+  return start(plan, args, context, venue, Scratch::here);
 }
 
 /// In the allocation that we are in, where it fits the plan; else as a job of its own.
@@ -108,7 +115,7 @@ int run_with_beaker(const plan::Plan& plan, Args args, const Context& context, M
   }
   if ((*replica)->rank > 0) return follow_leader(plan, **replica, context);
   ReplicaVenue venue(plan, **replica, args.share, context);
-  return start(plan, args, context, venue);
+  return start(plan, args, context, venue, Scratch::of_agents);
 }
 
 /// What a run that is one of many, here and one after another, cannot have.

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 #include <glob.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,9 +40,7 @@ class Binder {
 
   Result<BoundNode> run() {
     node_.host = directory_.at(request_.node).host;
-    node_.scratch = fmt::format("{}/nlaunch-{}-{}", plan_.node.scratch, ::getuid(), request_.paths.id);
-    // Nodes that share a machine must not share this.
-    if (plan_.node.count > 1) node_.scratch += fmt::format("-{}", request_.node);
+    node_.scratch = scratch_of(plan_, request_.node, request_.paths.id);
     bind_gpus();
     bind_secrets();
     bind_environment();
@@ -324,8 +323,25 @@ class Binder {
 
 }  // namespace
 
+std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id) {
+  auto scratch = fmt::format("{}/nlaunch-{}-{}", plan.node.scratch, ::getuid(), run_id);
+  // Nodes that share a machine must not share this.
+  if (plan.node.count > 1) scratch += fmt::format("-{}", node);
+  return scratch;
+}
+
+void remove_scratch(const fs::path& scratch) {
+  struct stat info {};
+  if (::lstat(scratch.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) return;
+  std::error_code ignored;
+  fs::remove_all(scratch, ignored);
+}
+
 Result<BoundNode> bind_node(const BindRequest& request, const Directory& directory) {
-  return Binder(request, directory).run();
+  auto node = Binder(request, directory).run();
+  // Nobody else knows of it.
+  if (!node) remove_scratch(scratch_of(request.plan, request.node, request.paths.id));
+  return node;
 }
 
 Result<Bound> bind(const BindRequest& request) {

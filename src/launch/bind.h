@@ -32,9 +32,14 @@ struct BindRequest {
   std::vector<std::uint16_t> ras_ports{};  ///< as claimed, by index of the process
 };
 
+/// The scratch folder that a run has on a node of its plan.
+std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id);
+/// Removes it, where it is there and a folder of this user's.
+void remove_scratch(const std::filesystem::path& scratch);
+
 /// Binds the plan to this node, just before the start: makes the scratch folder and the files that
 /// `${role.NAME.env_file}` and `${role.NAME.addrs_file}` name. The plan's ports are claimed. All mistakes are
-/// reported together.
+/// reported together, and leave no scratch folder.
 Result<plan::BoundNode> bind_node(const BindRequest& request, const Directory& directory);
 
 /// A plan's only node, ready to be started. The ports stay its own while this lives.

@@ -165,6 +165,25 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertFalse(os.path.exists(result.stdout.split("│ ")[1].strip()))
 
+    def test_scratch_does_not_stay_when_nothing_starts(self):
+        scratch = self.folder / "scratch"
+        scratch.mkdir()
+        site = self.folder / "site.yaml"
+        site.write_text(f"version: 1\nname: here\nextends: local\nnode: {{scratch: {scratch}}}\n")
+        experiment = self.folder / "e.yaml"
+        for command in ("no-such-program", "cat, '${newest:/no/such/*.pt}'"):
+            experiment.write_text(f"version: 1\nname: test\nweight_sync: {{backend: gloo}}\nroles: {{learner: {{kind: learner, command: [{command}]}}}}\n")
+            done = self.nlaunch("run", experiment, "--site", site, "--no-preflight", "--runs-dir", self.folder / "runs")
+            self.assertEqual(done.returncode, 65, done.stderr)
+            self.assertEqual(os.listdir(scratch), [], done.stderr)
+
+    def test_a_folder_that_is_gone_is_said_in_words(self):
+        gone = self.folder / "gone"
+        done = subprocess.run(["bash", "-c", f"mkdir {gone}; cd {gone}; rmdir {gone}; exec {NLAUNCH} run {SOURCE}/configs/quickstart.yaml --site local"],
+                              capture_output=True, text=True, env=self.env, timeout=60)
+        self.assertEqual((done.returncode, done.stderr),
+                         (65, "nlaunch: the folder in which it was called cannot be reached any more: No such file or directory; call it in another one\n"))
+
     def test_uncommitted_changes_are_kept_without_secrets(self):
         def git(*arguments):
             subprocess.run(["git", "-C", self.folder, "-c", "user.name=n", "-c", "user.email=e", *arguments], check=True, capture_output=True)
@@ -249,6 +268,17 @@ class Stop(CliTest):
         self.assertEqual(self.process.returncode, 130, err)
         self.assertRegex(err, r"\nstopped by `nlaunch stop` after \S+\n")
         return out
+
+    def test_scratch_does_not_stay_when_the_supervisor_is_killed(self):
+        self.start("echo up; sleep 100")
+        supervisor = next(e["supervisor"] for e in map(json.loads, (self.run_folder / "events.jsonl").read_text().splitlines()) if e["event"] == "attempt-started")
+        scratch = json.loads(next(self.run_folder.glob("attempt-0/bound.*.json")).read_text())["scratch"]
+        self.assertTrue(os.path.isdir(scratch))
+        os.kill(supervisor, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while os.path.exists(scratch):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
     def test_it_is_graceful(self):
         self.start('trap "echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done')
