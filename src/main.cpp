@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 
 #include "base/exit_code.h"
 #include "cli/context.h"
@@ -8,8 +9,29 @@
 #include "cli/version.h"
 #include "sys/spawn.h"
 
+namespace {
+
+using namespace nlaunch;
+
+/// What the machine refuses is no error of nlaunch's own.
+int complain_of_files(const std::filesystem::filesystem_error& error) {
+  std::error_code gone;
+  static_cast<void>(std::filesystem::current_path(gone));
+  if (gone) {
+    cli::say(
+        fmt::format("nlaunch: the folder in which it was called cannot be reached any more: {}; call it in "
+                    "another one\n",
+                    gone.message()));
+    return exit_code::bad_input;
+  }
+  cli::say(
+      fmt::format("nlaunch: '{}' cannot be reached: {}\n", error.path1().string(), error.code().message()));
+  return exit_code::internal;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace nlaunch;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not end a run
   cli::Context context;
   context.environment = sys::own_environment();
@@ -33,6 +55,8 @@ int main(int argc, char** argv) {
   }
   try {
     return cli::code_after_output(context.run());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return complain_of_files(error);
   } catch (const std::exception& error) {
     cli::say(fmt::format("nlaunch: an error of its own, please report it: {}\n", error.what()));
     return exit_code::internal;

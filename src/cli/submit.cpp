@@ -35,6 +35,12 @@ constexpr Duration kGlance = 200ms;
 /// A shared file system shows a file of another node some time after it was written.
 constexpr Duration kForTheSummary = 20s;
 
+/// A file system that does not answer has not got it, for now.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
 /// Prints what is added to a file.
 class Tail {
  public:
@@ -63,8 +69,7 @@ class Follower {
       if (Interrupts::received() != 0) return detach();
       if (Clock::now() >= next_) ask();
       log_.print_new(state_ ? state_->log : "");
-      if (gone_ && (fs::exists(run_ / "summary.json") || Clock::now() > *gone_ + kForTheSummary))
-        return end();
+      if (gone_ && (is_there(run_ / "summary.json") || Clock::now() > *gone_ + kForTheSummary)) return end();
       std::this_thread::sleep_for(kGlance);
     }
   }
@@ -77,7 +82,7 @@ class Follower {
       if (!std::exchange(troubled_, true))
         say(fmt::format("nlaunch: {}; asking again\n", asked.error().items().front().message));
       // What the run itself says is enough; and without its folder nothing is left to wait for.
-      if (!gone_ && (fs::exists(run_ / "summary.json") || !fs::exists(run_))) gone_ = Clock::now();
+      if (!gone_ && (is_there(run_ / "summary.json") || !is_there(run_))) gone_ = Clock::now();
       return;
     }
     troubled_ = false;

@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "base/text.h"
@@ -90,15 +92,23 @@ Result<std::vector<plan::EnvOp>> read_steps(const fs::path& folder, const std::s
   return operations;
 }
 
+/// A name to be made unique; in /tmp where TMPDIR names no folder: a job may have that of a login node.
+std::string folder_for_dumps() {
+  std::error_code error;
+  const auto temporary = fs::temp_directory_path(error);
+  return ((error ? fs::path("/tmp") : temporary) / "nlaunch-modules-XXXXXX").string();
+}
+
 }  // namespace
 
 std::string find_modules_init(const plan::Environment& base) {
+  std::error_code error;
   if (const auto home = base.find("MODULESHOME"); home != base.end()) {
     const auto init = home->second + "/init/bash";
-    if (fs::exists(init)) return init;
+    if (fs::exists(init, error)) return init;
   }
   for (const char* place : kUsualPlaces) {
-    if (fs::exists(place)) return place;
+    if (fs::exists(place, error)) return place;
   }
   return {};
 }
@@ -111,9 +121,11 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
     return failure("launch.modules", "no environment modules on this machine: looked for {}",
                    fmt::join(kUsualPlaces, ", "));
   }
-  std::string folder = (fs::temp_directory_path() / "nlaunch-modules-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr)
-    return failure("launch.modules", "cannot make the folder {}", folder);
+  auto folder = folder_for_dumps();
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return failure("launch.modules", "cannot make the folder {}: {}; TMPDIR says where it is made", folder,
+                   std::strerror(errno));
+  }
 
   sys::SpawnRequest request;
   request.argv = {"bash",

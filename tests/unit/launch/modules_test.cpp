@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -99,6 +100,26 @@ TEST(SourceFiles, EachChangeKnowsItsFileAndNoModulesAreNeeded) {
   EXPECT_TRUE(message.starts_with("loading modules failed (site.yaml:3:1): ")) << message;
   EXPECT_TRUE(message.ends_with("sourcing " + modules.source[0] + " failed")) << message;
   fs::remove_all(folder);
+}
+
+TEST(SourceFiles, ATemporaryFolderThatIsNotThereStopsNothing) {
+  std::string pattern = (fs::temp_directory_path() / "nlaunch-source-XXXXXX").string();
+  const fs::path folder = ::mkdtemp(pattern.data());
+  const char* before = std::getenv("TMPDIR");
+  const std::string restored = before == nullptr ? "" : before;
+  std::ofstream(folder / "one.sh") << "export ONE=1\n";
+  plan::Modules modules;
+  modules.source = {(folder / "one.sh").string()};
+  ::setenv("TMPDIR", (folder / "not-there").c_str(), 1);
+  const auto operations = load_modules(modules, {{"PATH", "/usr/bin:/bin"}});
+  if (before == nullptr) {
+    ::unsetenv("TMPDIR");
+  } else {
+    ::setenv("TMPDIR", restored.c_str(), 1);
+  }
+  fs::remove_all(folder);
+  ASSERT_TRUE(operations) << render(operations.error());
+  EXPECT_EQ(plan::apply({}, *operations, {}).at("ONE"), "1");
 }
 
 TEST(LoadNoModules, ChangesNothing) {
