@@ -44,6 +44,7 @@ void hide_secrets(const Scene& scene, std::vector<Finding>& findings) {
       if (named || setting.holds_secret()) secrets.push_back(*setting.value);
     }
   }
+  for (const auto& one : scene.secrets) secrets.push_back(one.value);
   if (secrets.empty()) return;
   std::map<std::shared_ptr<const SourceFile>, std::shared_ptr<const SourceFile>> hidden;
   for (auto& finding : findings) {

@@ -112,6 +112,16 @@ void check_secret(const Scene& scene, Report& report) {
                                 setting.name, setting.name),
                     ""});
   });
+  report.of("");
+  for (const auto& one : scene.secrets) {
+    if (report.full()) return;
+    report.warning(
+        one.span,
+        {fmt::format("{} stands in this file", one.what),
+         "whoever can read the file, the job's record (scontrol show job, sacct) or the list of "
+         "processes (ps) has it",
+         "a variable that is read where it is needed: NAME=$(< ~/.secrets/NAME)  (nlaunch: secrets:)", ""});
+  }
 }
 
 }  // namespace nlaunch::lint

@@ -169,8 +169,11 @@ constexpr std::array kRules{
          "only after a success.",
          "bash(1), set -e", check_exit_code_lost},
     Rule{"secret", "a secret written into a file",
-         "A job's script is kept by Slurm, and an exported variable is in every process's environment.", "",
-         check_secret},
+         "A job's script is kept by Slurm, an exported variable is in every process's environment, and a "
+         "command's arguments are in the list of processes. Known are variables and options by their names "
+         "(HF_TOKEN, --api-key), passwords in addresses, the key of wandb login, and keys that begin as "
+         "those of well-known services do (hf_, sk-, ghp_).",
+         "", check_secret},
     Rule{"export-commas", "a value with commas in --export", "srun and sbatch part the list at every comma.",
          "srun(1), --export", check_export_commas},
     Rule{"cpus-per-task", "cpus-per-task that a step does not take over",

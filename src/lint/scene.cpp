@@ -1,46 +1,14 @@
 #include "lint/scene.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/secrets.h"
-#include "base/text.h"
 
 namespace nlaunch::lint {
-namespace {
-
-/// A password within an address: scheme://user:password@host.
-bool has_password(std::string_view value) {
-  const auto scheme = value.find("://");
-  if (scheme == std::string_view::npos) return false;
-  const auto rest = value.substr(scheme + 3);
-  const auto at = rest.find('@');
-  const auto colon = rest.find(':');
-  return at != std::string_view::npos && colon != std::string_view::npos && colon + 1 < at &&
-         rest.substr(0, at).find('/') == std::string_view::npos;
-}
-
-/// Words that stand for a value which is to be filled in.
-bool is_to_be_filled_in(std::string_view value) {
-  const auto lower = text::lower(value);
-  constexpr std::array<std::string_view, 9> kWords{"your",     "xxx",  "<",       "...",  "***",
-                                                   "changeme", "todo", "replace", "dummy"};
-  return value.size() < 8 || lower == "offline" || lower == "disabled" ||
-         std::ranges::any_of(kWords,
-                             [&](std::string_view word) { return lower.find(word) != std::string::npos; });
-}
-
-/// A path, a number or a yes is no secret, whatever the variable is called.
-bool may_be_secret(std::string_view value) {
-  return value.find('/') == std::string_view::npos && value.find(' ') == std::string_view::npos &&
-         value.find_first_not_of("0123456789.") != std::string_view::npos;
-}
-
-}  // namespace
 
 bool Setting::holds_secret() const {
   if (unset || !value || value->find("${") != std::string::npos) return false;
-  if (has_password(*value)) return true;
+  if (!password_in(*value).empty() || !key_in(*value).empty()) return true;
   return looks_like_secret(name) && may_be_secret(*value) && !is_to_be_filled_in(*value);
 }
 

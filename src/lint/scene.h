@@ -10,6 +10,7 @@
 #include "base/diagnostic.h"
 #include "base/units.h"
 #include "base/words.h"
+#include "lint/secrets.h"
 #include "lint/shell.h"
 
 /// What rules look at: environments as somebody wrote them down, and what is known of where they will be
@@ -91,10 +92,11 @@ struct Scene {
   bool plan = false;        ///< of a plan: what nlaunch itself takes care of cannot go wrong
   bool by_nlaunch = false;  ///< a script that starts `nlaunch`: the environment is a plan's
   std::vector<Step> steps;
-  std::vector<StepOption> batch;      ///< of the job
-  std::vector<Setting> conf;          ///< what nccl.conf files of this machine add; their spans say which
-  std::vector<Module> modules;        ///< as a script loads them
-  std::vector<Setting> from_modules;  ///< what a plan's modules set, where they could be loaded
+  std::vector<StepOption> batch;       ///< of the job
+  std::vector<Setting> conf;           ///< what nccl.conf files of this machine add; their spans say which
+  std::vector<Module> modules;         ///< as a script loads them
+  std::vector<Setting> from_modules;   ///< what a plan's modules set, where they could be loaded
+  std::vector<ExposedSecret> secrets;  ///< among the words of a script's commands
   std::vector<Reading> readings;
   std::optional<Script> script;
   /// Whether a folder is on this machine; nothing: not looked (a script is often linted elsewhere).

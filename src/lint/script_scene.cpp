@@ -5,27 +5,30 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
+#include "lint/script_arguments.h"
 #include "lint/script_steps.h"
 
 namespace nlaunch::lint {
 namespace {
 
-bool is_variable_name(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// What is set for a container's inside is a setting of the name that it has there.
+void rename_in_container(Setting& setting) {
+  const auto inside = name_in_container(setting.name);
+  if (!inside) return;
+  setting.name = *inside;
+  setting.one_command = true;  // what the script itself sets does not meet it
+}
+
 class Builder {
  public:
-  explicit Builder(const std::shared_ptr<const SourceFile>& file) {
+  explicit Builder(const std::shared_ptr<const SourceFile>& file, std::size_t depth = 0) : depth_(depth) {
     scene_.files = {file};
     scene_.script = read_shell(file);
     scene_.environments.emplace_back();
@@ -41,6 +44,7 @@ class Builder {
     for (const auto& command : script.commands) read(command);
     // Exported in the end, a variable is in the environment from then on.
     for (auto& setting : settings()) setting.exported = setting.exported || exported_.contains(setting.name);
+    for (auto& setting : settings()) rename_in_container(setting);
     scene_.readings.push_back({script.file->name, readable(script)});
     guess_machine();
     return std::move(scene_);
@@ -68,17 +72,24 @@ class Builder {
     }
   }
 
-  /// What the script hands to other programs as text: they may read a variable by its name.
-  static std::string readable(const Script& script) {
+  /// What the script hands to other programs as text: they may read a variable by its name. What is read as
+  /// a script of its own has readings of its own.
+  std::string readable(const Script& script) const {
     std::string text;
     for (const auto& name : script.uses) text += "$" + name + "\n";
     for (const auto& command : script.commands) {
       for (const auto& word : command.words) {
-        if (word.quoted) text += word.shown() + "\n";
+        if (word.quoted && !scripts_.contains(&word)) text += word.shown() + "\n";
       }
       for (const auto& heredoc : command.heredocs) text += heredoc.text;
     }
     return text;
+  }
+
+  /// In single quotes what is known only at run time looks like a text.
+  static std::optional<std::string> without_gaps(std::optional<std::string> value) {
+    if (value && value->find(kOnlyAtRunTime) != std::string::npos) return std::nullopt;
+    return value;
   }
 
   std::optional<std::string> known(std::string_view name) const {
@@ -103,7 +114,7 @@ class Builder {
   void set(const Command& command, const Assignment& one, bool exported) {
     Setting setting;
     setting.name = one.name;
-    if (!one.append && !one.array) setting.value = value_of(one.value);
+    if (!one.append && !one.array) setting.value = without_gaps(value_of(one.value));
     setting.exported = exported;
     setting.sure = command.sure;
     setting.one_command = !command.words.empty() && !is_declaration(command.name());
@@ -141,6 +152,8 @@ class Builder {
     if (name == "set") return set_option(command);
     if (name == "module" || name == "ml") return load_modules(command, name);
     read_arguments(command);
+    read_inner(command);
+    look_for_secrets(command);
     if (name == "srun") add_step(command);
     const auto program =
         name == "exec" && command.words.size() > 1 ? base_name(command.words[1].shown()) : name;
@@ -158,6 +171,23 @@ class Builder {
       }
     }
     for (const auto& one : command.assignments) set(command, one, exports || all_exported_);
+    declare_words(command, exports || all_exported_);
+  }
+
+  /// `export "NAME=value"`: in quotes it is a word, and assigns all the same.
+  void declare_words(const Command& command, bool exported) {
+    for (const auto& word : arguments_of(command, [this](const Word& one) { return value_of(one); })) {
+      const auto equals = word.text.find('=');
+      if (equals == std::string::npos || !is_variable_name(word.text.substr(0, equals))) continue;
+      Setting setting;
+      setting.name = word.text.substr(0, equals);
+      if (word.known) setting.value = without_gaps(word.text.substr(equals + 1));
+      setting.exported = exported;
+      setting.sure = command.sure;
+      setting.span = word.span;
+      values_[setting.name] = command.sure ? setting.value : std::nullopt;
+      settings().push_back(std::move(setting));
+    }
   }
 
   void unset(const Command& command) {
@@ -199,21 +229,86 @@ class Builder {
   }
 
   void read_arguments(const Command& command) {
-    const auto name = command.name();
-    bool env = name == "env";
-    for (std::size_t i = 1; i < command.words.size(); ++i) {
-      const auto text = value_of(command.words[i]);
-      if (!text) continue;
-      if (text->ends_with("/env") || *text == "env") env = true;
-      const auto before = command.words[i - 1].constant().value_or("");
-      if (env || before == "-x" || before == "-e" || before == "--env") {
-        set_argument(*text, command.words[i].span, command.sure);
-      } else if (text->starts_with("--env=")) {
-        for (const auto& one : text::split(text->substr(6), ','))
-          set_argument(one, command.words[i].span, command.sure);
+    const auto words = arguments_of(command, [this](const Word& word) { return value_of(word); });
+    bool env = command.name() == "env";
+    std::string before;
+    for (const auto& word : words) {
+      const auto option = std::exchange(before, word.text);
+      if (read_runtime_environment(word, option, command.sure) || !word.known) continue;
+      const auto& text = word.text;
+      if (text.ends_with("/env") || text == "env") env = true;
+      if (env || option == "-x" || option == "-e" || option == "--env") {
+        set_argument(text, word.span, command.sure);
+      } else if (text.starts_with("--env=")) {
+        for (const auto& one : text::split(text.substr(6), ',')) set_argument(one, word.span, command.sure);
       }
-      if (env && !text->starts_with('-') && text->find('=') == std::string::npos && *text != "env")
+      const bool of_option = option == "-u" || option == "-C";  // env -u NAME
+      if (env && !text.starts_with('-') && !of_option && text.find('=') == std::string::npos && text != "env")
         env = false;
+    }
+  }
+
+  /// The variables that `ray job submit --runtime-env-json` gives to a job.
+  bool read_runtime_environment(const Argument& word, std::string_view before, bool sure) {
+    constexpr std::string_view kOption = "--runtime-env-json";
+    const bool joined = word.text.starts_with(kOption) && word.text.substr(kOption.size()).starts_with('=');
+    if (!joined && before != kOption) return false;
+    const auto json = joined ? word.text.substr(kOption.size() + 1) : word.text;
+    for (auto& [name, value] : runtime_variables(json)) {
+      Setting setting;
+      setting.name = name;
+      setting.value = std::move(value);
+      setting.sure = sure;
+      setting.one_command = true;
+      setting.span = place_of(name, word.span.line, word.span.column, word.span);
+      settings().push_back(std::move(setting));
+    }
+    return true;
+  }
+
+  /// `bash -c 'export NAME=VALUE; program'`: what a shell within the command does, for that command alone.
+  void read_inner(const Command& command) {
+    constexpr std::size_t kDeepest = 4;
+    const auto* word = depth_ < kDeepest ? script_word(command) : nullptr;
+    if (word == nullptr) return;
+    scripts_.insert(word);
+    const auto text = script_text(*word, [this](std::string_view name) { return known(name); });
+    Builder inner(std::make_shared<const SourceFile>(SourceFile{scene_.script->file->name, text}),
+                  depth_ + 1);
+    for (const auto& setting : settings()) {
+      if (!setting.exported && !exported_.contains(setting.name)) continue;
+      inner.exported_.insert(setting.name);
+      if (const auto found = values_.find(setting.name); found != values_.end()) inner.values_.insert(*found);
+    }
+    auto scene = inner.build();
+    // Each place is looked for in the file: of very many the word is place enough.
+    const bool few = scene.environments.front().settings.size() < 1000;
+    const auto place = [&](const SourceSpan& span, std::string_view name) {
+      if (!few) return word->span;
+      const auto column = span.line == 1 ? word->span.column + span.column : span.column;
+      return place_of(name, word->span.line + span.line - 1, column, word->span);
+    };
+    for (auto& setting : scene.environments.front().settings) {
+      setting.span = place(setting.span, setting.name);
+      setting.sure = setting.sure && command.sure;
+      setting.one_command = true;
+      settings().push_back(std::move(setting));
+    }
+    for (auto& module : scene.modules) scene_.modules.push_back({module.name, word->span});
+    for (auto& secret : scene.secrets)
+      scene_.secrets.push_back({std::move(secret.what), std::move(secret.value), word->span});
+    std::ranges::move(scene.readings, std::back_inserter(scene_.readings));
+    scene_.by_nlaunch = scene_.by_nlaunch || scene.by_nlaunch;
+  }
+
+  /// Secrets among a command's words, as far as they are not a setting's value already.
+  void look_for_secrets(const Command& command) {
+    for (auto& secret : exposed_secrets(command)) {
+      const bool told = std::ranges::any_of(settings(), [&](const Setting& setting) {
+        return setting.span.line == secret.span.line && setting.value == secret.value &&
+               setting.holds_secret();
+      });
+      if (!told) scene_.secrets.push_back(std::move(secret));
     }
   }
 
@@ -235,6 +330,8 @@ class Builder {
   Scene scene_;
   std::map<std::string, std::optional<std::string>> values_;
   std::set<std::string> exported_;
+  std::set<const Word*> scripts_;  ///< words that were read as scripts
+  std::size_t depth_ = 0;          ///< of a script within a script
   bool all_exported_ = false;
 };
 
@@ -277,6 +374,7 @@ Scene lines_scene(const std::shared_ptr<const SourceFile>& file, Lines kind) {
     if (kind == Lines::nccl_conf || value.find('$') == std::string_view::npos) setting.value = value;
     setting.span = {file, number, column, static_cast<std::uint32_t>(setting.name.size())};
     if (kind == Lines::dotenv && !is_variable_name(setting.name)) continue;
+    if (kind == Lines::dotenv) rename_in_container(setting);
     environment.settings.push_back(std::move(setting));
   }
   return scene;

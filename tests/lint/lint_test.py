@@ -231,6 +231,60 @@ class Rules(Lint):
         for line in ("export HF_TOKEN=$(cat ~/.hf)", "export HF_TOKEN=your_token_here", "export MY_KEY=/path/to/key", "export API_KEY="):
             self.assertEqual(self.rules(line + "\n"), [], line)
 
+    def test_secrets_among_the_words_of_commands(self):
+        key = "hf_AbCdEfGhIjKlMnOpQrStUvWx12"
+        for line in (f"huggingface-cli login --token {key}", f"hf auth login --token={key}", f"vllm serve m --api-key sk-{key[3:]}",
+                     f"wandb login {'0123456789abcdef' * 2}", f"git clone https://me:ghp_{key[3:]}@github.com/a/b",
+                     f"srun bash -c 'wandb login {'0123456789abcdef' * 2}'", f"echo {key} > ~/.token", f"python train.py trainer.api_key={key}"):
+            with self.subTest(line):
+                result = self.lint_text(line + "\n")
+                self.assertIn("[secret]", result.stdout)
+                self.assertNotIn("0123456789abcdef", result.stdout)
+                self.assertNotIn(key[3:], result.stdout)
+                self.assertEqual(self.rules(line + "\n"), [("secret", "warning", 1)])
+        for line in ("huggingface-cli login --token $HF_TOKEN", 'hf auth login --token "$(< ~/.hf)"', "pip install hf_transfer sk-learn-intelex",
+                     "vllm serve m --api-key EMPTY", "python x.py --eos-token end_of_text --tokenizer meta/llama3", "wandb login --relogin",
+                     "apptainer pull docker://ubuntu:22.04@sha256:0123456789abcdef", "git clone https://me:$PAT@github.com/a/b"):
+            self.assertEqual(self.rules(line + "\n"), [], line)
+
+    def test_what_no_quotes_hold_together_is_several_words(self):
+        several = 'ENVS="NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5"\n'
+        self.assertEqual(self.rules(several + "srun env $ENVS python x.py\n"), [])
+        self.assertEqual(self.rules(several.replace("INFO", "ERROR") + "srun env $ENVS python x.py\n"), [("unknown-value", "error", 2)])
+        self.assertEqual(self.rules("env -u NCCL_DEBUG NCCL_BUFFSIZE=8M python x.py\n"), [("not-a-number", "error", 1)])
+
+    def test_assignments_in_quotes(self):
+        self.assertEqual(self.rules('export "NCCL_BUFFSIZE=8M"\nexport \'NCCL_DEBUG=ERROR\'\n'), [("not-a-number", "error", 1), ("unknown-value", "error", 2)])
+        self.assertEqual(self.rules('export "NCCL_DEBUG=$LEVEL" "NCCL_BUFFSIZE=$(cat size)"\n'), [])
+
+    def test_what_a_container_and_a_ray_job_get(self):
+        for prefix in ("APPTAINERENV_", "SINGULARITYENV_"):
+            self.assertEqual(self.rules(f"export {prefix}NCCL_DEBUG=ERROR\n"), [("unknown-value", "error", 1)])
+            self.assertEqual(self.rules(f"{prefix}NCCL_DEBUG=ERROR\n", name="a.env"), [("unknown-value", "error", 1)])
+        self.assertEqual(self.rules("export NCCL_DEBUG=INFO\nexport APPTAINERENV_NCCL_DEBUG=WARN\n"), [])
+        self.assertEqual(self.rules("APPTAINERENV_NCCL_DEBUG=WARN\nexport APPTAINERENV_NCCL_DEBUG\n"), [])
+        job = "ray job submit --runtime-env-json='{\n \"env_vars\": {\"NCCL_DEBUG\": \"ERROR\",\n \"NCCL_BUFFSIZE\": \"8M\"}}' -- python3 train.py\n"
+        found = [("unknown-value", "error", 2), ("not-a-number", "error", 3)]
+        self.assertEqual(self.rules(job), found)
+        self.assertEqual(self.rules(job.replace("json=", "json ")), found)
+        self.assertEqual(self.rules("E='{\"env_vars\":{\"NCCL_DEBUG\":\"ERROR\"}}'\nray job submit --runtime-env-json=\"$E\" -- x\n"), [("unknown-value", "error", 2)])
+        self.assertEqual(self.rules('ray job submit --runtime-env-json="{\\"env_vars\\":{\\"NCCL_DEBUG\\":\\"$L\\"}}" -- x\n'), [])
+        self.assertEqual(self.rules("ray job submit --runtime-env-json '{\"env_vars\": ' -- x\n"), [])
+
+    def test_what_a_shell_within_a_command_sets(self):
+        text = "srun --nodes=2 bash -c 'export NCCL_DEBUG=ERROR; export NCCL_BUFFSIZE=8M; python train.py'\n"
+        result = json.loads(self.lint_text(text, "--json").stdout)
+        self.assertEqual([(one["rule"], one["line"], one["column"]) for one in result],
+                         [("unknown-value", 1, text.index("NCCL_DEBUG") + 1), ("not-a-number", 1, text.index("NCCL_BUFFSIZE") + 1)])
+        self.assertEqual(self.rules("L=ERROR\nsrun bash -lc \"\nexport NCCL_DEBUG=$L\nexport NCCL_BUFFSIZE=$(cat size)\npython x.py\"\n"), [("unknown-value", "error", 3)])
+        self.assertEqual(self.rules("srun bash -c 'NCCL_DEBUG=INFO; python x.py'\n"), [("not-exported", "warning", 1)])
+        self.assertEqual(self.rules("export NCCL_DEBUG=INFO\nsrun bash -c 'NCCL_DEBUG=WARN; python x.py'\n"), [])
+        self.assertEqual(self.rules("srun bash -euo pipefail -c 'bash -c \"export NCCL_DEBUG=ERROR\"'\n"), [("unknown-value", "error", 1)])
+        self.assertEqual(self.rules("export NCCL_X=1\nsrun bash -c 'python x.py --x $NCCL_X'\n"), [("unknown-variable", "note", 1)])
+        for fine in ('srun bash -c "export NCCL_DEBUG=\'$LEVEL\'; python x.py"', "bash job.sh -c 'export NCCL_DEBUG=ERROR'",
+                     "srun bash -c 'export NCCL_DEBUG=INFO; python x.py'\nexport NCCL_DEBUG=WARN"):
+            self.assertEqual(self.rules(fine + "\n"), [], fine)
+
     def test_shared_caches(self):
         # This machine has no network file system: the rule is held against one that says so in its unit test.
         self.assertEqual(self.rules("export TRITON_CACHE_DIR=/tmp/triton\n"), [])
