@@ -47,7 +47,7 @@ bool takes_secret(std::string_view option) {
 }
 
 bool is_secret_value(std::string_view value) {
-  return is_known(value) && may_be_secret(value) && !is_to_be_filled_in(value);
+  return is_known(value) && !value.starts_with('-') && may_be_secret(value) && !is_to_be_filled_in(value);
 }
 
 /// `wandb login KEY`: the first argument that is no option.
