@@ -31,6 +31,25 @@ struct Watched {
   Loop::Callback readable;
 };
 
+/// What a signal did, until this is gone and it does so again. Asio leaves the default behind, which would
+/// end a process that had a handler before.
+class Disposition {
+ public:
+  explicit Disposition(int signal) : signal_(signal) { ::sigaction(signal, nullptr, &before_); }
+  ~Disposition() {
+    struct sigaction now {};
+    // Where another loop, or somebody else, has the signal by now, it is theirs.
+    if (::sigaction(signal_, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
+      ::sigaction(signal_, &before_, nullptr);
+  }
+  Disposition(const Disposition&) = delete;
+  Disposition& operator=(const Disposition&) = delete;
+
+ private:
+  int signal_;
+  struct sigaction before_ {};
+};
+
 }  // namespace
 
 struct Loop::State {
@@ -39,6 +58,7 @@ struct Loop::State {
   std::map<TimerId, asio::steady_timer> timers;
   TimerId next_timer = 1;
   std::map<int, std::shared_ptr<Watched>> watched;
+  std::map<int, Disposition> dispositions;
   std::map<int, std::unique_ptr<asio::signal_set>> signals;
   std::map<pid_t, std::function<void(WaitStatus)>> children;
 
@@ -82,7 +102,15 @@ Loop::Loop() : state_(std::make_unique<State>()) {
   on_signal(SIGCHLD, [this] { state_->reap(); });
 }
 
-Loop::~Loop() = default;
+Loop::~Loop() {
+  // A signal that comes meanwhile is for whoever had it before.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  state_.reset();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 Loop::TimerId Loop::after(Duration delay, Callback then) {
   const auto id = state_->next_timer++;
@@ -99,6 +127,7 @@ void Loop::cancel(TimerId timer) {
 }
 
 void Loop::on_signal(int signal, Callback then) {
+  state_->dispositions.try_emplace(signal, signal);
   auto& set = state_->signals[signal];
   set = std::make_unique<asio::signal_set>(state_->context, signal);
   state_->await_signal(*set, then);
