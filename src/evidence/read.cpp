@@ -56,7 +56,7 @@ std::string last_words(const std::string& log) {
 }
 
 /// A subject's processes that are a rank of their own: the first program of each RANK, which the helpers
-/// that it starts inherit. Without a RANK, its first program.
+/// that it starts inherit. Without a RANK, its first program; one that has ended where there is no other.
 std::vector<const json*> programs(const json& processes) {
   std::vector<const json*> found;
   std::set<int> ranks;
@@ -65,8 +65,12 @@ std::vector<const json*> programs(const json& processes) {
     if (rank && process.value("program", false) && ranks.insert(*rank).second) found.push_back(&process);
   }
   if (!found.empty() || processes.empty()) return found;
-  const auto first =
-      std::ranges::find_if(processes, [](const json& process) { return process.value("program", false); });
+  const auto is_program = [](const json& process) { return process.value("program", false); };
+  const auto is_alive = [](const json& process) { return process.value("state", "") != "Z"; };
+  const auto alive = std::ranges::find_if(
+      processes, [&](const json& process) { return is_program(process) && is_alive(process); });
+  if (alive != processes.end()) return {&*alive};
+  const auto first = std::ranges::find_if(processes, is_program);
   return {first == processes.end() ? &processes.front() : &*first};
 }
 

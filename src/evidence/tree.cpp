@@ -84,6 +84,8 @@ void compare(ProcessState& process, double seconds) {
     process.state = 'X';
     return;
   }
+  if (info->state == 'Z' && process.state != 'Z') process.state = 'X';
+  if (process.state == 'X') return;
   const auto threads = sys::threads_of(process.pid);
   const auto per_second = static_cast<double>(::sysconf(_SC_CLK_TCK)) * seconds;
   const auto used = [&](std::uint64_t before, std::uint64_t now) {
@@ -109,6 +111,8 @@ Tree look_at_tree(pid_t root) {
     compare(process, std::chrono::duration<double>(Clock::now() - first).count());
     if (process.state != 'D') look_into(process);
   }
+  // A helper that has ended meanwhile (the `sleep` of a shell's loop) is no news of the process itself.
+  std::erase_if(tree, [&](const auto& process) { return process.state == 'X' && process.pid != root; });
   return tree;
 }
 

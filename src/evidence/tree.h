@@ -33,7 +33,8 @@ struct ProcessState {
 using Tree = std::vector<ProcessState>;
 
 /// Looks at the tree below `root` twice within half a second, so that it is known who works and who waits.
-/// What is not in state D both times was not stuck in it. Empty where the root is gone.
+/// What is not in state D both times was not stuck in it, and what ends in between is left out, but for the
+/// root. Empty where the root is gone.
 Tree look_at_tree(pid_t root);
 
 }  // namespace nlaunch::evidence

@@ -41,6 +41,22 @@ TEST_F(ReadEvidence, HasTheConnectionsOfAProcess) {
   EXPECT_EQ(evidence->members[0].connections[0].peer, "10.0.0.2:6");
 }
 
+// A helper of a shell is not the process; where nothing else is there, its end is all that is known.
+TEST_F(ReadEvidence, TakesNoHelperThatHasEndedForTheProcess) {
+  const auto state = [this](const std::string& processes) {
+    write("learner.0/processes.json",
+          R"({"name": "learner.0", "rank": 0, "pid": 7, "processes": [)" + processes + "]}");
+    const auto evidence = read_evidence(folder_);
+    return evidence && evidence->members.size() == 1 ? evidence->members[0].state : '?';
+  };
+  const std::string shell = R"({"pid": 7, "program": false, "state": "S"})";
+  const std::string ended = R"(, {"pid": 8, "program": true, "state": "Z"})";
+  const std::string program = R"(, {"pid": 9, "program": true, "state": "R"})";
+  EXPECT_EQ(state(shell + ended + program), 'R');
+  EXPECT_EQ(state(shell + ended), 'Z');
+  EXPECT_EQ(state(shell), 'S');
+}
+
 // A collector that does not answer in time leaves no file, or half of one.
 TEST_F(ReadEvidence, DoesWithoutSockets) {
   for (const auto* content : {"", "[{\"pid\": 7, ", "{}"}) {
