@@ -15,6 +15,9 @@ namespace {
 constexpr Duration kLookAtFiles = std::chrono::seconds(2);
 /// Who has not ended by then is named.
 constexpr Duration kPatience = std::chrono::seconds(2);
+/// For what is still to be shown when all is over: a reader that pauses (a pager, a busy file server) gets
+/// it.
+constexpr Duration kForTheTerminal = std::chrono::seconds(5);
 
 /// "engine.0 and 2 more"
 std::string in_short(const std::vector<std::string>& names) {
@@ -243,7 +246,10 @@ void Conductor::conclude(CrewEnd end) {
   outcome_.ended_at = utc_now();
   outcome_.took = since_start();
   if (outcome_.first) outcome_.next = next_after(*outcome_.first);
-  if (options_.terminal != nullptr) outcome_.skipped = options_.terminal->skipped();
+  if (options_.terminal != nullptr) {
+    options_.terminal->finish(kForTheTerminal);
+    outcome_.skipped = options_.terminal->skipped();
+  }
   record("attempt-ended", {{"outcome", supervise::name_of(outcome_.cause)},
                            {"exit_code", exit_code(outcome_)},
                            {"what", sentence(outcome_)}});

@@ -8,10 +8,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/text.h"
 #include "sys/files.h"
@@ -31,6 +35,18 @@ sys::UniqueFd open_again(int fd) {
   return sys::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
+constexpr std::string_view kNotice = "nlaunch: ";
+constexpr std::string_view kNoticeEnd = " skipped here, the terminal was too slow; the log files have them\n";
+
+/// What is written at once: whole lines, as many as a pipe takes whole or not at all; of a line that is
+/// longer than that, a piece.
+std::size_t next_piece(std::string_view text) {
+  constexpr std::size_t kWhole = PIPE_BUF;
+  if (text.size() <= kWhole) return text.size();
+  const auto end = text.rfind('\n', kWhole - 1);
+  return end == std::string_view::npos ? kWhole : end + 1;
+}
+
 }  // namespace
 
 /// Shared with the thread, which may outlive the Terminal where a write never returns.
@@ -45,7 +61,8 @@ struct Terminal::Queue {
   Skipped unsaid;                     ///< skipped, and not said there yet
   std::atomic<bool> blocked = false;  ///< the last write did not go through
   bool closing = false;
-  bool gone = false;  ///< nobody reads it any more
+  bool gone = false;                   ///< nobody reads it any more
+  std::atomic<bool> given_up = false;  ///< what is not written yet is skipped
 
   /// Room for this many bytes. A terminal that takes what it gets is waited for, for a moment: it is the
   /// thread here that has not had its turn.
@@ -58,10 +75,20 @@ struct Terminal::Queue {
 
   void say_skipped() {
     if (unsaid.lines == 0) return;
-    pending +=
-        fmt::format("nlaunch: {} ({}) skipped here, the terminal was too slow; the log files have them\n",
-                    text::count(unsaid.lines, "line"), format_size(unsaid.bytes));
+    pending += fmt::format("{}{} ({}){}", kNotice, text::count(unsaid.lines, "line"),
+                           format_size(unsaid.bytes), kNoticeEnd);
     unsaid = {};
+  }
+
+  /// `text` will not be written. What was said here of lines that were skipped is none of them.
+  void skip(std::string_view text) {
+    while (!text.empty()) {
+      const auto line = text.substr(0, text.find('\n') + 1);
+      text.remove_prefix(line.empty() ? text.size() : line.size());
+      if (line.starts_with(kNotice) && line.ends_with(kNoticeEnd)) continue;
+      ++skipped.lines;
+      skipped.bytes += line.size();
+    }
   }
 
   void run() {
@@ -73,32 +100,35 @@ struct Terminal::Queue {
       block.swap(pending);
       being_written = block.size();
       lock.unlock();
-      const bool written = write_block(block);
+      const auto rest = write_block(block);
       lock.lock();
+      gone = gone || !rest;
+      if (rest && !rest->empty()) skip(*rest);
       block.clear();
       being_written = 0;
-      gone = gone || !written;
-      if (!gone) say_skipped();
+      if (given_up) skip(std::exchange(pending, {}));
+      if (!gone && !given_up) say_skipped();
       changed.notify_all();
     }
   }
 
-  /// False when the other end is gone.
-  bool write_block(std::string_view block) {
-    while (!block.empty()) {
-      const auto written = ::write(fd.get(), block.data(), block.size());
+  /// What was not written, since that was given up; nothing when the other end is gone.
+  std::optional<std::string_view> write_block(std::string_view block) {
+    constexpr int kGlance = 20;  // milliseconds
+    while (!block.empty() && !given_up) {
+      const auto written = ::write(fd.get(), block.data(), next_piece(block));
       if (written >= 0) {
         blocked = false;
         block.remove_prefix(static_cast<std::size_t>(written));
       } else if (errno == EAGAIN) {
         blocked = true;
         pollfd ready{fd.get(), POLLOUT, 0};
-        ::poll(&ready, 1, -1);
+        ::poll(&ready, 1, kGlance);
       } else if (errno != EINTR) {
-        return false;
+        return std::nullopt;
       }
     }
-    return true;
+    return block;
   }
 };
 
@@ -116,7 +146,7 @@ Terminal::Terminal(int fd, std::size_t queue) : queue_(std::make_shared<Queue>()
 
 Terminal::~Terminal() {
   constexpr std::chrono::milliseconds kLastWords{500};
-  flush(kLastWords);
+  finish(kLastWords);
   const std::lock_guard lock(queue_->mutex);
   queue_->closing = true;
   queue_->changed.notify_all();
@@ -126,7 +156,7 @@ void Terminal::write(std::string_view text, std::size_t lines) {
   if (text.empty()) return;
   std::unique_lock lock(queue_->mutex);
   auto& queue = *queue_;
-  if (!queue.has_room(lock, text.size())) {
+  if (queue.given_up || !queue.has_room(lock, text.size())) {
     for (auto* count : {&queue.skipped, &queue.unsaid}) {
       count->lines += lines;
       count->bytes += text.size();
@@ -143,6 +173,13 @@ bool Terminal::flush(Duration limit) {
   std::unique_lock lock(queue_->mutex);
   return queue_->changed.wait_for(
       lock, limit, [&] { return queue_->gone || (queue_->pending.empty() && queue_->being_written == 0); });
+}
+
+void Terminal::finish(Duration limit) {
+  constexpr std::chrono::milliseconds kToNotice{200};
+  if (flush(limit)) return;
+  queue_->given_up = true;
+  flush(kToNotice);  // unless a write never returns
 }
 
 Terminal::Skipped Terminal::skipped() const {

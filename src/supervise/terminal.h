@@ -20,7 +20,7 @@ class Terminal {
 
   /// `fd` stays the caller's and is to stay open until this is gone.
   explicit Terminal(int fd, std::size_t queue = kQueue);
-  /// Writes what is queued, for half a second at most.
+  /// Does `finish`, for half a second at most.
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -29,7 +29,9 @@ class Terminal {
   void write(std::string_view text, std::size_t lines);
   /// Waits until everything queued is written, or `limit` is over. False in the second case.
   bool flush(Duration limit);
-  /// All that was skipped so far.
+  /// As `flush`; what is not written by then is skipped, whole lines of it, and nothing is written any more.
+  void finish(Duration limit);
+  /// All that was skipped so far. Its lines are those that were given to be written.
   [[nodiscard]] Skipped skipped() const;
 
  private:
