@@ -39,6 +39,14 @@ Job::Job(const plan::Plan& plan, JobOptions options, const Context& context, Ven
 int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
   paths_ = paths;
   guardian.announce(paths_.folder.string());
+  // Where nothing can be kept from the beginning, nothing is begun.
+  const auto kept =
+      sys::write_file_atomically(paths_.folder / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
+  if (!kept) {
+    say(fmt::format("{} {}; nothing was started\n", context_.err().red("error:"),
+                    kept.error().items().front().message));
+    return exit_code::internal;
+  }
   events_ = supervise::EventLog(paths_.folder / "events.jsonl", [](const std::string& sentence) {
     say(fmt::format("nlaunch: {}\n", sentence));
   });
@@ -53,7 +61,6 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
                 {"pid", guardian.guardian()},
                 {"start_ticks", seen ? seen->start_ticks : 0}});
   events_.write("run", begin);
-  save("plan.json", plan::to_json(plan_), paths_.folder);
   bool begun = false;
   for (unsigned attempt = launch::next_attempt(paths_);; ++attempt) {
     if (const auto refused = prepare(attempt, guardian)) {
@@ -245,7 +252,12 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
     add_gpu_use(devices, paths_.attempt);
     summary["devices"] = std::move(devices);
   }
-  save("summary.json", summary, paths_.folder);
+  if (const auto kept =
+          sys::write_file_atomically(paths_.folder / "summary.json", json_text(summary, 2) + "\n");
+      !kept) {
+    say(fmt::format("nlaunch: {}; this run has no summary\n",
+                    kept.error().items().front().message));
+  }
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   auto lock = place_ ? place_->bound().lock : Json();
   if (lock.contains("libraries") && !lock["libraries"].empty()) {
@@ -254,6 +266,7 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   }
   if (place_) place_->conclude(exit_code);
   place_.reset();
+  interrupts_.take();
   if (!context_.quiet || exit_code != 0)
     say(fmt::format("everything about it: {}\n", paths_.folder.string()));
   return exit_code;

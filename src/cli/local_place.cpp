@@ -12,6 +12,17 @@
 
 namespace nlaunch::cli {
 
+namespace {
+
+/// A disk that is full is no mistake in the experiment.
+Place::Refused not_bound(const Diagnostic& why) {
+  const bool disk = why.id == "file.write" || why.id == "file.folder";
+  return {
+      disk ? exit_code::internal : exit_code::bad_input, disk ? "internal" : "not-started", why.message, {}};
+}
+
+}  // namespace
+
 LocalPlace::LocalPlace(const plan::Plan& plan, bool share, const Context& context, MachineSource& machine,
                        const supervise::GuardianLink& guardian)
     : plan_(plan), share_(share), context_(context), machine_(machine), guardian_(guardian) {}
@@ -29,7 +40,7 @@ std::optional<Place::Refused> LocalPlace::bind(const launch::RunPaths& paths) {
   if (!bound) {
     // Who was told to stop hears of that alone.
     if (Interrupts::received() == 0) complain(context_, bound.error());
-    return Refused{exit_code::bad_input, "not-started", bound.error().items().front().message};
+    return not_bound(bound.error().items().front());
   }
   node_ = std::move(bound->node);
   ports_ = std::move(bound->ports);
@@ -75,25 +86,25 @@ preflight::Measured LocalPlace::measure(std::vector<preflight::GroupTrial> trial
 }
 
 supervise::Outcome LocalPlace::supervise(unsigned attempt, supervise::EventLog& events) {
-  Auditor auditor(plan_, node_, machine_.install().probe);
+  auditor_.emplace(plan_, node_, machine_.install().probe);
   const auto color = context_.out().on() ? Color::always : Color::never;
-  auto hooks = auditor.hooks();
+  auto hooks = auditor_->hooks();
   look_closely(hooks, plan_, node_, machine_.install(), paths_.attempt);
-  auto outcome = supervise::run_attempt({plan_,
-                                         node_,
-                                         paths_.folder,
-                                         attempt,
-                                         events,
-                                         guardian_,
-                                         {1, context_.quiet, color},
-                                         std::move(hooks),
-                                         judge_of(plan_)});
-  audit_ = auditor.report();
-  return outcome;
+  return supervise::run_attempt({plan_,
+                                 node_,
+                                 paths_.folder,
+                                 attempt,
+                                 events,
+                                 guardian_,
+                                 {1, context_.quiet, color},
+                                 std::move(hooks),
+                                 judge_of(plan_)});
 }
 
 Place::Audit LocalPlace::audit() {
-  return {launch::summary(audit_), audit_.findings.size(), launch::to_json(audit_)};
+  // It may start a role's Python, and take seconds.
+  const auto report = auditor_ ? auditor_->report() : launch::AuditReport();
+  return {launch::summary(report), report.findings.size(), launch::to_json(report)};
 }
 
 std::string LocalPlace::mask(const std::string& text) const {

@@ -37,7 +37,7 @@ class LocalPlace : public Place {
   std::optional<launch::Ports> ports_;
   plan::BoundNode node_;
   std::vector<preflight::Rank> ranks_;  ///< once they were asked for
-  launch::AuditReport audit_;
+  std::optional<Auditor> auditor_;      ///< of the processes, once they were started
 };
 
 /// This machine, again and again.

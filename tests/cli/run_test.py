@@ -42,6 +42,32 @@ class Run(CliTest):
         self.assertRegex(result.stderr, r"learner\.0 was killed by SIGKILL after \d+ms\nnlaunch did not send this SIGKILL: the kernel's OOM killer is "
                                         r"the usual cause; `dmesg -T` or `journalctl -k` on the node tell\n")
 
+    def test_a_disk_that_is_full_from_the_beginning_is_70(self):
+        path = self.folder / "experiment.yaml"
+        path.write_text('version: 1\nname: test\nroles: {learner: {kind: learner, command: ["true"]}}\n')
+        # A limit on file sizes stands for the full disk: both are an error of write(2).
+        script = f"trap '' XFSZ; ulimit -f 0; exec {NLAUNCH} run {path} --site local --no-preflight --runs-dir {self.folder}/runs 2>&1 | cat"
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, env=self.env, cwd=SOURCE)
+        said = [line for line in done.stdout.splitlines() if "cannot write" in line]
+        self.assertEqual((done.returncode, len(said)), (70, 1), done.stdout)
+        self.assertRegex(said[0], r"^error: cannot write '.*/plan\.json': File too large; nothing was started$")
+
+    def test_a_folder_that_cannot_be_written_is_70_and_no_mistake_of_the_experiment(self):
+        # In place of the file there is a folder once the run has begun: the same error as any other of the disk's.
+        result = self.run_experiment("""roles:
+  learner: {kind: learner, command: [sh, -c, 'mkdir ${run.dir}/attempt-1 && touch ${run.dir}/attempt-1/addrs; exit 1']}
+restart: {policy: on-failure, max: 1, backoff: 10ms}
+""")
+        self.assertEqual(result.returncode, 70, result.stderr)
+        self.assertEqual(self.summary()["outcome"], "internal")
+
+    def test_a_summary_that_cannot_be_written_is_said(self):
+        result = self.run_experiment("""roles:
+  learner: {kind: learner, command: [sh, -c, 'mkdir ${run.dir}/summary.json ${run.dir}/attempt-0/audit.json']}
+""")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"nlaunch: cannot write '.*/summary\.json': .*; this run has no summary\n")
+
     def test_an_engine_that_never_becomes_ready_is_72(self):
         result = self.run_experiment("""roles:
   engine: {kind: engine, command: [sleep, "100"], ports: [http], ready: {tcp: "127.0.0.1:${self.ports.http}", timeout: 500ms}}
