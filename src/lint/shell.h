@@ -59,7 +59,9 @@ struct Command {
   std::vector<Word> words;
   std::vector<Heredoc> heredocs;
   SourceSpan span;
-  bool sure = true;      ///< false: within a condition, a loop or a function, or behind && or ||
+  bool sure = true;  ///< false: within a condition, a loop or a function, or behind && or ||
+  bool conditional =
+      false;             ///< within an if, a loop or a case, or behind || or a test: a function alone is none
   bool nested = false;   ///< within a command substitution
   bool guarded = false;  ///< its failure is looked at (`||`, `if`, `!`, `&&`, `while`): set -e does not act
   bool background = false;  ///< followed by &

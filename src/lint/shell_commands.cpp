@@ -6,6 +6,18 @@
 #include <array>
 
 namespace nlaunch::lint {
+namespace {
+
+/// Nobody asks whether it succeeds: what stands behind its && runs.
+bool is_step(const Command& command) {
+  constexpr std::array<std::string_view, 19> kSteps{
+      "cd",    "export", "source", ".",    "module", "ml",   "conda", "mamba",  "mkdir",  "set",
+      "unset", "ulimit", "pip",    "pip3", "uv",     "eval", "echo",  "python", "python3"};
+  if (command.words.empty()) return !command.assignments.empty();  // [[ ]] has neither
+  return std::ranges::find(kSteps, command.name()) != kSteps.end();
+}
+
+}  // namespace
 
 void ShellReader::read() {
   while (at_ < end_) read_list_item();
@@ -21,6 +33,7 @@ Command& ShellReader::command() {
     current_.emplace();
     current_->span = here();
     current_->sure = sure();
+    current_->conditional = conditional();
     current_->nested = nested_;
     current_->guarded = guard_;
   }
@@ -43,7 +56,7 @@ void ShellReader::read_list_item() {
   } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
     skip(peek(1) == '\r' ? 3 : 2);
   } else if (c == '\n') {
-    if (current_) chained_ = false;  // behind && the next line goes on
+    if (current_) chained_ = tested_ = false;  // behind && the next line goes on
     finish_command();
     next();
     read_heredocs();
@@ -102,6 +115,7 @@ void ShellReader::read_operator() {
   const bool and_or = starts("&&") || starts("||");
   if (and_or && current_) current_->guarded = true;
   if (c == '&' && !and_or && current_) current_->background = true;
+  tested_ = and_or && (tested_ || starts("||") || !current_ || !is_step(*current_));
   finish_command();
   if (starts(";;")) {
     skip(2);

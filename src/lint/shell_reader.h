@@ -30,8 +30,9 @@ class ShellReader {
     line_ = line;
     column_ = column;
   }
-  void inherit(bool sure) {
+  void inherit(bool sure, bool conditional) {
     base_sure_ = sure;
+    base_conditional_ = conditional;
     nested_ = true;
   }
   void read();
@@ -41,6 +42,7 @@ class ShellReader {
     std::string word;  ///< "if", "do", "case", "{", "("
     SourceSpan span;
     bool sure;
+    bool conditional;
   };
   struct PendingHeredoc {
     std::string delimiter;
@@ -106,8 +108,11 @@ class ShellReader {
 
   // ------------------------------------------------------------------- commands
   [[nodiscard]] bool sure() const { return base_sure_ && !chained_ && (open_.empty() || open_.back().sure); }
-  void open(std::string word, SourceSpan span, bool is_sure) {
-    open_.push_back({std::move(word), std::move(span), is_sure && sure()});
+  [[nodiscard]] bool conditional() const {
+    return base_conditional_ || tested_ || (!open_.empty() && open_.back().conditional);
+  }
+  void open(std::string word, SourceSpan span, bool is_sure, bool condition = false) {
+    open_.push_back({std::move(word), std::move(span), is_sure && sure(), condition || conditional()});
   }
   Command& command();
   void finish_command();
@@ -141,8 +146,10 @@ class ShellReader {
   std::uint32_t line_ = 1;
   std::uint32_t column_ = 1;
   bool base_sure_ = true;
+  bool base_conditional_ = false;
   bool nested_ = false;
   bool chained_ = false;      ///< behind && or ||
+  bool tested_ = false;       ///< behind ||, or behind && of what may well fail
   bool guard_ = false;        ///< the next command's failure is looked at
   bool function_ = false;     ///< the next { is a function's
   bool open_quotes_ = false;  ///< a quote was not closed: from there on they end with their line

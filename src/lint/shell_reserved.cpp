@@ -27,7 +27,7 @@ bool ShellReader::read_reserved(const Word& word) {
   const auto text = word.constant();
   if (!text || word.quoted) return false;
   const auto condition = [&](const char* kind) {
-    open(kind, word.span, false);
+    open(kind, word.span, false, true);
     chained_ = false;
   };
   const auto shut = [&](std::initializer_list<std::string_view> kinds) {

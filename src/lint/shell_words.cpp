@@ -119,7 +119,7 @@ void ShellReader::read_inner(std::size_t end) {
   } else {
     ShellReader inner(script_, uses_, at_, end, depth_ + 1);
     inner.place(line_, column_);
-    inner.inherit(sure());
+    inner.inherit(sure(), conditional());
     inner.open_quotes_ = open_quotes_;
     inner.read();
     open_quotes_ = inner.open_quotes_;
