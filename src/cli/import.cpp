@@ -76,10 +76,11 @@ int run(const Args& args, const Context& context) {
   const auto imported = emit::import_script(scene, lint::lint(scene), args.name,
                                             folder.lexically_normal().parent_path().string());
   if (imported.roles.empty()) {
-    say(
-        fmt::format("nlaunch import: {} starts no program that could be a role: python, torchrun, "
-                    "accelerate, vllm serve, ray, srun PROGRAM\n",
-                    text::printable(args.script)));
+    say(fmt::format(
+        "nlaunch import: {} starts no program that could be a role: python, torchrun, "
+        "accelerate, vllm serve, ray, srun PROGRAM. Name the script that starts it (what `bash FILE` and "
+        "`source FILE` run is not read), or write the experiment: docs/experiment.md\n",
+        text::printable(args.script)));
     return exit_code::bad_input;
   }
   if (!args.to_stdout) return write(args, imported, context);

@@ -73,7 +73,7 @@ class Cases(Import):
                 self.assertEqual(errors(before) - OF_SCRIPTS, errors(json.loads(result.stdout)))
 
     def test_the_job_of_isambard_is_short(self):
-        for suffix, most in ((".yaml", 80), (".site.yaml", 60)):
+        for suffix, most in ((".yaml", 90), (".site.yaml", 60)):
             self.assertLess(len((GOLDEN / f"isambard_grpo{suffix}").read_text().splitlines()), most)
         self.assertGreater(len((CASES / "isambard_grpo.sbatch").read_text().splitlines()), 320)
 
@@ -212,6 +212,11 @@ class Parts(Import):
                 self.assertEqual(self.planned(f"source {text}\npython train.py\n")[1]["venv"], folder)
         _, experiment, _ = self.import_text("source /opt/conda/bin/activate rl\npython train.py\n")
         self.assertIn("venv: /opt/conda/envs/rl  # line 1; where conda keeps it, unless conda env list shows another folder\n", experiment)
+        self.assertEqual(self.planned("conda activate ~/envs/rl\npython train.py\n")[1]["venv"], "${env.HOME}/envs/rl")
+        _, experiment, _ = self.import_text("source ~/.bashrc; conda activate trl\npython train.py\n")
+        self.assertIn("# line 1: source ~/.bashrc: not read here; what is needed of it belongs into env or modules\n", experiment)
+        self.assertIn(": `venv: FOLDER` takes the environment's folder", experiment)
+        self.assertNotIn("run it beforehand", experiment)
         for text in ("source /opt/conda/bin/activate $(pick)", "conda activate rl"):
             _, experiment, _ = self.import_text(f"{text}\npython train.py\n")
             self.assertIn(f"# line 1: {text}: `venv: FOLDER` takes the environment's folder (conda env list shows it)\n", experiment)
@@ -229,13 +234,17 @@ class Parts(Import):
                     self.assertEqual(experiment["roles"]["engine"], {
                         "kind": "engine", "gpus": 1, "command": ["vllm", "serve", "m", "--port", "8000"],
                         "ready": {"http": "http://${self.host}:8000/health", "timeout": "20m"}})
-                    self.assertEqual(experiment["roles"]["learner"]["command"], ["python", "train.py", "--x", "${env.i:-}"])
+                    after = "${env.i:-}" if "((" in head else str(rounds - 1)  # what the loop left in its variable
+                    self.assertEqual(experiment["roles"]["learner"]["command"], ["python", "train.py", "--x", after])
+                    self.assertEqual("i has what the loop of line 2 left in it" in self.import_text(script)[1], "((" in head)
                     line = script.splitlines().index(f"  {engine}") + 1
                     self.assertIn(f"    # line {line}: {first.format(rounds)}{count.format(rounds)}\n", self.import_text(script)[1])
         _, experiment, _ = self.import_text("for i in 1e-4 1e-5; do python train.py --lr $i; done\n")
         self.assertEqual(yaml.safe_load(experiment)["roles"]["learner"]["command"], ["python", "train.py", "--lr", "1e-4"])
         self.assertIn(f"    # line 1: {first.format(2)}`vars` and --set make a run of each\n", experiment)
-        for script in ("for i in 1; do python train.py; done\n", "echo for i in 1 2\npython train.py\ndone\n"):
+        _, experiment, _ = self.import_text("while sleep 1; do\n  python train.py\ndone\n")
+        self.assertIn("    # line 2: in a loop, of which only the script knows the rounds: here it is started once\n", experiment)
+        for script in ("for i in 1; do python train.py; done\n", "for i in $X; do echo $i; done; python train.py\n", "echo for i in 1 2\npython train.py\ndone\n"):
             self.assertNotIn("in a loop", self.import_text(script)[1])
 
     def test_a_port_that_only_a_shell_knows_is_nlaunch_s_to_choose(self):
@@ -253,6 +262,9 @@ class Parts(Import):
 
     def test_the_walltime(self):
         for text, walltime in (("#SBATCH --signal=B:USR1@300\npython train.py\n", {"before": "300s", "then": "stop"}),
+                               ("#SBATCH --signal=B:USR1@120\ntrap 'scontrol requeue $SLURM_JOB_ID' USR1\npython train.py\n", {"before": "120s", "then": "requeue"}),
+                               ("#SBATCH --signal=B:USR1@120\ntrap 'sbatch $0' USR1\npython train.py\n", {"before": "120s", "then": "chain"}),
+                               ("#SBATCH --signal=B:USR1@120\ntrap 'rm -rf x' USR1\npython train.py\n", {"before": "120s", "then": "stop"}),
                                ("#SBATCH --signal=USR2@90\n#SBATCH --requeue\npython train.py\n", {"signal": "USR2", "before": "90s", "then": "requeue"}),
                                ("if [ $N -lt 7 ]; then sbatch --dependency=afterany:$SLURM_JOB_ID \"$0\"; fi\npython train.py\n", {"then": "chain", "max": 7})):
             self.assertEqual(self.planned(text)[1]["walltime"], walltime)
@@ -275,6 +287,191 @@ class Parts(Import):
                            (experiment, "line 1: --array=1-4 cannot stand here"), (experiment, "line 2: --nonsense=1 is no option of sbatch"),
                            (profile, "line 5: module use /x"), (profile, "line 7: only under a condition: if x; then export NCCL_ALGO=Ring; fi")):
             self.assertIn(f"# {line}", text)
+
+    def test_what_ran_after_the_training_is_not_said_to_run_before(self):
+        _, experiment, _ = self.import_text("ulimit -n 65536\npython prepare.py\ntorchrun train.py\npython eval.py\n")
+        for line in ("line 1: ulimit -n 65536", "line 2: python prepare.py; it ends before the others start: run it beforehand, roles run together",
+                     "line 4: python eval.py; it starts when the training has ended: run it afterwards, roles run together"):
+            self.assertIn(f"  # {line}\n", experiment)
+
+    def test_what_is_done_by_the_way_is_a_comment(self):
+        for text, line in (("python - <<PY\nprint(1)\nPY\n", "line 1: python - <<PY; what it does is not taken over"),
+                           ("python -c 'print(1)'\n", "line 1: python -c 'print(1)'; what it does is not taken over"),
+                           ("scontrol show hostnames | sed 's/$/ slots=4/' > hostfile\n",
+                            "line 1: scontrol show hostnames | sed 's/$/ slots=4/' > hostfile; it writes hostfile, and nobody here does"),
+                           ("echo '{}' > ds.json\n", "line 1: echo '{}' > ds.json; it writes ds.json, and nobody here does"),
+                           ("cat > ds.json <<E\n{}\nE\n", "line 1: cat > ds.json <<E")):
+            with self.subTest(text):
+                self.assertIn(f"  # {line}\n", self.import_text(text + "python train.py\n")[1])
+        for text in ("echo hi >> logs/x\n", "nvidia-smi > gpus.out\n", "echo hi >&2\n", "date > /dev/stderr\n"):
+            self.assertNotIn("  # line 1", self.import_text(text + "python train.py\n")[1])
+
+    def test_a_hostfile_of_deepspeed_is_said(self):
+        _, experiment, _ = self.import_text("#SBATCH -N 2\n#SBATCH --gres=gpu:4\ndeepspeed --hostfile hosts train.py\n")
+        self.assertIn("    # line 3: --hostfile: deepspeed would start its ranks by ssh, from each node.", experiment)
+
+
+class Values(Import):
+    """What a variable is, as far as that stands in the script; else a comment."""
+
+    def learner(self, script):
+        return self.planned(script)[1]["roles"]["learner"]["command"]
+
+    def test_texts_and_arrays_grow(self):
+        self.assertEqual(self.learner('A="--lr 1"; A+=" --bs 2"; ARGS=(--x 1); ARGS+=(--y 2); python train.py $A "${ARGS[@]}"\n'),
+                         ["python", "train.py", "--lr", "1", "--bs", "2", "--x", "1", "--y", "2"])
+        self.assertEqual(self.learner('A="a"\nA="$A b"\nA="$A c"\npython train.py $A\n'), ["python", "train.py", "a", "b", "c"])
+        _, _, profile = self.planned('S="--container-image=a.sqsh"\nS+=" --container-mounts=/x:/x"\nsrun $S python train.py\n')
+        self.assertEqual(profile["scheduler"]["srun"], ["--container-image=a.sqsh", "--container-mounts=/x:/x"])
+
+    def test_elements_of_arrays(self):
+        self.assertEqual(self.learner('LRS=(1e-6 3e-6 1e-5); I=2; python train.py ${LRS[1]} "${LRS[@]}" ${#LRS[@]} "${LRS[-1]}" "${LRS[$I]}" "a ${LRS[*]}" $LRS\n'),
+                         ["python", "train.py", "3e-6", "1e-6", "3e-6", "1e-5", "3", "1e-5", "1e-5", "a 1e-6 3e-6 1e-5", "1e-6"])
+        for made in ("N=($(scontrol show hostnames $SLURM_JOB_NODELIST))", "mapfile -t N < <(scontrol show hostnames)"):
+            with self.subTest(made):
+                script = f'#SBATCH -N 4\n{made}\nsrun python train.py --head ${{N[0]}} --server "${{N[3]}}" --n ${{#N[@]}}\n'
+                self.assertEqual(self.learner(script), ["bash", "-c", 'exec python train.py --head "$MASTER_ADDR" --server "$${N[3]}" --n 4'])
+                self.assertIn("    # line 3: N is a variable of the script, which no process here has: ${role.NAME.hosts} are the hosts of a role\n",
+                              self.import_text(script)[1])
+        for script in ("A=($(ls))\npython train.py ${#A[@]}\n", "A=(1 2)\nA[5]=x\npython train.py ${A[5]}\n", "X=a\npython train.py \"$(basename $X)\"\n"):
+            with self.subTest(script):
+                name = script[0]
+                self.assertIn(f"{name} is a variable of the script, which no process here has\n", self.import_text(script)[1])
+        _, text, _ = self.import_text('#SBATCH -N 2\nN=$(scontrol show hostnames $SLURM_JOB_NODELIST)\nsrun python train.py --hosts "$N"\n')
+        self.assertIn("    # line 3: the names of all nodes: here it is the first one's, and ${role.NAME.hosts} those of a role\n", text)
+
+    def test_a_value_of_a_loop_or_a_condition_is_said(self):
+        changed = "{0} gets another value here, and has the first one: "
+        for script, command, *lines in (
+                ('MODEL=""\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --model) MODEL="$2"; shift 2;;\n  esac\ndone\npython train.py --model $MODEL\n',
+                 ["--model", ""], [4, changed.format("MODEL") + '--model) MODEL="$2"; shift 2;;']),
+                ('if a; then B=1; else B=2; fi\npython train.py $B\n', ["1"], [1, changed.format("B")]),
+                ('if a; then B=1; fi\npython train.py $B\n', ["1"], [1, "B is set in a loop or under a condition: if a; then B=1; fi"]),
+                ('[ -z "$A" ] && B=1\npython train.py $B\n', ["1"], [1, "B is set in a loop or under a condition: "]),
+                ('B=1\na || B=2\npython train.py $B\n', ["1"], [2, changed.format("B")]),
+                ('for a in "$@"; do\n  EXTRA="$EXTRA $a"\ndone\npython train.py $EXTRA\n', ["${env.EXTRA:-}", "${env.a:-}"],
+                 [1, 'a is the loop\'s, whose words only the running script knows: for a in "$@"; do'],
+                 [2, 'EXTRA is set in a loop or under a condition: EXTRA="$EXTRA $a"']),
+                ('A=x\nfor i in 1 2; do\n  A+=" $i"\ndone\npython train.py $A\n', ["x", "1"],
+                 [3, 'A grows here in a loop or under a condition, and has it once: A+=" $i"']),
+                ('read -r A < file\npython train.py "$A"\n', ["${env.A:-}"], [1, "A is read when the script runs: read -r A < file"]),
+                ('python train.py $A\n', ["${env.A:-}"], [1, "bash makes words of $A without quotes, and none where it is empty: here it is one"])):
+            with self.subTest(script):
+                self.assertEqual(self.learner(script), ["python", "train.py", *command])
+                _, text, _ = self.import_text(script)
+                for line, said in lines:
+                    self.assertIn(f"    # line {line}: {said}", text)
+        _, text, _ = self.import_text("i=0\nfor n in $NODES; do\n  ssh $n \"python train.py --node_rank $i\" &\n  i=$((i+1))\ndone\nwait\n")
+        self.assertIn("    # line 2: n is the loop's, whose words only the running script knows: for n in $NODES; do\n", text)
+        self.assertIn("    # line 4: i gets another value here, and has the first one: i=$((i+1))\n", text)
+        _, text, _ = self.import_text("A=1\nif x; then A=2; fi\nexport A\npython train.py\n")
+        self.assertIn("# line 2: of A: A gets another value here, and has the first one: if x; then A=2; fi\n", text)
+        for script in ("A=1\nA=2\npython train.py $A\n", "A=1\ncd /x && A=2\npython train.py $A\n", "A=1\nif x; then A=1; fi\npython train.py $A\n",
+                       "f() {\n  A=1\n  python train.py $A\n}\nf\n"):
+            self.assertNotIn("A is set", self.import_text(script)[1])
+            self.assertNotIn("another value", self.import_text(script)[1])
+
+    def test_a_text_of_several_lines(self):
+        text = "python train.py --a 1 \\\n  --b \"x y\"\n"
+        for made, command in ((f"read -r -d '' CMD <<E\n{text}E\n", ["python", "train.py", "--a", "1", "--b", "x y"]),
+                              (f"CMD=$(cat <<E\n{text}E\n)\n", ["bash", "-c", 'python train.py --a 1   --b "x y"'])):
+            with self.subTest(made):
+                self.assertEqual(self.learner(made + 'srun bash -c "${CMD}"\n'), command)
+        _, text, _ = self.import_text("D=$(cat <<'E'\n{\"a\": \"$b\"}\nE\n)\npython train.py \"$D\"\n")
+        self.assertEqual(yaml.safe_load(text)["roles"]["learner"]["command"], ["python", "train.py", '{"a": "$b"}'])
+
+    def test_words_without_quotes_are_left_to_a_shell(self):
+        self.assertEqual(self.learner('python train.py $(cat args) "$(cat b)"\n'), ["bash", "-c", 'exec python train.py $(cat args) "$(cat b)"'])
+        self.assertEqual(self.learner('A=""\npython train.py $A "$A"\n'), ["python", "train.py", ""])
+
+
+class Shells(Import):
+    """What `bash -c` sets, its programs have."""
+
+    def test_what_it_exports(self):
+        _, experiment, _ = self.planned("#SBATCH -N 2\nsrun bash -c 'export NCCL_DEBUG=INFO; export A=1 B=$SLURM_NNODES && C=7; export C; export PATH=/o/bin:$PATH; "
+                                        "D=8; HF_HOME=/x python train.py $D'\npython after.py $D\n")
+        learner = experiment["roles"]["learner"]
+        self.assertEqual(learner["env"], {"set": {"NCCL_DEBUG": "INFO", "A": "1", "B": "2", "C": "7", "HF_HOME": "/x"}, "prepend": {"PATH": "/o/bin"}})
+        self.assertEqual((learner["command"], "env" in experiment), (["python", "train.py", "8"], False))
+        self.assertEqual(self.planned("srun bash <<E\nexport A=1\npython train.py\nE\n")[1]["roles"]["learner"]["env"], {"A": "1"})
+        _, text, _ = self.import_text("srun bash -c 'if a; then export B=2; fi; python train.py'\n")
+        self.assertIn("# line 1: only under a condition: srun bash -c 'if a; then export B=2; fi; python train.py'\n", text)
+        self.assertEqual(self.planned("eval 'export A=1'\npython train.py\n")[1]["env"], {"A": "1"})
+
+    def test_variables_that_are_nlaunch_s_own(self):
+        script = "#SBATCH --ntasks=8\nsrun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS A=1 python train.py'\n"
+        self.assertEqual(self.planned(script)[1]["roles"]["learner"]["env"], {"A": "1"})
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            self.assertIn(f"    # line 2: {name} is nlaunch's own for each process\n", self.import_text(script)[1])
+
+    def test_a_script_that_the_caller_has(self):
+        for script in ('srun bash -c "$COMMAND"\n', 'srun bash -c "${COMMAND:-}"\n'):
+            self.assertEqual(self.planned(script)[1]["roles"]["learner"]["command"], ["bash", "-c", "${env.COMMAND:-}"])
+
+    def test_what_the_outer_shell_expands_within_single_quotes(self):
+        self.assertEqual(self.planned("N=x\nsrun bash -c \"python train.py --n '$N' --m $N\"\n")[1]["roles"]["learner"]["command"],
+                         ["python", "train.py", "--n", "x", "--m", "x"])
+
+
+class Tools(Import):
+    """What stands in front of a program, or starts it."""
+
+    def test_numactl_stays_and_timeout_is_said(self):
+        script = "#SBATCH --ntasks=2\n#SBATCH --gpus-per-task=1\nsrun timeout -k 5 3600 numactl -N 0 --membind=0 python train.py\n"
+        _, experiment, profile = self.planned(script)
+        self.assertEqual(experiment["roles"]["learner"]["command"], ["numactl", "-N", "0", "--membind=0", "python", "train.py"])
+        self.assertEqual((profile["scheduler"]["directives"], profile["node"]), ({"gpus-per-node": 2}, {"gpus": 2}))
+        self.assertIn("    # line 3: timeout 3600 is left out: ", self.import_text(script)[1])
+        self.assertIn("    # line 1: env -u HOME is left out\n", self.import_text("env -u HOME python train.py\n")[1])
+        learner = self.planned("numactl -l apptainer exec a.sif python train.py\n")[1]["roles"]["learner"]
+        self.assertEqual((learner["wrapper"], learner["command"]), (["numactl", "-l", "apptainer", "exec", "a.sif"], ["python", "train.py"]))
+
+    def test_mpirun_and_uv(self):
+        script = "mpirun -np 8 --map-by ppr:8:node -x NCCL_DEBUG=WARN -x PATH python train.py\n"
+        learner = self.planned(script)[1]["roles"]["learner"]
+        self.assertEqual(learner, {"kind": "learner", "per_node": 8, "rendezvous": "torch", "command": ["python", "train.py"], "env": {"NCCL_DEBUG": "WARN"}})
+        self.assertIn("    # line 1: mpirun's work is nlaunch's, which does without --map-by ppr:8:node: ", self.import_text(script)[1])
+        for command in ("uv run rl @ a.toml", "uv run --extra x mytool a", "poetry run python train.py"):
+            self.assertEqual(self.planned(command + "\n")[1]["roles"]["learner"]["command"], command.split())
+
+    def test_steps_on_some_of_the_nodes(self):
+        script = ("#SBATCH --nodes=3\n#SBATCH --gres=gpu:8\nsrun --nodes=2 --ntasks=2 torchrun --nnodes 2 --nproc-per-node 8 train.py &\n"
+                  "srun --nodes=1 --ntasks=1 vllm serve m --tensor-parallel-size 8 &\nwait\n")
+        plan, experiment, _ = self.planned(script)
+        self.assertEqual({(one["role"], one["node"]) for one in plan["processes"] if one["role"] == "engine"} &
+                         {("engine", one["node"]) for one in plan["processes"] if one["role"] == "learner"}, set())
+        self.assertEqual(sum(one["role"] == "learner" for one in plan["processes"]), 16)
+        _, text, _ = self.import_text(script)
+        self.assertIn("    # line 3: its step has 2 of the job's 3 nodes: nlaunch places 16 where there are free GPUs\n", text)
+        self.assertNotIn("share", text)
+
+    def test_ray_without_a_number_of_gpus(self):
+        script = "#SBATCH -N 2\n#SBATCH --exclusive\nray start --head --block &\nsrun ray start --address $ip:6379 --block &\npython3 train.py\n"
+        _, experiment, _ = self.planned(script)
+        for role in ("ray-head", "ray-worker"):
+            self.assertNotIn("--num-gpus=${self.gpus}", experiment["roles"][role]["command"])
+        self.assertIn("    # line 3: neither a directive nor --num-gpus says how many GPUs a node has: ", self.import_text(script)[1])
+
+    def test_the_last_program_of_a_list_is_the_service(self):
+        step = "srun -N1 -n1 bash -c \"pip install ray && ray {}\""
+        script = (f"#SBATCH -N 2\n#SBATCH --gres=gpu:8\n{step.format('start --head --block')} &\n{step.format('start --address $ip --block')} &\n"
+                  f"{step.format('job submit -- python3 train.py')}\n")
+        self.assertEqual(list(self.planned(script)[1]["roles"]), ["ray-head", "ray-worker", "trainer", "learner"])
+        self.assertIn('  # line 3: srun -N1 -n1 bash -c "pip install ray && ray start --head --block" &\n', self.import_text(script)[1])
+
+    def test_the_runtime_environment_of_a_ray_job(self):
+        script = ("#SBATCH --gres=gpu:8\nray start --head --block &\n"
+                  "ray job submit --working-dir . --runtime-env-json='{\"pip\": [\"x\"], \"env_vars\":{\"NCCL_NVLS_ENABLE\":\"0\",\"B\":\"1\", \"A_TOKEN\": \"s3cr3t-word\"}}' "
+                  "-- python3 train.py\n")
+        _, experiment, profile = self.planned(script)
+        self.assertEqual((experiment["env"], experiment["secrets"], profile["env"]["set"]), ({"B": "1"}, {"A_TOKEN": "env"}, {"NCCL_NVLS_ENABLE": "0"}))
+        _, text, _ = self.import_text(script)
+        self.assertIn("# line 3: of the runtime environment are left out: pip\n", text)
+        self.assertIn("# line 3: of ray job submit --working-dir is left out", text)
+        self.assertNotIn("s3cr3t", text)
+        _, text, _ = self.import_text(script.replace("'{", "\"$X\"'{"))
+        self.assertIn("# line 3: of ray job submit --working-dir --runtime-env-json is left out", text)
 
 
 class Around(Import):
@@ -303,7 +500,8 @@ class Around(Import):
         result, _, _ = self.import_text("echo hello\n")
         self.assertEqual((result.returncode, result.stdout, self.normal(result.stderr)),
                          (REFUSED, "", "nlaunch import: $FOLDER/job.sbatch starts no program that could be a role: python, torchrun, accelerate, vllm serve, "
-                                       "ray, srun PROGRAM\n"))
+                                       "ray, srun PROGRAM. Name the script that starts it (what `bash FILE` and `source FILE` run is not read), "
+                                       "or write the experiment: docs/experiment.md\n"))
         self.assertIn("is no text: import reads sbatch and shell scripts", self.import_text(b"\x7fELF\0\0")[0].stderr)
         self.assertEqual(self.run_import("no-such-file").returncode, REFUSED)
         self.assertEqual(self.import_text(b"python x.py\n" * 1_000_000)[0].returncode, REFUSED)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "emit/import/wrappers.h"
 
 namespace nlaunch::emit {
 namespace {
@@ -32,7 +33,7 @@ std::string shell_word(const Value& value, const std::string& head) {
     } else if (piece.kind == Piece::Kind::head) {
       out.append(head.empty() ? std::string("\"$MASTER_ADDR\"") : text::shell_quote(head));
     } else {
-      out += fmt::format("\"{}\"", literal(piece.text));
+      out += piece.pattern ? literal(piece.text) : fmt::format("\"{}\"", literal(piece.text));
     }
   }
   return out.empty() ? "''" : out;
@@ -52,6 +53,25 @@ std::vector<std::string> command_line(const std::vector<Value>& words, const std
     out.push_back(*text);
   }
   return out;
+}
+
+std::vector<std::string> variables_in(const std::string& written) {
+  const auto is_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::vector<std::string> names;
+  const bool number = written.starts_with("$((");
+  for (std::size_t i = 0; i < written.size();) {
+    const bool begins = written[i] == '$' || (number && i > 0 && !is_name(written[i - 1]));
+    auto from = i + (written[i] == '$' ? 1 : 0);
+    while (begins && from < written.size() && (written[from] == '{' || written[from] == '#')) ++from;
+    auto end = from;
+    while (end < written.size() && is_name(written[end])) ++end;
+    const auto name = written.substr(from, end - from);
+    if (begins && is_variable_name(name)) names.push_back(name);
+    i = std::max(i + 1, begins ? end : i + 1);
+  }
+  return names;
 }
 
 std::optional<std::string> plain_text(const Value& value, const std::string& head) {

@@ -8,8 +8,10 @@
 
 #include "base/text.h"
 #include "emit/import/functions.h"
+#include "emit/import/loop_values.h"
 #include "emit/import/loops.h"
 #include "emit/import/programs.h"
+#include "emit/import/ray.h"
 #include "emit/import/redirections.h"
 #include "emit/import/secrets.h"
 #include "emit/import/single_commands.h"
@@ -27,6 +29,7 @@ struct Context {
   unsigned depth = 0;
   unsigned calls = 0;           ///< of functions, around it
   std::uint32_t call_line = 0;  ///< of the outermost of these
+  bool own_shell = false;       ///< bash -c: what it sets, the script does not have
   Launch around;                ///< srun and variables that stand in front of it
 };
 
@@ -36,14 +39,17 @@ class Walker {
       : scene_(scene) {
     for (const auto& [name, number] : numbers) out_.values.set_number(name, number);
     out_.lines = text::split(scene_.script->file->text, '\n');
-    loops_ = for_loops(out_.lines);
+    loops_ = LoopValues(out_.lines, *scene_.script);
     find_functions();
   }
 
   Doings walk() {
     script(*scene_.script, {});
     for (auto& [name, one] : variables_) {
-      one.exported = one.exported || exported_.contains(name);
+      if (!one.exported && exported_.contains(name)) {
+        one.exported = true;
+        for (const auto& doubt : out_.values.of_variable(name).doubts) one.value.doubt(doubt);
+      }
       out_.variables.push_back(std::move(one));
     }
     std::ranges::stable_sort(out_.variables, {}, &Exported::line);
@@ -51,18 +57,37 @@ class Walker {
   }
 
  private:
-  void script(const lint::Script& script, const Context& context) {
+  void script(const lint::Script& script, Context context) {
+    const auto* last = context.around.background ? last_program(script) : nullptr;
+    const auto background = std::exchange(context.around.background, false);
     for (const auto& command : script.commands) {
       // What a substitution runs is part of a value; a job that it submits is one all the same.
       const bool here = &script != &*scene_.script || !is_read_at_calls(command);
+      context.around.background = background && &command == last;
       if (here && (!command.nested || command.name() == "sbatch")) read(command, context);
     }
+  }
+
+  /// Of a shell in the background, the one that stays.
+  static const lint::Command* last_program(const lint::Script& script) {
+    const lint::Command* last = nullptr;
+    for (const auto& command : script.commands) {
+      const auto name = command.name();
+      const bool other = command.nested || command.words.empty() || is_syntax(name) || is_left_out(name) ||
+                         name == "export" || name == "source" || name == "cd";
+      if (!other) last = &command;
+    }
+    return last;
   }
 
   void inner(const std::string& text, std::uint32_t offset, const Context& context, const Launch& around) {
     if (context.depth >= kDeepest) return;
     const auto file = std::make_shared<const SourceFile>(SourceFile{"", text});
-    script(lint::read_shell(file), {offset, context.depth + 1, context.calls, context.call_line, around});
+    const bool own = around.program != "eval";
+    const auto begun = own ? out_.values.begin_shell() : 0;
+    script(lint::read_shell(file),
+           {offset, context.depth + 1, context.calls, context.call_line, own || context.own_shell, around});
+    if (own) out_.values.end_shell(begun);
   }
 
   void remark(Place place, std::uint32_t line, std::string text) {
@@ -87,7 +112,11 @@ class Walker {
   void call(const Launch& launch, const Context& context) {
     const auto before = out_.launches.size();
     if (called_.contains(launch.program) && context.calls < kDeepest && ++in_calls_ < kMostInCalls) {
-      Context inside{0, context.depth, context.calls + 1, context.calls > 0 ? context.call_line : launch.line,
+      Context inside{0,
+                     context.depth,
+                     context.calls + 1,
+                     context.calls > 0 ? context.call_line : launch.line,
+                     context.own_shell,
                      launch};
       inside.around.words.clear();
       inside.around.passes_arguments = false;
@@ -106,10 +135,10 @@ class Walker {
   }
 
   // ------------------------------------------------------------------- what a command is
-  void read(const lint::Command& command, const Context& context) {
+  void read(const lint::Command& command, Context& context) {
     const auto line = command.span.line + context.offset;
     const auto name = command.name();
-    enter_loops(line);
+    if (context.depth == 0) loops_.enter(line, command.span.column, out_.values, number());
     const bool declares =
         name == "export" || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
     if (declares || command.words.empty()) return assignments(command, name, context);
@@ -118,7 +147,7 @@ class Walker {
     launch.line = line;
     launch.background = launch.background || command.background;
     if (context.depth == 0) launch.output = output_file(out_.lines, command.span.line, command.span.column);
-    if (!around_.empty()) launch.loop = loop_remark(*around_.back(), number(), launch.background);
+    if (const auto* loop = loops_.innermost()) launch.loop = loop_remark(*loop, number(), launch.background);
     for (const auto& one : command.assignments)
       launch.variables.push_back({one.name, out_.values.of(one.value), one.span.line + context.offset});
     for (const auto& word : command.words) {
@@ -129,50 +158,50 @@ class Walker {
     unwrap(std::move(launch), command, context);
   }
 
-  /// A loop's variable has its first word on the lines of the loop, where that is known.
-  void enter_loops(std::uint32_t line) {
-    for (const auto& loop : loops_) {
-      const bool here = loop.first <= line && line <= loop.last;
-      const bool known = std::ranges::find(around_, &loop) != around_.end();
-      if (here == known) continue;
-      if (known) {
-        out_.values.forget(loop.variable);
-        std::erase(around_, &loop);
-        continue;
-      }
-      around_.push_back(&loop);
-      const auto rounds = rounds_of(loop, number());
-      if (rounds.empty()) continue;
-      lint::Assignment first;
-      first.name = loop.variable;
-      first.value.parts.push_back({lint::Part::Kind::text, rounds.front()});
-      out_.values.assign(first, true, loop.first);
-    }
-  }
-
-  void assignments(const lint::Command& command, const std::string& name, const Context& context) {
+  void assignments(const lint::Command& command, const std::string& name, Context& context) {
     bool exports = name == "export" || all_exported_;
     for (const auto& word : command.words) {
       const auto text = word.constant().value_or("");
       if (&word == &command.words.front()) continue;
       if (text.starts_with('-'))
         exports = exports || (name != "export" && text.find('x') != std::string::npos);
-      if (!text.starts_with('-') && exports) exported_.insert(text);
+      if (text.starts_with('-') || !exports) continue;
+      if (context.own_shell && is_variable_name(text))
+        hand_on({text, out_.values.of_variable(text), command.span.line + context.offset}, command, context);
+      else if (!context.own_shell)
+        exported_.insert(text);
     }
     for (const auto& one : command.assignments) {
       const auto line = one.span.line + context.offset;
       const bool local = name == "local";
       auto value = out_.values.of(one.value);  // before it is set: X=/a:$X
-      out_.values.assign(one, (command.sure && context.depth == 0) || (local && context.calls > 0), line);
+      const bool in_order = context.depth > 0 || context.calls > 0;
+      const bool sure = (in_order && !command.conditional) || (command.sure && context.depth == 0) ||
+                        (local && context.calls > 0);
+      out_.values.assign(one, sure, line, command.conditional);
       keep_secret(one.name, value, out_.secrets);
       for (const auto& element : one.elements) keep_secret(one.name, out_.values.of(element), out_.secrets);
-      if (local || one.array || context.depth > 0) continue;
+      if (local || one.array) continue;
+      if (context.own_shell) {
+        if (exports) hand_on({one.name, std::move(value), line}, command, context);
+        continue;
+      }
       Exported made{one.name, std::move(value), line, exports, command.sure};
-      if (one.append)
-        made.value.pieces.insert(made.value.pieces.begin(),
-                                 {Piece::Kind::shell, fmt::format("${}", one.name)});
+      if (one.append) {
+        made.value = out_.values.of_variable(one.name);
+        made.value.word = nullptr;
+      }
       set(std::move(made));
     }
+  }
+
+  /// What the shell of `bash -c` exports, for the programs behind it there.
+  void hand_on(Launch::Variable variable, const lint::Command& command, Context& context) {
+    variable.value.word = nullptr;
+    if (command.conditional)
+      return remark(Place::environment, variable.line, fmt::format("only under a condition: {}", kThatLine));
+    std::erase_if(context.around.variables, [&](const auto& one) { return one.name == variable.name; });
+    context.around.variables.push_back(std::move(variable));
   }
 
   void set(Exported made) {
@@ -186,7 +215,7 @@ class Walker {
   }
 
   /// Takes off what stands in front of the program, then looks at that.
-  void unwrap(Launch launch, const lint::Command& command, const Context& context) {
+  void unwrap(Launch launch, const lint::Command& command, Context& context) {
     take_off_wrappers(launch, out_);
     keep_secrets(launch, out_.secrets);
     if (launch.words.empty()) return;
@@ -225,8 +254,9 @@ class Walker {
       const auto line = script.word == nullptr || !script.word->span
                             ? launch.line
                             : script.word->span.line + context.offset;
-      inner(script.word == nullptr ? script.known() : out_.values.inner_script(*script.word), line - 1,
-            context, around);
+      const auto written = script.word == nullptr ? script.known() : out_.values.inner_script(*script.word);
+      if (is_variable_alone(written)) return false;
+      inner(written, line - 1, context, around);
       return true;
     }
     if (command.heredocs.empty()) return false;
@@ -235,7 +265,67 @@ class Walker {
     return true;
   }
 
-  void dispatch(Launch launch, const lint::Command& command, const Context& context) {
+  /// "${NAME}": a script that the caller has.
+  static bool is_variable_alone(const std::string& text) {
+    return text.starts_with("${") && text.find('}') == text.size() - 1 && text.find(' ') == std::string::npos;
+  }
+
+  /// `read NAME`, `mapfile NAME`: what it gets, as far as that stands in the script.
+  void read_variables(const Launch& launch, const lint::Command& command) {
+    const bool array = launch.program != "read";
+    const bool nodes = array && out_.lines[std::min<std::size_t>(launch.line, out_.lines.size()) - 1].find(
+                                    "scontrol show hostname") != std::string::npos;
+    for (std::size_t i = 1; i < launch.words.size(); ++i) {
+      const auto name = launch.words[i].text().value_or("");
+      if (name == "-d" || name == "-n" || name == "-p" || name == "-u" || (!array && name == "-t")) {
+        ++i;
+        continue;
+      }
+      if (!is_variable_name(name)) continue;
+      lint::Assignment one;
+      one.name = name;
+      if (nodes) {
+        one.array = true;
+        one.elements.push_back({{{lint::Part::Kind::unknown, "$(scontrol show hostnames)"}}, {}, false});
+        out_.values.assign(one, true, launch.line);
+      } else if (!array && !command.heredocs.empty()) {
+        one.value = word_of(command.heredocs.front());
+        out_.values.assign(one, true, launch.line);
+        set({name, out_.values.of_variable(name), launch.line, false, true});
+        return;
+      } else {
+        out_.values.doubt(name,
+                          {launch.line, fmt::format("{} is read when the script runs: {}", name, kThatLine)});
+      }
+    }
+  }
+
+  /// A trap may hand the job back to Slurm.
+  void read_trap(const Launch& launch) {
+    if (launch.words.size() < 2) return;
+    const auto* word = launch.words[1].word;
+    const auto script =
+        script_of(word == nullptr ? launch.words[1].known() : out_.values.inner_script(*word));
+    for (const auto& command : script.commands) {
+      const auto name = command.name();
+      const auto second = command.words.size() > 1 ? command.words[1].constant().value_or("") : "";
+      if (name == "scontrol" && second == "requeue") out_.requeues = true;
+      if (name == "sbatch") resubmission(command, launch.line);
+    }
+  }
+
+  /// Commands that print leave no role, but a file that one of them writes may be one that others read.
+  void remark_written_file(const lint::Command& command, const Context& context) {
+    if (context.depth > 0) return;
+    const auto file = output_file(out_.lines, command.span.line, command.span.column);
+    const bool log = file.find("log") != std::string::npos || file.ends_with(".out") ||
+                     file.ends_with(".err") || file.starts_with("/dev/");
+    if (!file.empty() && !log)
+      remark(Place::roles, command.span.line,
+             fmt::format("{}; it writes {}, and nobody here does", kThatLine, file));
+  }
+
+  void dispatch(Launch launch, const lint::Command& command, Context& context) {
     const auto& name = launch.program;
     const auto line = launch.line;
     const auto second = launch.words.size() > 1 ? launch.words[1].known() : "";
@@ -244,7 +334,8 @@ class Walker {
     if (name == "source" || name == ".") return read_source(launch, out_);
     if (name == "cd" || name == "pushd") return read_cd(launch, command, out_);
     if (name == "unset") {
-      if (launch.step || !command.sure) return;  // of a shell elsewhere
+      if (context.own_shell || !command.sure)
+        return remark(Place::environment, line, fmt::format("for a part of the script alone: {}", kThatLine));
       for (std::size_t i = 1; i < launch.words.size(); ++i) {
         const auto variable = launch.words[i].known();
         out_.values.forget(variable);
@@ -256,6 +347,7 @@ class Walker {
     if (name == "curl" || name == "wget" || name == "nc") return read_poll(launch, command, number(), out_);
     if (name == "scontrol" || name == "popd") {
       out_.requeues = out_.requeues || (name == "scontrol" && second == "requeue");
+      remark_written_file(command, context);
       return;
     }
     if (name == "ray" && second != "start" && second != "job") {
@@ -265,16 +357,23 @@ class Walker {
     if (name == "conda" || name == "mamba" || name == "micromamba") return read_conda(launch, out_);
     if (read_login(launch, out_)) return;
     if (name == "shift") out_.values.shift(std::max(1U, number_at_start(second)));
+    if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts")
+      return read_variables(launch, command);
     if (is_syntax(name)) return;
+    if (name == "trap") read_trap(launch);
     if (is_left_out(name)) {
+      remark_written_file(command, context);
       out_.left_out.insert(name);
       return;
     }
-    if ((name == "cat" || name == "tee") && command.heredocs.empty()) return;
+    if ((name == "cat" || name == "tee") && command.heredocs.empty())
+      return remark_written_file(command, context);
     if (name.empty() && launch.words.front().has(Piece::Kind::text))
       launch.program = base_name(launch.words.front().known());
     if (functions_.contains(launch.program)) return call(launch, context);
-    if (is_inline_python(launch)) return;
+    if (is_inline_python(launch))
+      return remark(Place::roles, line, fmt::format("{}; what it does is not taken over", kThatLine));
+    if (name == "ray" && second == "job") ray_job(launch, !command.conditional);
     if (is_program(launch, command)) {
       if (context.calls > 0) launch.line = context.call_line;
       remark_step_options(launch, out_);
@@ -284,6 +383,16 @@ class Walker {
     } else {
       remark(Place::roles, line, std::string(kThatLine));
     }
+  }
+
+  void ray_job(const Launch& launch, bool sure) {
+    auto options = ray_job_options(launch);
+    for (auto& [name, text] : options.variables) {
+      Exported made{std::move(name), Value::just(std::move(text)), launch.line, true, sure};
+      keep_secret(made.name, made.value, out_.secrets);
+      set(std::move(made));
+    }
+    for (auto& one : options.remarks) remark(Place::environment, launch.line, std::move(one));
   }
 
   // ------------------------------------------------------------------- the single commands
@@ -330,8 +439,7 @@ class Walker {
   unsigned in_calls_ = 0;
   std::set<std::string> exported_;
   bool all_exported_ = false;
-  std::vector<ForLoop> loops_;
-  std::vector<const ForLoop*> around_;  ///< the command that is read, the innermost last
+  LoopValues loops_;
 };
 
 }  // namespace

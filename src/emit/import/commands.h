@@ -34,6 +34,7 @@ struct Launch {
     bool weak = false;  ///< of srun --export: one that the script exports goes before it
   };
   std::vector<Variable> variables;  ///< for this command alone
+  std::vector<Remark> remarks;      ///< on what was taken off
 
   [[nodiscard]] const Value* variable(std::string_view name) const;
   /// The value of the option, `--name VALUE` or `--name=VALUE`; hyphens and underscores are the same.
@@ -81,8 +82,5 @@ struct Doings {
 /// `numbers`: what Slurm would set, by name.
 Doings read_doings(const lint::Scene& scene,
                    const std::vector<std::pair<std::string, std::uint32_t>>& numbers);
-
-/// In a remark: the line of the script that it is about.
-constexpr std::string_view kThatLine = "\x01";
 
 }  // namespace nlaunch::emit

@@ -148,6 +148,9 @@ class Environment {
     if (name == "RAY_ADDRESS" && ray_) return;  // the trainer has it
     auto& environment = is_of_site(name) ? out_.site_environment : owner_of(name);
     environment.set.push_back({name, std::move(value), one.line, ""});
+    for (const auto& doubt : one.value.doubts)
+      remark(is_of_site(name) ? Place::site_environment : Place::environment,
+             doubt.line > 0 ? doubt.line : one.line, fmt::format("of {}: {}", name, doubt.text));
   }
 
   /// A role's, where the name says whose it is.
@@ -184,24 +187,9 @@ class Environment {
            "`preload: [NAME]` in the role that needs it does it");
   }
 
-  /// X=/a:$X and X=$X:/a.
   bool joined(const Exported& one) {
-    const auto& pieces = one.value.pieces;
-    const auto own = fmt::format("${{env.{}:-}}", one.name);
-    auto text = plain_text(one.value, head_).value_or("");
-    constexpr std::array<std::string_view, 7> kLists{
-        "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LIBRARY_PATH", "CPATH", "MANPATH", "PKG_CONFIG_PATH"};
-    if (!is_one_of(one.name, kLists) || pieces.empty()) return false;
-    const auto at = text.find(own);
-    if (at == std::string::npos) return false;
-    auto before = text.substr(0, at);
-    auto after = text.substr(at + own.size());
-    while (before.ends_with(':')) before.pop_back();
-    while (after.starts_with(':')) after.erase(0, 1);
-    auto& environment = is_of_site(one.name) ? out_.site_environment : out_.environment;
-    if (!before.empty()) environment.prepend.push_back({one.name, before, one.line, ""});
-    if (!after.empty()) environment.append.push_back({one.name, after, one.line, ""});
-    return true;
+    return import_joined(one.name, plain_text(one.value, head_).value_or(""), one.line,
+                         is_of_site(one.name) ? out_.site_environment : out_.environment);
   }
 
   bool secret(const Exported& one) {
@@ -249,6 +237,22 @@ class Environment {
 };
 
 }  // namespace
+
+bool import_joined(const std::string& name, const std::string& text, std::uint32_t line,
+                   ImportedEnvironment& environment) {
+  constexpr std::array<std::string_view, 7> kLists{
+      "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LIBRARY_PATH", "CPATH", "MANPATH", "PKG_CONFIG_PATH"};
+  const auto own = fmt::format("${{env.{}:-}}", name);
+  const auto at = text.find(own);
+  if (!is_one_of(name, kLists) || at == std::string::npos) return false;
+  auto before = text.substr(0, at);
+  auto after = text.substr(at + own.size());
+  while (before.ends_with(':')) before.pop_back();
+  while (after.starts_with(':')) after.erase(0, 1);
+  if (!before.empty()) environment.prepend.push_back({name, before, line, ""});
+  if (!after.empty()) environment.append.push_back({name, after, line, ""});
+  return true;
+}
 
 void import_environment(const Doings& doings, Imported& out) {
   Environment(doings, out).make();

@@ -8,6 +8,10 @@ namespace nlaunch::emit {
 /// The roles and libraries are there.
 void import_environment(const Doings& doings, Imported& out);
 
+/// X=/a:$X and X=$X:/a of a list of folders: true where it was such a one.
+bool import_joined(const std::string& name, const std::string& text, std::uint32_t line,
+                   ImportedEnvironment& environment);
+
 /// The last step: lines of the script into the remarks, the variables that are used, and no secret anywhere.
 void finish(const Doings& doings, Imported& out);
 

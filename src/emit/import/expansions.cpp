@@ -19,6 +19,16 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/// How many elements there are is known: none of them may become several.
+bool counted(const std::vector<lint::Word>& elements) {
+  return std::ranges::all_of(elements, [](const lint::Word& one) {
+    return one.quoted || std::ranges::all_of(one.parts, [](const auto& part) {
+             return part.kind == lint::Part::Kind::text &&
+                    part.text.find_first_of("*?{") == std::string::npos;
+           });
+  });
+}
+
 bool calls_for_node(std::string_view name) {
   const auto lower = text::lower(name);
   return has(lower, "node") || has(lower, "host");
@@ -54,15 +64,11 @@ Value Values::braces(const std::string& written, unsigned depth) const {
   while (length < inner.size() && is_name_character(inner[length])) ++length;
   const auto name = std::string(inner.substr(0, length));
   auto rest = inner.substr(length);
+  if (name.empty() && inner.starts_with('#') && inner.size() > 4 && inner.ends_with("]"))
+    return count_of(std::string(inner.substr(1, inner.find('[') - 1)), written);
   if (name.empty()) return Value::shell(written);
-  if (rest == "[0]") {
-    const auto known = known_.find(name);
-    const bool first = known != known_.end() &&
-                       (known->second.value.has(Piece::Kind::head) || known->second.elements.empty());
-    if (known == known_.end() || first)
-      return calls_for_node(name) || first ? Value::head() : Value::shell(written);
-    return of(known->second.elements.front(), depth + 1);
-  }
+  if (rest.starts_with('[') && rest.ends_with(']'))
+    return element(name, rest.substr(1, rest.size() - 2), written, depth);
   if (rest.starts_with(':')) rest.remove_prefix(1);
   if (rest.empty() || (rest[0] != '-' && rest[0] != '=' && rest[0] != '?')) return Value::shell(written);
   const bool message = rest[0] == '?';
@@ -80,10 +86,59 @@ Value Values::braces(const std::string& written, unsigned depth) const {
   return odd ? fallback : Value::just(fmt::format("${{env.{}:-{}}}", name, *text));
 }
 
+Value Values::element(const std::string& name, std::string_view index, const std::string& written,
+                      unsigned depth) const {
+  const auto known = known_.find(name);
+  const auto known_array = known != known_.end();
+  const bool nodes = known_array && known->second.value.has(Piece::Kind::head);
+  if (index == "0" && (nodes || (!known_array && calls_for_node(name)))) return Value::head();
+  if (!known_array || nodes) return Value::shell(written);
+  const auto& elements = known->second.elements;
+  if (elements.empty() && !known->second.array && index == "0") return known->second.value;
+  Value found = Value::shell(written);
+  if (index == "@" || index == "*") {
+    found = {};
+    for (const auto& one : elements) {
+      if (!found.pieces.empty()) found.add({Piece::Kind::text, " "});
+      for (auto piece : of(one, depth + 1).pieces) found.add(std::move(piece));
+    }
+  } else if (counted(elements)) {
+    auto at = arithmetic(index, [this](const std::string& one) { return this->number(one); });
+    if (index.starts_with('-'))
+      at = arithmetic(fmt::format("{}{}", elements.size(), index),
+                      [](const auto&) { return std::optional<long>(); });
+    if (at && *at >= 0 && *at < static_cast<long>(elements.size()))
+      found = of(elements[static_cast<std::size_t>(*at)], depth + 1);
+  }
+  found.word = nullptr;
+  for (const auto& doubt : known->second.value.doubts) found.doubt(doubt);
+  return found;
+}
+
+Value Values::count_of(const std::string& name, const std::string& written) const {
+  const auto known = known_.find(name);
+  if (known == known_.end()) return Value::shell(written);
+  const auto nodes = numbers_.find("SLURM_NNODES");
+  if (known->second.value.has(Piece::Kind::head) && nodes != numbers_.end())
+    return Value::just(std::to_string(nodes->second));
+  if (!known->second.array || !counted(known->second.elements)) return Value::shell(written);
+  auto value = Value::just(std::to_string(known->second.elements.size()));
+  value.doubts = known->second.value.doubts;
+  return value;
+}
+
 /// `$(command)`.
 Value Values::output(const std::string& written, unsigned depth) const {
   const auto text = std::string_view(written);
-  if (has(text, "scontrol show hostname")) return Value::head();
+  if (has(text, "scontrol show hostname")) {
+    auto value = Value::head();
+    const bool one =
+        has(text, "head") || has(text, "sed") || has(text, "awk") || has(text, "cut") || has(text, "grep");
+    if (!one)
+      value.doubt(
+          {0, "the names of all nodes: here it is the first one's, and ${role.NAME.hosts} those of a role"});
+    return value;
+  }
   if (text.starts_with("$(pwd") || has(text, "git rev-parse --show-toplevel") || has(text, "BASH_SOURCE") ||
       has(text, "dirname \"$0\""))
     return Value::just(".");
@@ -97,6 +152,12 @@ Value Values::output(const std::string& written, unsigned depth) const {
   }
   const auto& command = script.commands.front();
   const auto name = command.name();
+  if (name == "cat" && script.commands.size() == 1 && command.words.size() == 1 &&
+      !command.heredocs.empty()) {
+    auto value = of(word_of(command.heredocs.front()), depth + 1);
+    value.word = nullptr;
+    return value;
+  }
   if (name == "hostname" || has(text, "$(hostname")) return Value::just("${self.host}");
   if (script.commands.size() == 1 && command.words.size() > 1 && (name == "realpath" || name == "readlink"))
     return of(command.words.back(), depth + 1);
@@ -111,16 +172,9 @@ Value Values::output(const std::string& written, unsigned depth) const {
 Value Values::read(std::string_view text, unsigned depth) const {
   if (text.size() > 1 && (text[0] == '"' || text[0] == '\'') && text.back() == text[0])
     text = text.substr(1, text.size() - 2);
-  std::string quoted = "x=\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
-  const auto script = script_of(quoted + "\"");
-  for (const auto& command : script.commands) {
-    if (command.nested || command.assignments.empty()) continue;
-    auto value = of(command.assignments.front().value, depth);
-    value.word = nullptr;
-    return value;
-  }
-  return Value::shell(std::string(text));
+  auto value = of(quoted_word(text), depth);
+  value.word = nullptr;
+  return value;
 }
 
 }  // namespace nlaunch::emit

@@ -34,14 +34,14 @@ std::uint32_t largest_bound(const std::string& text, const NumberIn& number_in) 
 }
 
 /// What stands behind `for` on its line.
-ForLoop loop_head(const std::string& line, std::uint32_t number) {
+Loop loop_head(const std::string& line, std::uint32_t number) {
   static const std::regex kWords(R"re(\bfor\s+(\w+)\s+in\s+([^;#]*))re");
   static const std::regex kCounted(R"re(\bfor\s*\(\(\s*(\w+)\s*=([^)#]*)\)\))re");
   const auto text = line.substr(0, kLongestLine);
   std::smatch found;
   if (std::regex_search(text, found, kWords) || std::regex_search(text, found, kCounted))
-    return {number, 0, found[1], std::string(text::trim(found[2].str()))};
-  return {number, 0, "", ""};
+    return {number, 0, 0, found[1], std::string(text::trim(found[2].str()))};
+  return {number, 0, 0, "", ""};
 }
 
 std::vector<std::string> counted(std::uint32_t from, std::uint32_t end) {
@@ -72,27 +72,28 @@ std::vector<FirstWord> first_words(std::string_view line) {
   return found;
 }
 
-std::vector<ForLoop> for_loops(const std::vector<std::string>& lines) {
-  std::vector<ForLoop> loops;
+std::vector<Loop> loops_in(const std::vector<std::string>& lines) {
+  std::vector<Loop> loops;
   std::vector<std::size_t> open;  // of all kinds; those that are no `for` have no variable
   for (std::uint32_t number = 1; number <= lines.size(); ++number) {
     const auto& line = lines[number - 1];
     for (const auto& [word, column] : first_words(line)) {
       if (word == "for" || word == "while" || word == "until" || word == "select") {
         open.push_back(loops.size());
-        loops.push_back(word == "for" ? loop_head(line, number) : ForLoop{number, 0, "", ""});
+        loops.push_back(word == "for" ? loop_head(line, number) : Loop{number, 0, 0, "", ""});
       } else if (word == "done" && !open.empty()) {
         loops[open.back()].last = number;
+        loops[open.back()].last_column = column;
         open.pop_back();
       }
     }
   }
-  std::erase_if(loops, [](const ForLoop& loop) { return loop.variable.empty() || loop.last == 0; });
+  std::erase_if(loops, [](const Loop& loop) { return loop.last == 0; });
   if (loops.size() > kMostLoops) loops.resize(kMostLoops);
   return loops;
 }
 
-std::vector<std::string> rounds_of(const ForLoop& loop, const NumberIn& number_in) {
+std::vector<std::string> rounds_of(const Loop& loop, const NumberIn& number_in) {
   static const std::regex kRange(R"re(\{(\d{1,6})\.\.(\d{1,6})\})re");
   static const std::regex kSequence(R"re(\$\(\s*seq\s+(?:(\d{1,6})\s+)?("?\$?\{?\w+\}?"?)\s*\))re");
   static const std::regex kCount(R"re((\d{1,6})\s*;\s*\w+\s*<(=?)\s*(\$?\{?\w+\}?)\s*;.*)re");
@@ -112,7 +113,9 @@ std::vector<std::string> rounds_of(const ForLoop& loop, const NumberIn& number_i
   return rounds;
 }
 
-std::string loop_remark(const ForLoop& loop, const NumberIn& number_in, bool together) {
+std::string loop_remark(const Loop& loop, const NumberIn& number_in, bool together) {
+  if (loop.variable.empty())
+    return "in a loop, of which only the script knows the rounds: here it is started once";
   const auto rounds = rounds_of(loop, number_in).size();
   if (rounds == 1) return {};
   if (rounds == 0)
@@ -127,6 +130,17 @@ std::string loop_remark(const ForLoop& loop, const NumberIn& number_in, bool tog
                         "${{self.ports.http}}",
                         first, rounds)
                   : first + "`vars` and --set make a run of each";
+}
+
+std::vector<std::string> counted_in(const std::string& line) {
+  static const std::regex kCounted(
+      R"re((?:\(\(|\blet)\s*"?(?:\+\+|--)?(\w+)\s*(?:\+\+|--|[-+*/]?=[^=]|\)\)))re");
+  std::vector<std::string> names;
+  const auto text = line.substr(0, kLongestLine);
+  if (text.find("((") == std::string::npos && text.find("let") == std::string::npos) return names;
+  for (std::sregex_iterator one(text.begin(), text.end(), kCounted), end; one != end; ++one)
+    names.push_back((*one)[1]);
+  return names;
 }
 
 std::uint32_t number_at_start(std::string_view text) {

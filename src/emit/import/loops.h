@@ -29,18 +29,27 @@ struct FirstWord {
 /// Quotes are not looked at: a word in them is another one.
 std::vector<FirstWord> first_words(std::string_view line);
 
-/// A `for` of the script.
-struct ForLoop {
+/// A loop of the script.
+struct Loop {
   std::uint32_t first = 0, last = 0;  ///< lines: its own, that of its `done`
-  std::string variable;
-  std::string words;  ///< as they are written; of `for ((...))` what the parentheses hold
+  std::uint32_t last_column = 0;      ///< of its `done`, in bytes from 1
+  std::string variable;               ///< of a `for`; of others empty
+  std::string words;                  ///< as they are written; of `for ((...))` what the parentheses hold
+
+  /// A command that begins there is in it.
+  [[nodiscard]] bool holds(std::uint32_t line, std::uint32_t column) const {
+    return first <= line && (line < last || (line == last && column < last_column));
+  }
 };
 /// In the order in which they begin. `for` and `done` count where a command begins.
-std::vector<ForLoop> for_loops(const std::vector<std::string>& lines);
+std::vector<Loop> loops_in(const std::vector<std::string>& lines);
 /// The words of a loop, where they are constants, `{0..3}`, `$(seq 4)` or counted; else none.
-std::vector<std::string> rounds_of(const ForLoop& loop, const NumberIn& number_in);
+std::vector<std::string> rounds_of(const Loop& loop, const NumberIn& number_in);
 /// What a person has to know of a launch in a loop, whose first round is taken over. `together`: its rounds
 /// run side by side. Empty where there is one round.
-std::string loop_remark(const ForLoop& loop, const NumberIn& number_in, bool together);
+std::string loop_remark(const Loop& loop, const NumberIn& number_in, bool together);
+
+/// The variables that `((i++))`, `((i += 2))` and `let i=3` of a line change.
+std::vector<std::string> counted_in(const std::string& line);
 
 }  // namespace nlaunch::emit

@@ -25,7 +25,13 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 bool is_preparation(const Launch& launch) {
   const bool module = launch.words.size() > 2 && launch.words[1].known() == "-m";
   const auto name = module ? launch.words[2].known() : std::string();
-  return name == "pip" || name == "venv" || name == "ensurepip";
+  if (name == "pip" || name == "venv" || name == "ensurepip") return true;
+  const auto second = launch.words.size() > 1 ? launch.words[1].known() : std::string();
+  constexpr std::array<std::string_view, 15> kTools{
+      "pip", "pip3", "apt-get",         "apt", "git",  "cp",    "mv",    "rsync",
+      "tar", "hf",   "huggingface-cli", "ln",  "wget", "conda", "ulimit"};
+  return is_one_of(launch.program, kTools) ||
+         (launch.program == "uv" && (second == "pip" || second == "sync"));
 }
 
 bool is_launcher(const Launch& launch) {
@@ -65,6 +71,7 @@ bool Launch::mentions(std::string_view text) const {
 bool is_program(const Launch& launch, const lint::Command& command) {
   const auto& name = launch.program;
   if (is_preparation(launch)) return false;
+  if (!launch.prefix.empty()) return true;  // uv run NAME
   const bool python = name.starts_with("python3.");
   const bool script = launch.words.front().known().find('/') != std::string::npos &&
                       !launch.words.front().known().starts_with("/usr/bin");

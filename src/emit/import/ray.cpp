@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "emit/import/programs.h"
+#include "emit/import/wrappers.h"
 
 namespace nlaunch::emit {
 namespace {
+
+constexpr const char* kGpus = "--num-gpus=${self.gpus}";
 
 /// The words of `ray start` that are kept: what nlaunch knows better is left out.
 std::vector<std::string> kept_options(const Launch& launch) {
@@ -41,25 +46,73 @@ ImportedRole ray_role(const Launch& launch, std::string name, std::vector<std::s
   return role;
 }
 
+/// What a runtime environment says, into the options; false where somebody has to look at it.
+bool read_runtime_env(const std::string& text, RayJobOptions& options) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return false;
+  std::string others;
+  for (const auto& [key, value] : json.items()) {
+    if (key != "env_vars" || !value.is_object()) {
+      others += fmt::format("{}{}", others.empty() ? "" : ", ", key);
+      continue;
+    }
+    for (const auto& [name, one] : value.items()) {
+      if (is_variable_name(name))
+        options.variables.emplace_back(name, one.is_string() ? one.get<std::string>() : json_text(one));
+    }
+  }
+  if (!others.empty())
+    options.remarks.push_back(fmt::format("of the runtime environment are left out: {}", others));
+  return true;
+}
+
 }  // namespace
+
+RayJobOptions ray_job_options(const Launch& launch) {
+  RayJobOptions found;
+  std::string others;
+  for (std::size_t i = 3; i < launch.words.size() && launch.words[i].known() != "--"; ++i) {
+    const auto text = launch.words[i].known();
+    const auto equals = text.find('=');
+    const auto option = text.substr(0, equals);
+    const bool two = equals == std::string::npos && i + 1 < launch.words.size() &&
+                     !launch.words[i + 1].known().starts_with('-');
+    const auto value =
+        equals == std::string::npos ? (two ? launch.words[++i].known() : "") : text.substr(equals + 1);
+    if (option == "--address" || option == "--no-wait") continue;
+    const bool whole = launch.words[i].text().has_value();
+    if (option == "--runtime-env-json" && whole && read_runtime_env(value, found)) continue;
+    others += fmt::format(" {}", option);
+  }
+  if (!others.empty())
+    found.remarks.push_back(fmt::format(
+        "of ray job submit{} is left out, with the environment and the folder that it may set: {}", others,
+        kThatLine));
+  return found;
+}
 
 bool is_ray_head(const Launch& launch) {
   return std::ranges::any_of(launch.words, [](const auto& word) { return word.known() == "--head"; });
 }
 
-ImportedRole ray_head_role(const Launch& launch) {
-  auto role = ray_role(
-      launch, "ray-head",
-      {"--head", "--node-ip-address=${self.host}", "--port=${self.ports.gcs}", "--num-gpus=${self.gpus}"});
+ImportedRole ray_head_role(const Launch& launch, bool gpus) {
+  std::vector<std::string> own{"--head", "--node-ip-address=${self.host}", "--port=${self.ports.gcs}"};
+  if (gpus) own.emplace_back(kGpus);
+  auto role = ray_role(launch, "ray-head", std::move(own));
+  if (!gpus)
+    role.remarks.push_back({launch.line,
+                            "neither a directive nor --num-gpus says how many GPUs a node has: say it in the "
+                            "profile (node: gpus), and of each learner below (gpus); then "
+                            "--num-gpus=${self.gpus} belongs into this command"});
   role.ports = {"gcs"};
   role.ready = ImportedReady{"", "Ray runtime started", {}, "3m", 0};
   return role;
 }
 
 ImportedRole ray_worker_role(const Launch& launch, std::uint32_t gpus) {
-  auto role = ray_role(
-      launch, "ray-worker",
-      {"--address=${role.ray-head.addrs}", "--node-ip-address=${self.host}", "--num-gpus=${self.gpus}"});
+  std::vector<std::string> own{"--address=${role.ray-head.addrs}", "--node-ip-address=${self.host}"};
+  if (gpus > 0) own.emplace_back(kGpus);
+  auto role = ray_role(launch, "ray-worker", std::move(own));
   role.each_node = true;
   role.except = "ray-head";
   const auto program = fmt::format(

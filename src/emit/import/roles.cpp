@@ -7,11 +7,14 @@
 
 #include "base/secrets.h"
 #include "base/text.h"
+#include "config/names.h"
 #include "emit/import/command_line.h"
 #include "emit/import/containers.h"
+#include "emit/import/environment.h"
 #include "emit/import/programs.h"
 #include "emit/import/ray.h"
 #include "emit/import/ready.h"
+#include "emit/import/wrappers.h"
 
 namespace nlaunch::emit {
 namespace {
@@ -26,7 +29,7 @@ class Roles {
     sort();
     if (ray_head_ != nullptr) {
       head_ = "${role.ray-head.hosts}";
-      add(ray_head_role(*ray_head_), *ray_head_);
+      add(ray_head_role(*ray_head_, gpus_of_ray() > 0), *ray_head_);
       if (size_.nodes > 1 && ray_worker_ != nullptr)
         add(ray_worker_role(*ray_worker_, size_.nodes * gpus_of_ray()), *ray_worker_);
       if (size_.nodes > 1 && ray_worker_ == nullptr)
@@ -58,9 +61,10 @@ class Roles {
       if (launch.background && helpers_.size() < kMostPrograms) {
         helpers_.push_back(&launch);
       } else {
-        remark({launch.line,
-                fmt::format("{}; it ends before the others start: run it beforehand, roles run together",
-                            kThatLine)});
+        const bool after = trainer_ != nullptr && trainer_ < &launch;
+        remark({launch.line, fmt::format("{}; {}, roles run together", kThatLine,
+                                         after ? "it starts when the training has ended: run it afterwards"
+                                               : "it ends before the others start: run it beforehand")});
       }
     }
   }
@@ -93,22 +97,35 @@ class Roles {
                                     "the run directory",
                                     launch.output)});
     if (!launch.loop.empty()) made.remarks.push_back({launch.line, launch.loop});
+    made.remarks.insert(made.remarks.end(), launch.remarks.begin(), launch.remarks.end());
     if (launch.passes_arguments)
       made.remarks.push_back(
           {launch.line, "\"$@\": what the script was given besides goes to the end of the command"});
     for (const auto& [variable, value, line, weak] : launch.variables) {
       if (weak && is_exported(variable)) continue;
+      for (const auto& doubt : value.doubts)
+        made.remarks.push_back(
+            {doubt.line > 0 ? doubt.line : line, fmt::format("of {}: {}", variable, doubt.text)});
       if (variable == "LD_PRELOAD") {
         preload(made, value, line);
-      } else if (variable == "CUDA_VISIBLE_DEVICES" || value.has(Piece::Kind::shell)) {
-        if (variable != "CUDA_VISIBLE_DEVICES")
-          made.remarks.push_back({line, fmt::format("{} for this command", variable)});
+      } else if (variable == "CUDA_VISIBLE_DEVICES") {
+        // its number of GPUs
+      } else if (config::is_reserved_variable(variable)) {
+        made.remarks.push_back({line, fmt::format("{} is nlaunch's own for each process", variable)});
+      } else if (value.has(Piece::Kind::shell)) {
+        made.remarks.push_back(
+            {line, fmt::format("{} for this command, made when the script runs: {}", variable, kThatLine)});
       } else if (looks_like_secret(variable)) {
         out_.secrets.push_back(
             {variable, "env", "", line,
              "was for one command: it is taken from the environment in which nlaunch is called"});
       } else if (const auto text = plain_text(value, head_)) {
-        made.environment.set.push_back({variable, *text, line, ""});
+        if (!import_joined(variable, *text, line, made.environment))
+          made.environment.set.push_back({variable, *text, line, ""});
+      } else {
+        made.remarks.push_back(
+            {line, fmt::format("{} is the first node's address, which nlaunch has in $MASTER_ADDR: {}",
+                               variable, kThatLine)});
       }
     }
     return made;
@@ -148,11 +165,73 @@ class Roles {
     return words;
   }
 
+  /// The command, with what may be another one when the script runs.
+  void command(ImportedRole& made, const std::vector<Value>& words) {
+    made.command = command_line(words, head_);
+    for (const auto& word : words) {
+      for (const auto& doubt : word.doubts) say(made, doubt.line > 0 ? doubt.line : made.line, doubt.text);
+      for (const auto& piece : word.pieces) {
+        if (piece.kind != Piece::Kind::shell) continue;
+        for (const auto& name : variables_in(piece.text)) {
+          if (is_only_the_scripts(name))
+            say(made, made.line,
+                fmt::format("{} is a variable of the script, which no process here has{}", name,
+                            doings_.values.of_variable(name).has(Piece::Kind::head)
+                                ? ": ${role.NAME.hosts} are the hosts of a role"
+                                : ""));
+        }
+      }
+    }
+  }
+
+  static void say(ImportedRole& made, std::uint32_t line, const std::string& text) {
+    const auto same = [&](const Remark& one) { return one.line == line && one.text == text; };
+    if (std::ranges::none_of(made.remarks, same)) made.remarks.push_back({line, text});
+  }
+
+  [[nodiscard]] bool is_only_the_scripts(const std::string& name) const {
+    if (config::is_reserved_variable(name)) return false;
+    const auto one = std::ranges::find(doings_.variables, name, &Exported::name);
+    if (one == doings_.variables.end()) return doings_.values.knows(name);  // an array
+    return !one->exported || !one->sure || !plain_text(one->value, head_);
+  }
+
+  /// On how many nodes it runs.
+  [[nodiscard]] std::uint32_t nodes_of(const Launch& launch) const {
+    auto nodes = size_.nodes;
+    if (!launch.step) return nodes;
+    std::uint32_t tasks = 0;
+    bool said = false;
+    for (const auto& [name, value] : launch.options) {
+      if (name == "nodes" && number_of(value) > 0) {
+        nodes = std::min(nodes, number_of(value));
+        said = true;
+      }
+      if (name == "ntasks") tasks = number_of(value);
+      if (name == "nodelist" && value.find_first_of(",[") == std::string::npos && !said) nodes = 1;
+    }
+    return !said && tasks > 0 ? std::min(nodes, tasks) : nodes;
+  }
+
+  /// So many on each node of its step: where that has not all nodes of the job, so many in all.
+  void place(ImportedRole& made, const Launch& launch, std::uint32_t each) const {
+    const auto nodes = nodes_of(launch);
+    if (nodes == size_.nodes) {
+      made.per_node = each;
+      return;
+    }
+    made.count = each * nodes;
+    made.remarks.push_back(
+        {launch.line, fmt::format("its step has {} of the job's {} nodes: nlaunch places {} where there "
+                                  "are free GPUs",
+                                  nodes, size_.nodes, made.count)});
+  }
+
   // ------------------------------------------------------------------- helpers
   void helper(const Launch& launch) {
     auto made = role(launch, name_of_program(launch), RoleKind::service);
     made.each_node = on_every_node(launch);
-    made.command = command_line(all_words(launch), head_);
+    command(made, all_words(launch));
     made.gpus = devices(launch);
     out_.roles.push_back(std::move(made));
   }
@@ -189,7 +268,7 @@ class Roles {
                                     "one, and others have it by ${{role.{}.addrs}}",
                                     made.name)});
       }
-      made.command = command_line(words, head_);
+      command(made, words);
       made.ready = ImportedReady{fmt::format("http://${{self.host}}:{}/health", port), "", {}, "20m", 0};
       out_.roles.push_back(std::move(made));
     }
@@ -205,7 +284,7 @@ class Roles {
       if (end != words.end()) words.erase(words.begin(), end + 1);
     }
     words.insert(words.begin(), launch.prefix.begin(), launch.prefix.end());
-    made.command = command_line(words, head_);
+    command(made, words);
     made.environment.set.push_back({"RAY_ADDRESS", "${role.ray-head.addrs}", 0, ""});
     auto preload = std::move(made.preload);
     made.preload.clear();
@@ -233,13 +312,18 @@ class Roles {
     const auto tasks = tasks_of(launch);
     if (launch.program == "torchrun" || module) {
       made.rendezvous = true;
-      made.per_node = ranks_of_torchrun(words, free);
+      place(made, launch, ranks_of_torchrun(words, nodes_of(launch) < size_.nodes ? size_.gpus : free));
       made.gpus = 1;
       made.remarks.push_back(
           {launch.line, "torchrun's work is nlaunch's: it starts the ranks itself, one for each GPU"});
     } else if (launch.program == "accelerate" || launch.program == "deepspeed") {
       made.rendezvous = true;
-      made.per_node = 1;
+      place(made, launch, 1);
+      if (launch.program == "deepspeed" && launch.option("--hostfile"))
+        made.remarks.push_back(
+            {launch.line,
+             "--hostfile: deepspeed would start its ranks by ssh, from each node. Take it away, or "
+             "make its ranks nlaunch's: the program without deepspeed, per_node and gpus: 1"});
       const auto all = number_of(launch.option("--num_processes"));
       made.gpus = std::max({1U, devices(launch),
                             all > 0 ? (all + size_.nodes - 1) / size_.nodes
@@ -247,18 +331,18 @@ class Roles {
       if (free > 0) made.gpus = std::min(made.gpus, free);
     } else if (tasks > 1) {
       made.rendezvous = true;
-      made.per_node = tasks;
+      place(made, launch, tasks);
       made.gpus = free > 0 ? std::max(1U, free / tasks) : 0;
     } else {
       made.gpus = devices(launch) > 0 ? devices(launch) : free;
-      if (launch.step && size_.nodes > 1) made.per_node = 1;
+      if (launch.step && size_.nodes > 1) place(made, launch, 1);
       made.rendezvous = sets_rendezvous();
     }
     if (launch.program == "bash" || launch.program == "sh" || launch.program.ends_with(".sh"))
       made.remarks.push_back(
           {launch.line, "what is in that script was not read: it can be imported by itself"});
     words.insert(words.begin(), launch.prefix.begin(), launch.prefix.end());
-    made.command = command_line(words, head_);
+    command(made, words);
     out_.roles.push_back(std::move(made));
   }
 
@@ -278,7 +362,7 @@ class Roles {
     for (const auto& [name, value] : launch.options) {
       if (name == "ntasks-per-node") tasks = number_of(value);
       if (name == "ntasks" && number_of(value) > 0)
-        tasks = std::max(1U, number_of(value) / std::max(1U, size_.nodes));
+        tasks = std::max(1U, number_of(value) / std::max(1U, nodes_of(launch)));
     }
     return tasks;
   }
@@ -309,10 +393,21 @@ class Roles {
       wanted += places * one.gpus;
     }
     out_.gpus = size_.gpus > 0 ? size_.gpus : wanted;
-    if (wanted > out_.gpus) {
-      remark({0, fmt::format("the roles ask for {} GPUs of a node that has {}: in the script they share "
-                             "them, here each process has its own",
-                             wanted, out_.gpus)});
+    std::uint64_t all = 0;
+    for (const auto& one : out_.roles) {
+      const auto processes = one.per_node > 0 ? one.per_node * size_.nodes
+                             : one.count > 0  ? one.count
+                             : one.each_node  ? size_.nodes
+                                              : 1;
+      all += std::uint64_t{processes} * one.gpus;
+    }
+    const auto there = std::uint64_t{out_.gpus} * size_.nodes;
+    if (all > there) {
+      remark(
+          {0, fmt::format(
+                  "the roles ask for {} GPUs, and the job has {}: in the script some of them share GPUs or "
+                  "do not run together, here each process has its own",
+                  all, there)});
     } else if (size_.gpus == 0 && wanted > 0) {
       out_.remarks[Place::node].push_back(
           {0, "no directive says how many GPUs a node has: so many are asked for"});

@@ -88,15 +88,28 @@ void read_source(const Launch& launch, Doings& doings) {
   } else if (path.find("lmod") != std::string::npos || path.find("modules") != std::string::npos ||
              path.ends_with("/z00_lmod.sh")) {
     doings.modules_init = path;
-  } else if (!path.ends_with(".bashrc") && !path.ends_with(".bash_profile") && path != "/etc/profile" &&
-             path.find("conda") == std::string::npos) {
-    remark(doings, Place::environment, launch.line, fmt::format("{}: what it sets belongs here", kThatLine));
+  } else if (path.find("conda") == std::string::npos) {  // conda's own, in front of conda activate
+    const bool own = path.ends_with(".bashrc") || path.ends_with(".bash_profile") ||
+                     path.ends_with(".profile") || path == "/etc/profile";
+    remark(doings, Place::environment, launch.line,
+           own ? fmt::format("source {}: not read here; what is needed of it belongs into env or modules",
+                             path.starts_with("${env.HOME}") ? "~" + path.substr(11) : path)
+               : fmt::format("{}: what it sets belongs here", kThatLine));
   }
 }
 
 void read_conda(const Launch& launch, Doings& doings) {
-  if (launch.words.size() > 1 && launch.words[1].known() == "activate")
-    remark_unknown_venv(doings, launch.line);
+  const auto verb = launch.words.size() > 1 ? launch.words[1].known() : "";
+  if (verb != "activate") {
+    if (verb != "init" && verb != "deactivate" && !verb.starts_with("shell"))
+      remark(doings, Place::environment, launch.line, std::string(kThatLine));
+    return;
+  }
+  const auto path = launch.words.back().text().value_or("");
+  if (launch.words.size() != 3 || path.find('/') == std::string::npos)
+    return remark_unknown_venv(doings, launch.line);
+  doings.venv = {"venv", path, launch.line, ""};
+  doings.values.set_venv(path);
 }
 
 void read_cd(const Launch& launch, const lint::Command& command, Doings& doings) {

@@ -81,7 +81,7 @@ class Directives {
     } else if (name == "chdir") {
       result_.workdir = {"workdir", value, line, ""};
     } else if (is_one_of(name, kLeftOut)) {
-      return;
+      if (name == "gpus-per-task") per_task_line_ = line;
     } else if (refused(name, value)) {
       remark(Place::slurm, line,
              fmt::format("{} cannot stand here: see docs/slurm.md, Directives", text::printable(text)));
@@ -145,9 +145,19 @@ class Directives {
     size.gpus = gpus_of(value("gpus-per-node"));
     if (size.gpus == 0 && value("gres").find("gpu") != std::string::npos) size.gpus = gpus_of(value("gres"));
     if (size.gpus == 0) size.gpus = gpus_of(value("gpus")) / size.nodes;
-    if (size.gpus == 0) size.gpus = gpus_of(value("gpus-per-task")) * std::max(1U, size.tasks);
+    const bool of_tasks = size.gpus == 0;
+    if (of_tasks) size.gpus = gpus_of(value("gpus-per-task")) * std::max(1U, size.tasks);
     constexpr std::uint32_t kMost = 1024;
     size.gpus = std::min(size.gpus, kMost);
+    if (of_tasks && size.gpus > 0) {
+      // One agent on each node has what all tasks there had: it has to ask for it as a whole.
+      const auto each = value("gpus-per-task");
+      const auto kind = each.find(':') == std::string::npos ? "" : each.substr(0, each.rfind(':') + 1);
+      out_.directives.push_back(
+          {"gpus-per-node", fmt::format("{}{}", kind, size.gpus), per_task_line_,
+           fmt::format("--gpus-per-task={} for each of {} tasks: nlaunch's agent has them all", each,
+                       std::max(1U, size.tasks))});
+    }
     const auto cpus = number(value("cpus-per-task"));
     if (cpus > 0 && size.tasks > 1) {
       // One agent on each node has what all tasks there had.
@@ -172,6 +182,7 @@ class Directives {
   std::vector<std::string> known_;
   std::map<std::string, std::string> values_;
   JobDirectives result_;
+  std::uint32_t per_task_line_ = 0;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/text.h"
 #include "config/names.h"
@@ -17,8 +18,9 @@ namespace {
 constexpr unsigned kDeepest = 8;               // variables within variables
 constexpr std::size_t kMostLookups = 200'000;  // of these: a script can make them grow without end
 constexpr std::size_t kMostPieces = 64;        // of a value
-constexpr std::size_t kMostWords = 2000;       // of a variable
+constexpr std::size_t kMostParts = 2000;       // of a word
 constexpr std::size_t kLongest = 16U << 10U;   // characters of a value
+constexpr std::size_t kMostDoubts = 6;         // of a value
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -43,7 +45,8 @@ bool is_pattern(std::string_view text) {
   return text.find_first_of("*?") != std::string_view::npos || has(braces, ",") || has(braces, "..");
 }
 
-/// The part that a word consists of, or nullptr; an empty text, of the quotes around it, does not count.
+}  // namespace
+
 const lint::Part* only_part(const lint::Word& word) {
   const lint::Part* only = nullptr;
   for (const auto& part : word.parts) {
@@ -54,10 +57,38 @@ const lint::Part* only_part(const lint::Word& word) {
   return only;
 }
 
-}  // namespace
+bool is_glob(std::string_view text) {
+  return !has(text, "$") && text.find_first_of("*?") != std::string_view::npos;
+}
 
 lint::Script script_of(std::string text) {
   return lint::read_shell(std::make_shared<const SourceFile>(SourceFile{"", std::move(text)}));
+}
+
+lint::Word quoted_word(std::string_view text) {
+  std::string quoted = "x=\"";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 1 < text.size())
+      quoted += text[i++];
+    else if (text[i] == '"')
+      quoted += '\\';
+    quoted += text[i];
+  }
+  const auto script = script_of(quoted + "\"");
+  for (const auto& command : script.commands) {
+    if (!command.nested && !command.assignments.empty()) return command.assignments.front().value;
+  }
+  return {{{lint::Part::Kind::text, std::string(text)}}, {}, true};
+}
+
+lint::Word word_of(const lint::Heredoc& heredoc) {
+  auto text = std::string_view(heredoc.text);
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (heredoc.literal) return {{{lint::Part::Kind::text, std::string(text)}}, {}, true};
+  std::string kept;  // a quote means nothing in there, nor does a backslash in front of it
+  for (std::size_t i = 0; i < text.size(); ++i)
+    kept += text.substr(i, 2) == "\\\"" ? "\\\\" : text.substr(i, 1);
+  return quoted_word(kept);
 }
 
 Value Value::just(std::string text) {
@@ -68,6 +99,11 @@ Value Value::shell(std::string written) {
 }
 Value Value::head() {
   return {{{Piece::Kind::head, {}}}, nullptr};
+}
+
+void Value::doubt(Doubt one) {
+  if (doubts.size() < kMostDoubts && std::ranges::find(doubts, one) == doubts.end())
+    doubts.push_back(std::move(one));
 }
 
 bool Value::has(Piece::Kind kind) const {
@@ -106,22 +142,113 @@ std::string literal(std::string_view text) {
   return out;
 }
 
-void Values::assign(const lint::Assignment& assignment, bool sure, std::uint32_t line) {
-  const auto before = known_.find(assignment.name);
-  if (assignment.append || (!sure && before != known_.end())) {
-    if (assignment.append && before != known_.end())
-      before->second.elements.insert(before->second.elements.end(), assignment.elements.begin(),
-                                     assignment.elements.end());
+void Values::keep(const std::string& name) {
+  if (shells_ == 0) return;
+  const auto known = known_.find(name);
+  kept_.emplace_back(name, known == known_.end() ? std::nullopt : std::optional(known->second));
+}
+
+std::size_t Values::begin_shell() {
+  ++shells_;
+  return kept_.size();
+}
+
+void Values::end_shell(std::size_t begun) {
+  for (; kept_.size() > begun; kept_.pop_back()) {
+    auto& [name, known] = kept_.back();
+    if (known)
+      known_[name] = std::move(*known);
+    else
+      known_.erase(name);
+  }
+  --shells_;
+}
+
+/// `NAME+=…`: of an array more elements, of a text more text.
+void Values::append(Known& known, const lint::Assignment& assignment) {
+  if (assignment.array) {
+    known.elements.insert(known.elements.end(), assignment.elements.begin(), assignment.elements.end());
+    if (!known.array) known.value = Value::shell(fmt::format("${{{}}}", assignment.name));
+    known.array = true;
     return;
   }
+  const auto more = of(assignment.value);
+  for (auto piece : more.pieces) known.value.add(std::move(piece));
+  for (const auto& one : more.doubts) known.value.doubt(one);
+  auto& parts = known.word.parts;
+  parts.insert(parts.end(), assignment.value.parts.begin(), assignment.value.parts.end());
+  if (known.value.pieces.size() > kMostPieces || known.value.known().size() > kLongest ||
+      parts.size() > kMostParts)
+    known.value = Value::shell(fmt::format("${{{}}}", assignment.name));
+}
+
+void Values::doubt(const std::string& name, Doubt why) {
+  keep(name);
+  const auto before = known_.find(name);
+  if (before != known_.end()) return before->second.value.doubt(std::move(why));
+  Known known;
+  known.word.parts.push_back({lint::Part::Kind::unknown, fmt::format("${{{}}}", name)});
+  known.value = variable(name);
+  known.value.doubt(std::move(why));
+  known_[name] = std::move(known);
+}
+
+void Values::assign(const lint::Assignment& assignment, bool sure, std::uint32_t line, bool conditional) {
+  const auto before = known_.find(assignment.name);
+  const auto& name = assignment.name;
+  const bool of_array = assignment.array && assignment.elements.empty() && !assignment.value.parts.empty();
+  if (of_array && !assignment.append) {  // NAME[…]=…
+    doubt(name, {line, fmt::format("an element of {} is set by itself: {}", name, kThatLine)});
+    known_[name].array = true;
+    return;
+  }
+  if (assignment.append && before != known_.end()) {
+    keep(name);
+    append(before->second, assignment);
+    if (conditional)
+      before->second.value.doubt(
+          {line, fmt::format("{} grows here in a loop or under a condition, and has it once: {}", name,
+                             kThatLine)});
+    return;
+  }
+  if (!sure && before != known_.end()) {
+    const auto other = of(assignment.value).text();
+    const bool same = !assignment.array && other && other == before->second.value.text();
+    if (!same)
+      doubt(name,
+            {line, fmt::format("{} gets another value here, and has the first one: {}", name, kThatLine)});
+    return;
+  }
+  keep(name);
   Known known{assignment.value, assignment.elements, assignment.array, of(assignment.value)};
+  known.value.word = nullptr;
+  if (assignment.append) {  // to what the caller has
+    known.value = variable(name);
+    append(known, assignment);
+    known.word.parts.insert(known.word.parts.begin(),
+                            {lint::Part::Kind::unknown, fmt::format("${{{}:-}}", name)});
+  }
+  // X="$X more": what X was until here.
+  std::vector<lint::Part> parts;
+  for (auto& part : known.word.parts) {
+    const bool itself = part.kind == lint::Part::Kind::variable && part.text == name;
+    if (!itself)
+      parts.push_back(std::move(part));
+    else if (before != known_.end())
+      parts.insert(parts.end(), before->second.word.parts.begin(), before->second.word.parts.end());
+    if (parts.size() > kMostParts) break;
+  }
+  known.word.parts = std::move(parts);
+  if (conditional)
+    known.value.doubt({line, fmt::format("{} is set in a loop or under a condition: {}", name, kThatLine)});
   if (known.value.pieces.size() > kMostPieces || known.value.known().size() > kLongest)
     known.value = Value::shell({});
   const bool unknown = known.value.has(Piece::Kind::shell);
-  if (assignment.array && std::ranges::any_of(known.elements, [this](const auto& one) {
-        return of(one).has(Piece::Kind::head);
-      })) {
-    known.value = Value::head();
+  if (assignment.array && !known.elements.empty()) {
+    known.value = of(known.elements.front());
+    known.value.word = nullptr;
+    const bool nodes = known.elements.size() == 1 && known.value.has(Piece::Kind::head);
+    if (nodes) known.value = Value::head();
   } else if (unknown && is_named_head(assignment.name)) {
     known.value = Value::head();
   }
@@ -144,6 +271,7 @@ void Values::assign(const lint::Assignment& assignment, bool sure, std::uint32_t
 }
 
 void Values::forget(const std::string& name) {
+  keep(name);
   known_.erase(name);
 }
 
@@ -197,9 +325,14 @@ Value Values::of(const lint::Word& word, unsigned depth) const {
     const auto inner =
         part.kind == lint::Part::Kind::variable ? variable(part.text) : expansion(part.text, depth);
     for (auto piece : inner.pieces) {
-      piece.pattern = piece.pattern && !word.quoted;
+      const bool output = piece.kind == Piece::Kind::shell &&
+                          (piece.text.starts_with("$(") || piece.text[0] == '`') &&
+                          !piece.text.starts_with("$((");
+      const bool glob = piece.kind == Piece::Kind::text && is_glob(piece.text);
+      piece.pattern = (piece.pattern || glob || output) && !word.quoted;
       value.add(std::move(piece));
     }
+    for (const auto& doubt : inner.doubts) value.doubt(doubt);
   }
   value.word = &word;
   return value;
@@ -207,97 +340,6 @@ Value Values::of(const lint::Word& word, unsigned depth) const {
 
 bool Values::may_go_on(unsigned depth) const {
   return depth < kDeepest && ++lookups_ < kMostLookups;
-}
-
-const Values::Known* Values::array(const lint::Word& word) const {
-  const auto* part = only_part(word);
-  if (part == nullptr || part->kind != lint::Part::Kind::unknown) return nullptr;
-  const auto& written = part->text;
-  const bool all = written.starts_with("${") && (written.ends_with("[@]}") || written.ends_with("[*]}"));
-  const auto known = all ? known_.find(written.substr(2, written.size() - 6)) : known_.end();
-  return known == known_.end() ? nullptr : &known->second;
-}
-
-bool Values::is_arguments(const lint::Word& word) {
-  const auto* part = only_part(word);
-  if (part == nullptr || part->kind == lint::Part::Kind::text) return false;
-  const auto& text = part->text;
-  return text == "@" || text == "*" || text.starts_with("${@") || text.starts_with("${*");
-}
-
-void Values::shift(std::size_t count) {
-  if (!given_) return;
-  const auto most = static_cast<std::ptrdiff_t>(std::min(count, given_->size()));
-  given_->erase(given_->begin(), given_->begin() + most);
-}
-
-/// Of `$@` all, of `${@:2}` the second and those behind it.
-std::vector<Value> Values::arguments_in(const lint::Word& word) const {
-  if (!given_) return {};
-  const auto& written = only_part(word)->text;
-  const auto colon = std::min(written.find(':'), written.size() - 1);
-  std::size_t first = 1;
-  std::from_chars(written.data() + colon + 1, written.data() + written.size(), first);
-  const auto before = std::min(std::max<std::size_t>(first, 1) - 1, given_->size());
-  return {given_->begin() + static_cast<std::ptrdiff_t>(before), given_->end()};
-}
-
-std::vector<Value> Values::split(const lint::Word& word, unsigned depth) const {
-  if (!may_go_on(depth)) return {of(word)};
-  if (is_arguments(word)) return arguments_in(word);
-  std::vector<Value> out;
-  if (const auto* elements = array(word)) {
-    for (const auto& element : elements->elements) {
-      for (auto& value : split(element, depth + 1)) out.push_back(std::move(value));
-      if (out.size() > kMostWords) break;
-    }
-    return out;
-  }
-  const bool alone =
-      word.parts.size() == 1 && word.parts[0].kind == lint::Part::Kind::variable && !word.quoted;
-  const auto known = alone ? known_.find(word.parts[0].text) : known_.end();
-  if (known == known_.end() || config::is_reserved_variable(word.parts[0].text)) return {of(word)};
-  const auto script = script_of(inner(known->second.word, depth + 1));
-  for (const auto& command : script.commands) {
-    if (command.nested) continue;
-    for (const auto& one : command.words) {
-      if (out.size() > kMostWords) break;
-      for (auto& value : split(one, depth + 1)) {
-        value.word = nullptr;
-        out.push_back(std::move(value));
-      }
-    }
-  }
-  return out.size() > 1 ? out : std::vector<Value>{of(word)};
-}
-
-std::string Values::inner(const lint::Word& word, unsigned depth) const {
-  std::string out;
-  for (const auto& part : word.parts) {
-    if (out.size() > kLongest) break;
-    if (part.kind == lint::Part::Kind::text) {
-      out += part.text;
-      continue;
-    }
-    lint::Word alone{{part}, {}, true};
-    const auto* elements = array(alone);
-    if (elements != nullptr && may_go_on(depth)) {
-      for (const auto& element : elements->elements) {
-        if (&element != elements->elements.data()) out += ' ';
-        out += inner(element, depth + 1);
-      }
-      continue;
-    }
-    if (part.kind == lint::Part::Kind::unknown) {
-      out += part.text;
-      continue;
-    }
-    const auto known = known_.find(part.text);
-    const auto more = known == known_.end() || !may_go_on(depth) ? "" : inner(known->second.word, depth + 1);
-    const bool several = more.find_first_of(" \n") != std::string::npos && !has(more, "$(");
-    out += several ? more : fmt::format("${{{}}}", part.text);
-  }
-  return out;
 }
 
 }  // namespace nlaunch::emit

@@ -14,6 +14,9 @@
 /// What the words of a script come to in an experiment, as far as that can be said without running it.
 namespace nlaunch::emit {
 
+/// In a remark: the line of the script that it is about.
+constexpr std::string_view kThatLine = "\x01";
+
 struct Piece {
   enum class Kind {
     text,   ///< of the experiment: may hold references
@@ -22,12 +25,21 @@ struct Piece {
   };
   Kind kind = Kind::text;
   std::string text;
-  bool pattern = false;  ///< unquoted `*`, `?` or `{a,b}`: where it is a word, a shell makes words of it
+  bool pattern = false;  ///< unquoted `*`, `?`, `{a,b}` or `$(…)`: a shell makes words of it
+};
+
+/// Why a value may be another one when the script runs.
+struct Doubt {
+  std::uint32_t line = 0;  ///< of the script; 0: of the command that has the value
+  std::string text;
+
+  bool operator==(const Doubt&) const = default;
 };
 
 struct Value {
   std::vector<Piece> pieces;
   const lint::Word* word = nullptr;  ///< that it was read from, as long as its script is there
+  std::vector<Doubt> doubts{};
 
   static Value just(std::string text);
   static Value shell(std::string written);
@@ -39,6 +51,7 @@ struct Value {
   /// The text with what is not known left out: to look for something in it.
   [[nodiscard]] std::string known() const;
   void add(Piece piece);
+  void doubt(Doubt one);
 };
 
 template <std::size_t N>
@@ -49,16 +62,33 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
 /// A text as a value that holds no reference.
 std::string literal(std::string_view text);
 
+/// The part that a word consists of, or nullptr; an empty text, of the quotes around it, does not count.
+const lint::Part* only_part(const lint::Word& word);
+/// Bash looks for files with such names where a variable without quotes has it.
+bool is_glob(std::string_view text);
+
 /// A text as a script.
 lint::Script script_of(std::string text);
+/// What stands between double quotes, or in a heredoc, as a word.
+lint::Word quoted_word(std::string_view text);
+lint::Word word_of(const lint::Heredoc& heredoc);
 
 class Values {
  public:
   /// Numbers of the job, by Slurm's names: SLURM_NNODES and its kin.
   void set_number(const std::string& name, std::uint32_t number) { numbers_[name] = number; }
-  /// What the script gives a variable. `sure`: not under a condition; else the first value stays.
-  void assign(const lint::Assignment& assignment, bool sure, std::uint32_t line);
+  /// What the script gives a variable. `sure`: in the order of the text; else the first value stays, and
+  /// another one is doubted. `conditional`: within an if, a loop or a case.
+  void assign(const lint::Assignment& assignment, bool sure, std::uint32_t line, bool conditional = false);
+  /// A variable of which only the running script knows the value. One that was known keeps it.
+  void doubt(const std::string& name, Doubt why);
   void forget(const std::string& name);
+  /// What is assigned from here on is a shell's own, until that ends.
+  [[nodiscard]] std::size_t begin_shell();
+  void end_shell(std::size_t begun);
+  /// The script gives it a value.
+  [[nodiscard]] bool knows(const std::string& name) const { return known_.contains(name); }
+  [[nodiscard]] Value of_variable(const std::string& name) const { return variable(name); }
   void set_venv(const std::string& path) { venv_ = path; }
 
   /// What `$1`, `$@` and their kin stand for, within a call of a function; nothing: the script's own
@@ -96,6 +126,10 @@ class Values {
   [[nodiscard]] Value variable(const std::string& name) const;
   [[nodiscard]] Value expansion(const std::string& written, unsigned depth) const;
   [[nodiscard]] Value braces(const std::string& written, unsigned depth) const;
+  /// `${NAME[…]}` and `${#NAME[@]}`, by what stands in the brackets.
+  [[nodiscard]] Value element(const std::string& name, std::string_view index, const std::string& written,
+                              unsigned depth) const;
+  [[nodiscard]] Value count_of(const std::string& name, const std::string& written) const;
   [[nodiscard]] Value output(const std::string& written, unsigned depth) const;
   [[nodiscard]] Value read(std::string_view text, unsigned depth) const;
   [[nodiscard]] std::optional<long> number(const std::string& name) const;
@@ -105,7 +139,12 @@ class Values {
   [[nodiscard]] std::vector<Value> arguments_in(const lint::Word& word) const;
 
   std::map<std::string, std::uint32_t> numbers_;
+  void append(Known& known, const lint::Assignment& assignment);
+  void keep(const std::string& name);
+
   std::map<std::string, Known> known_;
+  std::vector<std::pair<std::string, std::optional<Known>>> kept_;  ///< values from before a shell's own
+  unsigned shells_ = 0;
   std::map<std::string, Argument> arguments_;
   std::string venv_;
   Given given_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.h"
 #include "lint/script_steps.h"
@@ -149,6 +150,64 @@ void read_step(Launch& launch, Doings& doings) {
   }
 }
 
+constexpr std::array<std::string_view, 4> kOfMpi{"mpirun", "mpiexec", "mpiexec.hydra", "orterun"};
+
+/// mpirun starts as many as srun would; its variables are its own.
+void read_mpirun(Launch& launch) {
+  constexpr std::array<std::string_view, 20> kWithValue{
+      "-np",       "-n",         "--np",         "--n",      "-host",     "--host",       "-H",
+      "-hostfile", "--hostfile", "-machinefile", "--map-by", "--bind-to", "--rank-by",    "-ppn",
+      "-f",        "--npernode", "-npernode",    "-N",       "-hosts",    "--machinefile"};
+  launch.step = true;
+  const auto tool = launch.words.front().known();
+  std::string options;
+  drop(launch, 1);
+  while (!launch.words.empty() && launch.words.front().known().starts_with('-')) {
+    const auto option = launch.words.front().known();
+    const bool variable = option == "-x" || option == "-genv";
+    const bool mca = option == "-mca" || option == "--mca" || option == "-genv";
+    const std::size_t count = mca ? 3 : variable || is_one_of(option, kWithValue) ? 2 : 1;
+    const auto value = count > 1 && launch.words.size() > 1 ? launch.words[1].known() : std::string();
+    if (option == "-np" || option == "-n" || option == "--np" || option == "--n") {
+      launch.options.emplace_back("ntasks", value);
+    } else if (option == "-x" && is_assignment(value)) {
+      add_variable(launch, value, launch.line);
+    } else if (option != "-x") {
+      for (std::size_t i = 0; i < count && i < launch.words.size(); ++i)
+        options += fmt::format(" {}", launch.words[i].known());
+    }
+    drop(launch, count);
+  }
+  launch.remarks.push_back(
+      {launch.line,
+       fmt::format("{}'s work is nlaunch's{}{}: a process has RANK, LOCAL_RANK and WORLD_SIZE, and "
+                   "none of MPI's variables",
+                   base_name(tool), options.empty() ? "" : ", which does without", options)});
+}
+
+/// How many words numactl or nice and their options are.
+std::size_t words_of_option_taker(const std::vector<Value>& words) {
+  constexpr std::array<std::string_view, 15> kWithValue{"-n",
+                                                        "-N",
+                                                        "-m",
+                                                        "-C",
+                                                        "-i",
+                                                        "-p",
+                                                        "-w",
+                                                        "--adjustment",
+                                                        "--membind",
+                                                        "--cpunodebind",
+                                                        "--physcpubind",
+                                                        "--interleave",
+                                                        "--preferred",
+                                                        "--touch",
+                                                        "--weighted-interleave"};
+  std::size_t count = 1;
+  while (count < words.size() && words[count].known().starts_with('-'))
+    count += is_one_of(words[count].known(), kWithValue) ? 2 : 1;
+  return std::min(count, words.size());
+}
+
 constexpr std::array<std::string_view, 9> kPrograms{
     "python", "python3", "torchrun", "accelerate", "deepspeed", "vllm", "ray", "uvicorn", "trl"};
 
@@ -230,10 +289,17 @@ void take_off_wrappers(Launch& launch, Doings& doings) {
       drop(launch, 1);
     } else if (name == "srun") {
       read_step(launch, doings);
+    } else if (is_one_of(name, kOfMpi)) {
+      read_mpirun(launch);
     } else if (name == "env") {
       drop(launch, 1);
-      while (!launch.words.empty() && launch.words.front().known().starts_with('-'))
-        drop(launch, launch.words.front().known() == "-u" ? 2 : 1);
+      while (!launch.words.empty() && launch.words.front().known().starts_with('-')) {
+        const auto option = launch.words.front().known();
+        const auto* next = option == "-u" && launch.words.size() > 1 ? &launch.words[1] : nullptr;
+        launch.remarks.push_back({launch.line, fmt::format("env {}{}{} is left out", option, next ? " " : "",
+                                                           next ? next->known() : "")});
+        drop(launch, next ? 2 : 1);
+      }
       while (!launch.words.empty() && is_assignment(launch.words.front().known())) {
         add_value(launch, launch.words.front());
         drop(launch, 1);
@@ -244,12 +310,21 @@ void take_off_wrappers(Launch& launch, Doings& doings) {
         const auto option = launch.words.front().known();
         drop(launch, option == "-k" || option == "-s" ? 2 : 1);
       }
+      if (!launch.words.empty())
+        launch.remarks.push_back(
+            {launch.line, fmt::format("timeout {} is left out: `time` under slurm ends the job, and `watch` "
+                                      "what hangs (docs/watch.md)",
+                                      launch.words.front().known())});
       drop(launch, 1);
-    } else if (name == "nohup" || name == "exec" || name == "setsid" || name == "stdbuf" || name == "nice" ||
-               name == "unbuffer" || name == "numactl") {
+    } else if (name == "numactl" || name == "nice") {
+      const auto count = words_of_option_taker(launch.words);
+      launch.prefix.insert(launch.prefix.end(), launch.words.begin(),
+                           launch.words.begin() + static_cast<std::ptrdiff_t>(count));
+      drop(launch, count);
+    } else if (name == "nohup" || name == "exec" || name == "setsid" || name == "stdbuf" ||
+               name == "unbuffer") {
       drop(launch, 1);
-      while (!launch.words.empty() && launch.words.front().known().starts_with('-'))
-        drop(launch, launch.words.front().known() == "-n" ? 2 : 1);
+      while (!launch.words.empty() && launch.words.front().known().starts_with('-')) drop(launch, 1);
     } else {
       break;
     }
@@ -266,6 +341,7 @@ bool take_off_container(Launch& launch, Doings& doings) {
   const std::vector<Value> tool(launch.words.begin(),
                                 launch.words.begin() + static_cast<std::ptrdiff_t>(program));
   launch.in_image = true;
+  const auto before = std::exchange(launch.prefix, {});  // numactl apptainer exec ...
   if (daemon) {
     doings.remarks.push_back(
         {Place::roles,
@@ -274,7 +350,8 @@ bool take_off_container(Launch& launch, Doings& doings) {
                       "a daemon: wrapper: [apptainer, exec, --nv, {}]",
                       launch.program, tool[1].known(), docker_image(tool))}});
   } else {
-    launch.container = tool;
+    launch.container = before;
+    launch.container.insert(launch.container.end(), tool.begin(), tool.end());
     for (auto& word : launch.container) word.word = nullptr;  // its script may be gone before it is used
   }
   drop(launch, program);
@@ -284,16 +361,29 @@ bool take_off_container(Launch& launch, Doings& doings) {
 void find_started_program(Launch& launch) {
   constexpr std::array<std::string_view, 7> kStarters{"uv",  "poetry", "pixi",      "pdm",
                                                       "rye", "conda",  "micromamba"};
+  constexpr std::array<std::string_view, 9> kWithValue{"--with",     "--python",    "-p",
+                                                       "--extra",    "--group",     "--package",
+                                                       "--env-file", "--directory", "--project"};
   if (!is_one_of(launch.program, kStarters)) return;
-  for (std::size_t i = 1; i < launch.words.size(); ++i) {
-    const auto name = base_name(launch.words[i].known());
-    if (!is_one_of(name, kPrograms)) continue;
-    if (i >= 2 && base_name(launch.words[i - 1].known()) == "pip") return;
-    launch.prefix.assign(launch.words.begin(), launch.words.begin() + static_cast<std::ptrdiff_t>(i));
-    drop(launch, i);
-    launch.program = name;
-    return;
+  const auto& words = launch.words;
+  std::size_t run = 1;
+  while (run < words.size() && words[run].known().starts_with('-'))
+    run += is_one_of(words[run].known(), kWithValue) ? 2 : 1;
+  if (run + 1 >= words.size() || words[run].known() != "run") return;
+  auto found = words.size();
+  for (auto i = run + 1; i < words.size() && found == words.size(); ++i) {
+    if (is_one_of(base_name(words[i].known()), kPrograms)) found = i;
   }
+  if (found == words.size()) {  // a program of another name: the first word that is no option
+    found = run + 1;
+    while (found < words.size() && words[found].known().starts_with('-'))
+      found += is_one_of(words[found].known(), kWithValue) ? 2 : 1;
+  }
+  if (found >= words.size()) return;
+  launch.program = base_name(words[found].known());
+  launch.prefix.insert(launch.prefix.end(), words.begin(),
+                       words.begin() + static_cast<std::ptrdiff_t>(found));
+  drop(launch, found);
 }
 
 }  // namespace nlaunch::emit
