@@ -366,7 +366,7 @@ class Values(Import):
         self.assertIn("    # line 4: i gets another value here, and has the first one: i=$((i+1))\n", text)
         _, text, _ = self.import_text("A=1\nif x; then A=2; fi\nexport A\npython train.py\n")
         self.assertIn("# line 2: of A: A gets another value here, and has the first one: if x; then A=2; fi\n", text)
-        for script in ("A=1\nA=2\npython train.py $A\n", "A=1\ncd /x && A=2\npython train.py $A\n", "A=1\nif x; then A=1; fi\npython train.py $A\n",
+        for script in ("A=1\nA=2\npython train.py $A\n", "A=1\nif x; then A=1; fi\npython train.py $A\n",
                        "f() {\n  A=1\n  python train.py $A\n}\nf\n"):
             self.assertNotIn("A is set", self.import_text(script)[1])
             self.assertNotIn("another value", self.import_text(script)[1])

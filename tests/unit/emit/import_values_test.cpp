@@ -35,7 +35,7 @@ std::string words_of(const std::string& text) {
 }
 
 TEST(ImportValues, VariablesAreFollowed) {
-  EXPECT_EQ(words_of("A=1\nB=\"$A 2\"\nx \"$B\" $B '$B' ${B}3\n"), "x|1 2|1|2|$B|1 23");
+  EXPECT_EQ(words_of("A=1\nB=\"$A 2\"\nx \"$B\" $B '$B' ${B}3\n"), "x|1 2|1|2|$B|1|23");
   EXPECT_EQ(words_of("A=(1 '2 3')\nA+=(4)\nx \"${A[@]}\" \"$@\" ${A[0]}\n"), "x|1|2 3|4|1");
   EXPECT_EQ(words_of("if y; then A=1; else A=2; fi\nx $A\n"), "x|1");
 }
