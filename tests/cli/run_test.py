@@ -305,6 +305,7 @@ class Stop(CliTest):
         while os.path.exists(scratch):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
+        self.process.communicate(timeout=20)
 
     def test_it_is_graceful(self):
         self.start('trap "echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done')
