@@ -74,8 +74,7 @@ void Continuation::submit_successor(const launch::RunPaths& paths, std::size_t n
   if (!command) return say_trouble(command.error());
   auto arguments = arguments_;
   arguments.insert(arguments.end(), {"--run-dir", paths.folder.string()});
-  const auto script =
-      launch::make_job_script(plan_, runs_dir_, launch::find_install().program, arguments);
+  const auto script = launch::make_job_script(plan_, runs_dir_, launch::find_install().program, arguments);
   if (!script) return say_trouble(script.error());
   const auto file = paths.folder / "next.sbatch";
   if (const auto saved = sys::write_file_atomically(file, script->text); !saved)
@@ -96,12 +95,14 @@ void Continuation::end(std::string_view outcome) {
   const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
   Result<void> told;
   switch (next_after(*plan_.walltime, !successor_.empty(), outcome, took)) {
-    case Next::nothing: break;
-    case Next::successor: record_next(successor_); break;
+    case Next::nothing:
+      break;
+    case Next::successor:
+      record_next(successor_);
+      break;
     case Next::cancel_successor:
       told = launch::tell_slurm({"scancel", successor_}, context_.environment);
-      if (told && !context_.quiet)
-        say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
+      if (told && !context_.quiet) say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
       break;
     case Next::requeue:
       if (!context_.quiet) say(fmt::format("job {} is requeued\n", job_id_));

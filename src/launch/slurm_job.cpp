@@ -126,8 +126,7 @@ Result<void> tell_slurm(std::vector<std::string> command, const std::vector<std:
   const auto said = sys::run_command(std::move(request), kPatience);
   if (!said) return std::unexpected(said.error());
   if (said->status.ok()) return {};
-  return failure("launch.slurm", "{} {}: {}", what, said->status.str(),
-                 in_one_line(said->err));
+  return failure("launch.slurm", "{} {}: {}", what, said->status.str(), in_one_line(said->err));
 }
 
 Duration kill_wait(const std::vector<std::string>& environment) {
@@ -193,8 +192,7 @@ Result<std::optional<JobState>> job_state(const std::string& job_id,
   if (!said) return std::unexpected(said.error());
   if (said->status.ok()) return parse_job_state(" " + said->out);
   if (said->err.find("Invalid job id") != std::string::npos) return std::nullopt;
-  return failure("launch.scontrol", "scontrol {}: {}", said->status.str(),
-                 in_one_line(said->err));
+  return failure("launch.scontrol", "scontrol {}: {}", said->status.str(), in_one_line(said->err));
 }
 
 }  // namespace nlaunch::launch

@@ -39,8 +39,9 @@ TEST(SubmitJob, ARefusalOfSeveralLinesIsOneLine) {
   std::filesystem::remove_all(folder);
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().items().front().message,
-            sbatch + " exited with code 1: sbatch: error: Unable to contact slurm controller / sbatch: error: "
-                     "Batch job submission failed");
+            sbatch +
+                " exited with code 1: sbatch: error: Unable to contact slurm controller / sbatch: error: "
+                "Batch job submission failed");
 }
 
 TEST(ParseJobState, ReadsAJobThatWaits) {
