@@ -78,11 +78,12 @@ void add_wrapper(const plan::Role& role, const launch::Install& install,
   if (wrapper) process.wrapper = std::move(*wrapper);
 }
 
-/// `$${` is `${` to the process. A value with references that only a node can resolve stays as it is written, so that
-/// they can be told from what looks like one.
+/// `$${` is `${` to the process. A value with references that only a node can resolve stays as it is written,
+/// so that they can be told from what looks like one.
 plan::EnvOp as_the_process_has_it(plan::EnvOp op) {
   if (!references(op.value).empty()) return op;
-  if (auto value = expand(op.value, [](std::string_view) { return Lookup(Keep()); }, Pass::last))
+  if (auto value = expand(
+          op.value, [](std::string_view) { return Lookup(Keep()); }, Pass::last))
     op.value = std::move(*value);
   return op;
 }

@@ -255,8 +255,7 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   if (const auto kept =
           sys::write_file_atomically(paths_.folder / "summary.json", json_text(summary, 2) + "\n");
       !kept) {
-    say(fmt::format("nlaunch: {}; this run has no summary\n",
-                    kept.error().items().front().message));
+    say(fmt::format("nlaunch: {}; this run has no summary\n", kept.error().items().front().message));
   }
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   auto lock = place_ ? place_->bound().lock : Json();
