@@ -35,7 +35,7 @@ constexpr Duration kGlance = 200ms;
 /// A shared file system shows a file of another node some time after it was written.
 constexpr Duration kForTheSummary = 20s;
 
-/// A file system that does not answer has not got it, for now.
+/// A file system that does not answer has not got it yet.
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);

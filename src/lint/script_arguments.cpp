@@ -44,6 +44,14 @@ bool is_variable_name(std::string_view text) {
   return std::ranges::all_of(text, is_part_of_name);
 }
 
+std::vector<std::string> split_words(std::string value) {
+  std::ranges::replace_if(
+      value, [](char c) { return c == '\t' || c == '\n'; }, ' ');
+  auto words = text::split(value, ' ');
+  std::erase(words, "");
+  return words;
+}
+
 std::vector<Argument> arguments_of(const Command& command,
                                    const std::function<std::optional<std::string>(const Word&)>& value_of) {
   std::vector<Argument> out;
@@ -55,12 +63,7 @@ std::vector<Argument> arguments_of(const Command& command,
     } else if (word.quoted || !holds_variable(word)) {
       out.push_back({*value, true, word.span});
     } else {
-      auto words = *value;
-      std::ranges::replace_if(
-          words, [](char c) { return c == '\t' || c == '\n'; }, ' ');
-      for (auto& one : text::split(words, ' ')) {
-        if (!one.empty()) out.push_back({std::move(one), true, word.span});
-      }
+      for (auto& one : split_words(*value)) out.push_back({std::move(one), true, word.span});
     }
   }
   return out;

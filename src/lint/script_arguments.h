@@ -16,6 +16,9 @@ inline constexpr std::string_view kOnlyAtRunTime = "${_:-}";
 
 bool is_variable_name(std::string_view text);
 
+/// What a shell makes of a variable that no quotes hold together.
+std::vector<std::string> split_words(std::string value);
+
 /// A word of a command, as the command gets it.
 struct Argument {
   std::string text;

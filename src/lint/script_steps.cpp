@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "lint/script_arguments.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -18,13 +19,8 @@ bool only_looks(std::string_view program) {
   return std::ranges::find(kHelpers, program) != kHelpers.end();
 }
 
-/// A word of a command, as srun gets it.
-struct Argument {
-  std::string text;
-  bool known = true;
-  SourceSpan span;
-};
-
+/// The words of a command behind its name, as srun gets them: one that begins with what is known is an
+/// option, whatever its end is.
 std::vector<Argument> arguments(const Command& command,
                                 const std::function<std::optional<std::string>(const Word&)>& value_of) {
   std::vector<Argument> out;
@@ -39,12 +35,7 @@ std::vector<Argument> arguments(const Command& command,
     } else if (word.quoted || begins_known) {
       out.push_back({*value, true, word.span});
     } else {
-      auto words = *value;
-      std::ranges::replace_if(
-          words, [](char c) { return c == '\t' || c == '\n'; }, ' ');
-      for (auto& one : text::split(words, ' ')) {
-        if (!one.empty()) out.push_back({std::move(one), true, word.span});
-      }
+      for (auto& one : split_words(*value)) out.push_back({std::move(one), true, word.span});
     }
   }
   return out;
