@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "config/experiment.h"
+#include "config/problems.h"
 #include "config/site.h"
 #include "launch/beaker_job.h"
 #include "plan/build.h"
@@ -62,11 +63,13 @@ std::vector<config::Setting> with_overlays(const config::Site& site, const std::
   return all;
 }
 
+plan::MachineFacts facts_without_gpus(const Context& context) {
+  return {launch::this_host().arch, {}, plan::to_environment(context.environment)};
+}
+
 Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const Context& context,
                                      MachineSource& source) {
-  plan::MachineFacts facts;
-  facts.caller = plan::to_environment(context.environment);
-  facts.arch = launch::this_host().arch;
+  auto facts = facts_without_gpus(context);
   if (site.scheduler != Scheduler::local || !gpus) return facts;
   const auto machine = source.get();
   if (!machine) return std::unexpected(machine.error());
@@ -157,16 +160,26 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, Machi
   if (!args.plan_file.empty()) return read_plan(args.plan_file);
   const auto settings = parse_settings(args.set);
   if (!settings) return std::unexpected(settings.error());
+  const plan::PlanOptions options{args.nodes, args.spares, args.with, args.env};
   const auto site = find_site(args, context, machine, *settings);
-  if (!site) return std::unexpected(site.error());
-  const auto experiment =
-      config::load_experiment(args.experiment, with_overlays(*site, args.with, *settings), args.with);
-  if (!experiment) return std::unexpected(experiment.error());
+  config::Problems problems;
+  const auto experiment = config::read_experiment(
+      args.experiment, site ? with_overlays(*site, args.with, *settings) : *settings, args.with, problems);
+  if (!site || !experiment || problems.any()) {
+    if (site && experiment)
+      problems.append_of_other_lines(
+          plan::more_mistakes(*experiment, *site, facts_without_gpus(context), options));
+    Diagnostics mistakes;
+    if (!site) mistakes.append(site.error());
+    if (!experiment) mistakes.append(experiment.error());
+    mistakes.append(problems.take());
+    return std::unexpected(std::move(mistakes));
+  }
   const bool gpus =
       std::ranges::any_of(experiment->roles, [](const auto& role) { return role.gpus.value > 0; });
   const auto facts = facts_for(*site, gpus, context, machine);
   if (!facts) return std::unexpected(facts.error());
-  return plan::build(*experiment, *site, *facts, {args.nodes, args.spares, args.with, args.env});
+  return plan::build(*experiment, *site, *facts, options);
 }
 
 Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine,

@@ -181,7 +181,11 @@ void read_head(Keys& keys, Experiment& out) {
   keys.number("nodes", out.nodes, 1, 100'000);
   keys.read("workdir", out.workdir);
   keys.read("venv", out.venv);
-  keys.pairs("vars", out.vars);
+  if (const auto vars = keys.get("vars")) {
+    // One whose value is wrong stays, with an empty text: others may refer to it.
+    for (const auto& [var, value] : vars->entries())
+      out.vars.emplace_back(var, Text{value.text().value_or(""), value.span()});
+  }
   if (const auto env = keys.get("env")) out.env = read_env(*env, EnvForm::plain_or_block, nullptr);
 }
 
@@ -259,9 +263,8 @@ void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& 
 
 }  // namespace
 
-Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
-                                   const std::vector<std::string>& with) {
-  Problems problems;
+Result<Experiment> read_experiment(const std::string& path, const std::vector<Setting>& settings,
+                                   const std::vector<std::string>& with, Problems& problems) {
   auto root = read_document(path, problems);
   if (!root) return std::unexpected(root.error());
   apply_overlays(*root, with, problems);
@@ -275,7 +278,14 @@ Result<Experiment> load_experiment(const std::string& path, const std::vector<Se
   read_roles_and_order(keys, experiment);
   read_policies(keys, experiment);
   keys.finish();
-  if (problems.any()) return std::unexpected(problems.take());
+  return experiment;
+}
+
+Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
+                                   const std::vector<std::string>& with) {
+  Problems problems;
+  auto experiment = read_experiment(path, settings, with, problems);
+  if (experiment && problems.any()) return std::unexpected(problems.take());
   return experiment;
 }
 

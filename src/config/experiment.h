@@ -10,6 +10,7 @@
 #include "base/words.h"
 #include "config/beaker.h"
 #include "config/bench.h"
+#include "config/problems.h"
 
 /// The experiment file as typed values that know their place. Nothing is resolved here: texts may hold
 /// references, and what one key means for another is the plan's business.
@@ -118,9 +119,12 @@ struct Setting {
 /// Takes "KEY.PATH=VALUE" apart; spans point into the option as it was typed.
 Result<Setting> parse_setting(const std::string& option, const std::string& typed);
 
-/// Reads and checks an experiment file with `settings` applied over it, first to last. All mistakes are
-/// reported together. `overlays`, those chosen by --with and defined in this file, have their settings
-/// applied below `settings`.
+/// Reads an experiment file with `settings` applied over it, first to last. Overlays of this file that `with`
+/// names have their settings applied below these. What is wrong goes to `problems`, all of it, and the
+/// experiment is as much as could be read. An error: it is no map at all, or of a newer version.
+Result<Experiment> read_experiment(const std::string& path, const std::vector<Setting>& settings,
+                                   const std::vector<std::string>& with, Problems& problems);
+/// The same for those who want one without mistakes.
 Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
                                    const std::vector<std::string>& with);
 

@@ -16,6 +16,8 @@ class Problems {
   /// The reference is valid until the next call.
   Diagnostic& error(std::string id, SourceSpan span, std::string message);
   void append(const Diagnostics& other);
+  /// The same, but for what stands on a line that is blamed already: that follows from the mistake there.
+  void append_of_other_lines(const Diagnostics& other);
 
   [[nodiscard]] bool any() const { return seen_ > 0; }
   [[nodiscard]] bool full() const { return seen_ > kMost; }

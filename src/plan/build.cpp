@@ -42,12 +42,9 @@ class Builder {
         names_(experiment, site, facts.caller) {}
 
   Result<Plan> run() {
-    names_.resolve_vars(diagnostics_);
-    plan_.vars = names_.vars();
-    set_identity();
-    set_site_values();
-    add_roles();
+    resolve_texts();
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    set_stages();
     set_node();
     if (!diagnostics_.has_errors()) place_roles();
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
@@ -60,7 +57,20 @@ class Builder {
     return std::move(plan_);
   }
 
+  Diagnostics mistakes_in_texts() {
+    resolve_texts();
+    return std::move(diagnostics_);
+  }
+
  private:
+  void resolve_texts() {
+    names_.resolve_vars(diagnostics_);
+    plan_.vars = names_.vars();
+    set_identity();
+    set_site_values();
+    add_roles();
+  }
+
   void set_identity() {
     plan_.name = experiment_.name.value;
     plan_.experiment = experiment_.path;
@@ -210,7 +220,6 @@ class Builder {
     RoleBuilder roles(experiment_, site_, names_, options_, {workdir_, home(), plan_.libraries},
                       diagnostics_);
     for (const auto& role : experiment_.roles) plan_.roles.push_back(roles.build(role));
-    set_stages();
   }
 
   void set_stages() {
@@ -325,6 +334,11 @@ class Builder {
 Result<Plan> build(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
                    const PlanOptions& options) {
   return Builder(experiment, site, facts, options).run();
+}
+
+Diagnostics more_mistakes(const config::Experiment& experiment, const config::Site& site,
+                          const MachineFacts& facts, const PlanOptions& options) {
+  return Builder(experiment, site, facts, options).mistakes_in_texts();
 }
 
 }  // namespace nlaunch::plan

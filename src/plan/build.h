@@ -31,4 +31,9 @@ struct PlanOptions {
 Result<Plan> build(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
                    const PlanOptions& options);
 
+/// Of an experiment in which mistakes were found as it was read: what build() would find besides. Only what
+/// does not depend on the values that are wrong: names, references, options.
+Diagnostics more_mistakes(const config::Experiment& experiment, const config::Site& site,
+                          const MachineFacts& facts, const PlanOptions& options);
+
 }  // namespace nlaunch::plan

@@ -74,6 +74,39 @@ class Plan(CliTest):
                                       "hint: --plan takes the plan.json of a run, or what `nlaunch plan --json` prints; "
                                       "an experiment is given without --plan\n"))
 
+    def test_all_that_is_wrong_is_said_at_once(self):
+        """Keys, types and names, of the file as of the site; of a line that is wrong already, that alone."""
+        (self.folder / "wrong.yaml").write_text("""version: 1
+name: wrong
+vars: {A: [1]}
+roles:
+  learner:
+    kind: learner
+    command: [python, "${vars.A}", "${vars.B}"]
+    per_node: x
+    nodes: 2
+    env: {X: "${role.nope.addr}"}
+    ready: {http: foo}
+start: [[learner, engine]]
+""")
+        def errors(*site):
+            result = self.nlaunch("plan", self.folder / "wrong.yaml", "--site", *site)
+            self.assertEqual((result.returncode, result.stdout), (65, ""))
+            return [line.removeprefix(f"{self.folder}/") for line in result.stderr.splitlines() if "error" in line]
+
+        of_the_file = {
+            3: "wrong.yaml:3:11: error: 'vars.A' must be a text, found a list [config.type]",
+            7: "wrong.yaml:7:37: error: unknown name '${vars.B}': did you mean '${vars.A}'? [plan.reference]",
+            8: "wrong.yaml:8:15: error: 'roles.learner.per_node' must be a whole number, found 'x' [config.type]",
+            9: "wrong.yaml:9:5: error: unknown key 'nodes' in 'roles.learner' [config.unknown-key]",
+            10: "wrong.yaml:10:15: error: unknown name '${role.nope.addr}': 'nope' is none of learner [plan.reference]",
+            11: "wrong.yaml:11:19: error: 'foo' does not begin with http:// (https is not supported) [plan.ready]",
+            12: "wrong.yaml:12:19: error: there is no role 'engine' [config.unknown-role]"}
+        self.assertEqual(errors("local"), [*of_the_file.values(), "7 errors"])
+        names = (7, 10, 11)  # are looked up where the site is known
+        self.assertEqual(errors("nowhere"), ["error: there is no site profile 'nowhere' [site.not-found]",
+                                             *(text for line, text in of_the_file.items() if line not in names), "5 errors"])
+
     def test_what_does_not_fit_is_said_with_what_would(self):
         result = self.nlaunch("plan", "configs/grpo-32b.yaml", "--site", "isambard", "--nodes", "8", "--set",
                               "roles.engine.count=12")
