@@ -22,17 +22,23 @@ ensure_nccl_tools() {
   [[ -n ${NLAUNCH_TEST_LIBNCCL:-} || -n $(find_nccl) ]] || ensure_packages python3-pip
 }
 
+# fetch_nccl FOLDER ARCH: nvidia/nccl/lib/libnccl.so.2 in the folder; false where PyPI cannot be reached.
+fetch_nccl() {
+  local folder=$1 arch=$2
+  say "no libnccl for $arch here: fetching $NCCL_WHEEL from PyPI into $folder (about 200 MB, once)"
+  mkdir -p "$folder"
+  /usr/bin/python3 -m pip download -q --no-deps --only-binary=:all: --timeout 30 --platform "manylinux_2_18_$arch" -d "$folder" "$NCCL_WHEEL" || return
+  /usr/bin/python3 -m zipfile -e "$folder"/*.whl "$folder"
+  rm -f "$folder"/*.whl
+}
+
 # Exports NLAUNCH_TEST_LIBNCCL. Without the library the tests that want it are skipped, and say so.
 provide_nccl() {
   [[ -z ${NLAUNCH_TEST_LIBNCCL:-} ]] || return 0
   local found
   found=$(find_nccl)
   if [[ -z $found ]]; then
-    say "no libnccl here: fetching $NCCL_WHEEL from PyPI into $NCCL_CACHE (about 200 MB, once)"
-    mkdir -p "$NCCL_CACHE"
-    if /usr/bin/python3 -m pip download -q --no-deps --only-binary=:all: --timeout 30 -d "$NCCL_CACHE" "$NCCL_WHEEL"; then
-      /usr/bin/python3 -m zipfile -e "$NCCL_CACHE"/*.whl "$NCCL_CACHE"
-      rm -f "$NCCL_CACHE"/*.whl
+    if fetch_nccl "$NCCL_CACHE" "$(uname -m)"; then
       found=$(find_nccl)
     else
       say "PyPI cannot be reached: the tests that need a libnccl are skipped (NLAUNCH_TEST_LIBNCCL=PATH names one)"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the tests of a file but for some: all_but.py FILE [CLASS.TEST]... A name that is no test's ends with code 64."""
+"""Runs the tests of a file but for some: all_but.py FILE [CLASS.TEST]... A name that is no test's ends with code 64.
+Those that skip themselves are told with their reasons; where all do, nothing was tested, which is no success."""
 import importlib.util
 import pathlib
 import sys
@@ -22,12 +23,19 @@ def main(file, *left_out):
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     tests = list(each(unittest.defaultTestLoader.loadTestsFromModule(module)))
-    names = {test.id().partition(".")[2] for test in tests}
+    names = {name_of(test) for test in tests}
     if unknown := set(left_out) - names:
         print(f"{path.name} has no {', '.join(sorted(unknown))}", file=sys.stderr)
         return 64
-    kept = unittest.TestSuite(test for test in tests if test.id().partition(".")[2] not in left_out)
-    return 0 if unittest.TextTestRunner(verbosity=2).run(kept).wasSuccessful() else 1
+    kept = [test for test in tests if name_of(test) not in left_out]
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(kept))
+    for test, why in result.skipped:
+        print(f"SKIPPED\t{name_of(test)}\t{why}")
+    return 0 if result.wasSuccessful() and len(result.skipped) < len(kept) else 1
+
+
+def name_of(test):
+    return test.id().partition(".")[2]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 source scripts/lib/expect.sh
 source scripts/lib/packages.sh
+source scripts/lib/nccl.sh
 
 ROOTS=$PWD/.release-cache/roots
 INSIDE=$PWD/tests/reach/inside.sh
@@ -32,13 +33,13 @@ unpacked() {
   echo "$folder"
 }
 
-# debian SUITE ARCH PACKAGE...: the root folder of a Debian with Python, made once: prints its path, or nothing where it could not
-# be made.
+# debian SUITE ARCH PACKAGE...: the root folder of a Debian with Python, made once for these packages: prints its path, or nothing
+# where it could not be made.
 debian() {
   local suite=$1 arch=$2
   local root=$ROOTS/$suite-$arch
   shift 2
-  if [[ ! -e $root/made ]]; then
+  if [[ $(cat "$root/made" 2>/dev/null) != "with $*" ]]; then
     rm -rf "$root"
     mkdir -p "$root"
     debootstrap --variant=minbase --arch="$arch" --include="$(IFS=, && echo "python3,procps,$*")" "$suite" "$root" "$MIRROR" >"$WORK/debootstrap.txt" 2>&1 || {
@@ -47,9 +48,10 @@ debian() {
     }
     mkdir "$root/host" "$root/image"
     echo '127.0.0.1 localhost' >"$root/etc/hosts"
-    touch "$root/made" "$root/etc/localtime" # apptainer mounts this one, and hosts
+    touch "$root/etc/localtime" # apptainer mounts it, and hosts
     echo 'user:x:4711:4711::/home/user:/bin/sh' >>"$root/etc/passwd"
     echo 'user:x:4711:' >>"$root/etc/group"
+    echo "with $*" >"$root/made"
   fi
   echo "$root"
 }
@@ -62,17 +64,17 @@ finished='finished after'
 # --- x86-64: an old and a new Debian ---
 
 quickstart_in() {
-  local suite=$1 arch=$2 root
-  root=$(debian "$suite" "$arch")
+  local suite=$1 root
+  root=$(debian "$suite" amd64)
   if [[ -z $root ]]; then
-    skip "${FUNCNAME[1]}" "debootstrap cannot make $suite for $arch from $MIRROR"
+    skip "${FUNCNAME[1]}" "debootstrap cannot make $suite from $MIRROR"
     return
   fi
-  expect "${FUNCNAME[1]}" 0 "$finished" -- "$INSIDE" "$root" "$(unpacked "${3:-x86_64}")" : "${quickstart[@]}" --runs-dir /home/user/runs
+  expect "${FUNCNAME[1]}" 0 "$finished" -- "$INSIDE" "$root" "$(unpacked x86_64)" : "${quickstart[@]}" --runs-dir /home/user/runs
 }
 
-quickstart_on_debian_11() { quickstart_in bullseye amd64; }
-quickstart_on_debian_13() { quickstart_in trixie amd64; }
+quickstart_on_debian_11() { quickstart_in bullseye; }
+quickstart_on_debian_13() { quickstart_in trixie; }
 
 # --- a real Apptainer: processes in a Debian 11 on a machine that has a newer one ---
 
@@ -146,25 +148,36 @@ provide_qemu() {
   printf '%s' ":nlaunch-reach-aarch64:M::$magic:$mask:/usr/bin/qemu-aarch64-static:F" >/proc/sys/fs/binfmt_misc/register
 }
 
+# The root folder of a Debian for aarch64 is $root then; false where there can be none, and the case that calls it is told as skipped.
 on_aarch64() {
   if ! provide_qemu; then
     skip "${FUNCNAME[1]}" "this kernel lets nobody register programs of another architecture (binfmt_misc)"
     return 1
   fi
+  root=$(debian bookworm arm64 lmod libfabric1)
+  [[ -n $root ]] && return
+  skip "${FUNCNAME[1]}" "debootstrap cannot make bookworm for arm64 from $MIRROR"
+  return 1
 }
 
 aarch64_says_its_version() {
-  on_aarch64 || return 0
   local root
-  root=$(debian bookworm arm64)
-  [[ -n $root ]] || { skip "${FUNCNAME[0]}" "debootstrap cannot make bookworm for arm64 from $MIRROR"; return; }
+  on_aarch64 || return 0
   expect "${FUNCNAME[0]}" 0 '^nlaunch [0-9]' 'nlaunch-probe with CUDA' -- "$INSIDE" "$root" "$(unpacked aarch64)" : "$nlaunch" --version
   expect "${FUNCNAME[0]}" 0 'learner.1' -- "$INSIDE" "$root" "$(unpacked aarch64)" : "$nlaunch" plan "$configs/quickstart.yaml"
 }
 
 quickstart_on_aarch64() {
+  local root
   on_aarch64 || return 0
-  quickstart_in bookworm arm64 aarch64
+  expect "${FUNCNAME[0]}" 0 "$finished" -- "$INSIDE" "$root" "$(unpacked aarch64)" : "${quickstart[@]}" --runs-dir /home/user/runs
+}
+
+# A real libnccl of that architecture is $libnccl then, or nothing is, and the tests that want it say that they are skipped.
+provide_libnccl() {
+  local folder=$PWD/.release-cache/aarch64/nccl
+  libnccl=$folder/nvidia/nccl/lib/libnccl.so.2
+  [[ -f $libnccl ]] || fetch_nccl "$folder" aarch64 || libnccl=
 }
 
 # leave_out PROGRAM: its tests in qemu.tsv are in left_out, and told as skipped.
@@ -178,31 +191,33 @@ leave_out() {
   done <tests/reach/qemu.tsv
 }
 
-# The tests are built as the release is, and run where this folder is at the same path as here.
+# The tests are built as the release is, and run where this folder is at the same path as here. Those that skip themselves are
+# told with their reasons: of Python's tests by all_but.py, of GoogleTest's by the line below "FILE:LINE: Skipped".
 test_inside() {
-  local name=$1
+  local name=$1 test why
   shift
   expect "$name" 0 -- "$INSIDE" "$root" "$build" "mkdir -p '$root$PWD'; mount --bind '$PWD' '$root$PWD'" \
-    env NLAUNCH_BUILD="$build" NLAUNCH_SOURCE="$PWD" NLAUNCH_SANITIZE= PYTHONDONTWRITEBYTECODE=1 "$@"
+    env NLAUNCH_BUILD="$build" NLAUNCH_SOURCE="$PWD" NLAUNCH_TEST_LIBNCCL="$libnccl" NLAUNCH_SANITIZE= PYTHONDONTWRITEBYTECODE=1 "$@"
+  while IFS=$'\t' read -r _ test why; do
+    skip "$name $test" "$why"
+  done < <(awk '/: Skipped$/ { getline why } /^\[  SKIPPED \] .* ms\)$/ { print "SKIPPED\t" $4 "\t" why } /^SKIPPED\t/' "$WORK/$name.txt")
 }
 
 unit_tests_on_aarch64() {
+  local build=$PWD/.release-cache/aarch64/build root libnccl program left_out
   on_aarch64 || return 0
-  local build=$PWD/.release-cache/aarch64/build root program left_out
-  root=$(debian bookworm arm64)
-  [[ -n $root ]] || { skip "${FUNCNAME[0]}" "debootstrap cannot make bookworm for arm64 from $MIRROR"; return; }
+  provide_libnccl
   EXPECT_LIMIT=7200 expect tests_are_built_for_aarch64 0 -- scripts/release.sh --arch aarch64 --tests
   for program in "$build"/bin/*_test; do
     leave_out "${program##*/}"
-    test_inside "${program##*/}_on_aarch64" "$program" --gtest_brief=1 "--gtest_filter=-$(IFS=: && echo "${left_out[*]}")"
+    test_inside "${program##*/}_on_aarch64" "$program" "--gtest_filter=-$(IFS=: && echo "${left_out[*]}")"
   done
 }
 
 process_tests_on_aarch64() {
+  local build=$PWD/.release-cache/aarch64/build root libnccl file left_out
   on_aarch64 || return 0
-  local build=$PWD/.release-cache/aarch64/build root file left_out
-  root=$(debian bookworm arm64)
-  [[ -n $root ]] || { skip "${FUNCNAME[0]}" "debootstrap cannot make bookworm for arm64 from $MIRROR"; return; }
+  provide_libnccl
   for file in tests/process/*_test.py; do
     leave_out "${file##*/}"
     [[ ${left_out[*]} != '*' ]] || continue # all of it
@@ -212,7 +227,7 @@ process_tests_on_aarch64() {
 
 require() {
   ((EUID == 0)) || { echo "tests/reach/run.sh makes root folders and mounts: run it as root" >&2; exit 1; }
-  ensure_packages debootstrap qemu-user-static zstd g++ iproute2
+  ensure_packages debootstrap qemu-user-static zstd g++ iproute2 python3-pip
   for arch in x86_64 aarch64; do
     [[ -f release/nlaunch-$VERSION-linux-$arch.tar.zst ]] || {
       echo "there is no release $VERSION for $arch in release/: scripts/release.sh makes it" >&2
