@@ -244,19 +244,22 @@ class Binder {
                                   origin.empty() ? "" : " (" + origin + ")"));
     }
     const auto path = environment.find("PATH");
-    for (const auto* command : {&bound.wrapper, &bound.argv, &bound.ready.exec}) {
-      const bool inside = command != &bound.wrapper && plan::is_container(bound.wrapper);
-      if (command->empty() || inside) continue;
+    const auto look_for = [&](const std::vector<std::string>& command, const std::string& asked_by,
+                              const std::string& hint) {
+      if (command.empty()) return;
       const auto found =
-          sys::find_program(command->front(), path == environment.end() ? "" : path->second, bound.workdir);
-      if (found) continue;
-      const auto& message = found.error().items().front().message;
-      if (command == &bound.wrapper) {
-        complain(role, "launch.program", fmt::format("{} (wrapper: {})", message, role.wrapper_origin),
-                 "where a module brings it, the site's profile loads that: `modules: {load: [...]}`");
-      } else {
-        complain(role, "launch.program", message);
-      }
+          sys::find_program(command.front(), path == environment.end() ? "" : path->second, bound.workdir);
+      if (found) return;
+      complain(role, "launch.program",
+               fmt::format("{} ({})", found.error().items().front().message, asked_by), hint);
+    };
+    look_for(bound.wrapper, fmt::format("wrapper: {}", role.wrapper_origin),
+             "where a module brings it, the site's profile loads that: `modules: {load: [...]}`");
+    if (!plan::is_container(bound.wrapper)) {
+      const std::string hint =
+          "`venv: FOLDER` or a module of the site's profile may bring it, or its whole path";
+      look_for(bound.argv, fmt::format("command: {}", role.command_origin), hint);
+      look_for(bound.ready.exec, "ready.exec", hint);
     }
     check_image(role, bound);
   }

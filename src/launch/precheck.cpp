@@ -124,21 +124,23 @@ bool is_known(std::string_view path) {
 struct Needed {
   std::string path;
   bool program = true;   ///< else an image, which may be a folder
-  std::string origin{};  ///< where the wrapper stands that names it
+  std::string asked_by;  ///< "wrapper: FILE:LINE:COLUMN"
 };
 
 /// Those whose paths are known: a name alone is looked up in the PATH of the node, and what is in a container
 /// is not this machine's.
 std::vector<Needed> files_of(const plan::Role& role) {
   std::vector<Needed> files;
-  const auto add = [&](const std::string& name, bool program, const std::string& origin) {
+  const auto add = [&](const std::string& name, bool program, const std::string& asked_by) {
     const auto path = (fs::path(role.workdir) / name).lexically_normal().string();
     if (is_known(name) && is_known(path) && (!program || name.contains('/')))
-      files.push_back({path, program, origin});
+      files.push_back({path, program, asked_by});
   };
-  if (!role.wrapper.empty()) add(role.wrapper.front(), true, role.wrapper_origin);
-  add(plan::image_of(role.wrapper), false, role.wrapper_origin);
-  if (!role.command.empty() && !plan::is_container(role.wrapper)) add(role.command.front(), true, "");
+  const auto wrapper = fmt::format("wrapper: {}", role.wrapper_origin);
+  if (!role.wrapper.empty()) add(role.wrapper.front(), true, wrapper);
+  add(plan::image_of(role.wrapper), false, wrapper);
+  if (!role.command.empty() && !plan::is_container(role.wrapper))
+    add(role.command.front(), true, fmt::format("command: {}", role.command_origin));
   return files;
 }
 
@@ -162,9 +164,9 @@ void judge_file(const plan::Role& role, const Needed& needed, const LoginFacts& 
   // A venv that is missing is said by itself.
   if (in_venv && kind_of(facts, role.venv) != PathKind::folder) return;
   if (in_venv || is_below(needed.path, role.workdir)) {
-    const auto from = needed.origin.empty() ? "" : fmt::format(" (wrapper: {})", needed.origin);
     wrong[{needed.program ? "launch.program" : "launch.image",
-           fmt::format("'{}' {}{}", needed.path, missing ? "does not exist" : "is not executable", from)}]
+           fmt::format("'{}' {} ({})", needed.path, missing ? "does not exist" : "is not executable",
+                       needed.asked_by)}]
         .push_back(role.name);
   } else if (missing) {
     notes.push_back(

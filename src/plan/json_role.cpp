@@ -108,6 +108,7 @@ ordered_json write_role(const Role& role) {
   ordered_json out{{"name", role.name},
                    {"kind", name_of(role.kind)},
                    {"command", role.command},
+                   {"command_origin", role.command_origin},
                    {"workdir", role.workdir},
                    {"workdir_origin", role.workdir_origin},
                    {"venv", role.venv},
@@ -141,6 +142,7 @@ Role read_role(const json& from) {
   from.at("name").get_to(role.name);
   role.kind = word(from.at("kind"), kKinds);
   from.at("command").get_to(role.command);
+  role.command_origin = from.value("command_origin", "plan.json");  // an older one
   from.at("workdir").get_to(role.workdir);
   from.at("workdir_origin").get_to(role.workdir_origin);
   from.at("venv").get_to(role.venv);

@@ -55,6 +55,7 @@ struct Role {
   std::string name;
   RoleKind kind = RoleKind::service;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
+  std::string command_origin;        ///< where it was asked for
   std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
   std::string wrapper_origin;
   std::string workdir;         ///< absolute

@@ -52,6 +52,7 @@ Role RoleBuilder::build(const config::Role& role) {
   made.name = role.name.value;
   made.kind = role.kind;
   for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
+  if (!role.command.empty()) made.command_origin = role.command.front().span.where();
   if (!role.wrapper.empty()) add_wrapper(made, role);
   made.workdir =
       role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), place_.workdir, place_.home)

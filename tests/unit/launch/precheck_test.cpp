@@ -26,6 +26,7 @@ class PrecheckTest : public testing::Test {
     role.name = name;
     role.workdir = workdir;
     role.command = {program};
+    role.command_origin = "e.yaml:5:14";
     plan_.roles.push_back(role);
     facts_.paths[workdir] = PathKind::folder;
   }
@@ -155,8 +156,8 @@ TEST_F(PrecheckTest, PathsThatAreNotThere) {
   add_role("ray", "/serve", "/opt/ray/bin/ray");
   EXPECT_EQ(
       judged(),
-      "error: engine: '/serve/bin/serve' does not exist [launch.program]\n\n"
-      "error: tool: '/serve/tool.sh' is not executable [launch.program]\n\n"
+      "error: engine: '/serve/bin/serve' does not exist (command: e.yaml:5:14) [launch.program]\n\n"
+      "error: tool: '/serve/tool.sh' is not executable (command: e.yaml:5:14) [launch.program]\n\n"
       "error: learner, eval: the working folder '/project' (e.yaml:4:10) does not exist [launch.workdir]\n\n"
       "3 errors\n"
       "note: ray: '/opt/ray/bin/ray' is not on this machine: is it on the nodes?\n");
@@ -167,7 +168,8 @@ TEST_F(PrecheckTest, AProgramOfAVenv) {
   plan_.roles[0].command = {"/venvs/a/bin/python"};
   EXPECT_EQ(judged(), "");  // the venv is not there either, which is said of the venv
   facts_.paths["/venvs/a"] = PathKind::folder;
-  EXPECT_EQ(judged(), "error: learner: '/venvs/a/bin/python' does not exist [launch.program]\n");
+  EXPECT_EQ(judged(),
+            "error: learner: '/venvs/a/bin/python' does not exist (command: e.yaml:5:14) [launch.program]\n");
   facts_.paths["/venvs/a/bin/python"] = PathKind::program;
   EXPECT_EQ(judged(), "");
 }
