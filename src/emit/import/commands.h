@@ -79,6 +79,9 @@ struct Doings {
   std::vector<std::pair<Place, Remark>> remarks;
 };
 
+/// Something that a person has to know of a line of the script.
+void remark(Doings& doings, Place place, std::uint32_t line, std::string text);
+
 /// `numbers`: what Slurm would set, by name.
 Doings read_doings(const lint::Scene& scene,
                    const std::vector<std::pair<std::string, std::uint32_t>>& numbers);

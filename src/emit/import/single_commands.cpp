@@ -19,10 +19,6 @@ constexpr std::array<std::string_view, 54> kLeftOut{
 constexpr std::array<std::string_view, 12> kSyntax{"exit", "return", "shift", "true",  "false",    ":",
                                                    "test", "[",      "read",  "break", "continue", "unalias"};
 
-void remark(Doings& doings, Place place, std::uint32_t line, std::string text) {
-  doings.remarks.push_back({place, {line, std::move(text)}});
-}
-
 void remark_unknown_venv(Doings& doings, std::uint32_t line) {
   remark(
       doings, Place::environment, line,
