@@ -1,22 +1,25 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "base/text.h"
 #include "cli/context.h"
 #include "cli/tables.h"
 #include "config/site.h"
 #include "launch/install.h"
+#include "launch/run_folder.h"
 
 namespace nlaunch::cli {
 namespace {
 
 /// What bash runs at a tab. Words and tables come from the commands' own; zsh runs it through bashcompinit.
 constexpr std::string_view kFunction = R"bash(_nlaunch() {
-  local current="${COMP_WORDS[COMP_CWORD]}" previous="" called="" site="" index word
+  local current="${COMP_WORDS[COMP_CWORD]}" previous="" called="" site="" runs="" index word
   if [ "$COMP_CWORD" -gt 0 ]; then previous="${COMP_WORDS[COMP_CWORD-1]}"; fi
   index=1
   while [ "$index" -lt "$COMP_CWORD" ]; do
     word="${COMP_WORDS[index]}"
     if [ "${COMP_WORDS[index-1]}" = --site ]; then site="$word"; fi
+    if [ "${COMP_WORDS[index-1]}" = --runs-dir ]; then runs="$word"; fi
     case "${called:+$called }$word" in
       COMMANDS) called="${called:+$called }$word" ;;
     esac
@@ -88,6 +91,11 @@ std::string value_rows(const std::vector<Command>& commands) {
   return rows;
 }
 
+bool names_run(const Command& command) {
+  return std::ranges::any_of(positionals_of(*command.app),
+                             [](const auto* option) { return option->get_name() == "RUN"; });
+}
+
 std::string positional_row(const Command& command) {
   const auto pattern = "\"" + command.path + "\"";
   auto words = commands_of(*command.app);
@@ -101,6 +109,11 @@ std::string positional_row(const Command& command) {
         ";;\n",
         pattern, text::join(words, " "));
   }
+  if (names_run(command))
+    return fmt::format(
+        "    {}) COMPREPLY=($(compgen -W \"$(nlaunch completion runs ${{runs:+\"$runs\"}} 2> /dev/null)\" -- "
+        "\"$current\") $(compgen -f -- \"$current\")) ;;\n",
+        pattern);
   if (command.path == "help") words = commands_of(*command.app->get_parent());
   return words.empty() ? "" : fmt::format("    {}) {} ;;\n", pattern, reply(words));
 }
@@ -158,9 +171,21 @@ std::string overlay_names(const std::string& site, const std::vector<std::string
   return names;
 }
 
+/// The names of all runs, and the ids of each.
+std::string run_names(const std::filesystem::path& runs_dir) {
+  std::string names;
+  std::error_code error;
+  for (const auto& name : std::filesystem::directory_iterator(runs_dir, error)) {
+    const auto runs = launch::runs_of(name.path());
+    if (!runs.empty()) names += name.path().filename().string() + "\n";
+    for (const auto& run : runs) names += run.filename().string() + "\n";
+  }
+  return names;
+}
+
 struct Args {
   std::string what;
-  std::string site;
+  std::string of;
 };
 
 int run(const Args& args, const CLI::App& app, const Context& context) {
@@ -168,7 +193,9 @@ int run(const Args& args, const CLI::App& app, const Context& context) {
   if (args.what == "sites") {
     print(site_names(folders));
   } else if (args.what == "overlays") {
-    print(overlay_names(args.site, folders));
+    print(overlay_names(args.of, folders));
+  } else if (args.what == "runs") {
+    print(run_names(args.of.empty() ? "runs" : args.of));
   } else {
     print(script(app, args.what == "zsh"));
   }
@@ -181,10 +208,12 @@ void add_completion(CLI::App& app, Context& context) {
   auto args = std::make_shared<Args>();
   auto* command =
       app.add_subcommand("completion", "The script by which bash or zsh completes nlaunch's words");
-  command->add_option("SHELL", args->what, "bash or zsh; sites and overlays list these names for the scripts")
+  command
+      ->add_option("SHELL", args->what,
+                   "bash or zsh; sites, overlays and runs list these names for the scripts")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "sites", "overlays"}));
-  command->add_option("SITE", args->site, "Whose overlays (local)");
+      ->check(CLI::IsMember({"bash", "zsh", "sites", "overlays", "runs"}));
+  command->add_option("OF", args->of, "The site of the overlays (local), the folder of the runs (runs)");
   command->callback(
       [args, &app, &context] { context.run = [args, &app, &context] { return run(*args, app, context); }; });
 }

@@ -45,6 +45,19 @@ class Bash(CliTest):
         self.assertEqual(self.complete("plan", "--site", "pcie-box", "--with", "no-"), ["no-ll128", "no-p2p"])
         self.assertEqual(self.complete("plan", "--with", "no-"), ["no-ll128"])
 
+    def test_names_and_ids_of_runs(self):
+        runs = self.folder / "elsewhere"
+        for run in ("grpo/20260101-000000-1", "grpo/20260102-000000-1", "sft/20260103-000000-1"):
+            (runs / run).mkdir(parents=True)
+            (runs / run / "plan.json").write_text("{}")
+        listed = sorted(self.nlaunch("completion", "runs", runs).stdout.split())
+        self.assertEqual(listed, ["20260101-000000-1", "20260102-000000-1", "20260103-000000-1", "grpo", "sft"])
+        for command in ("ps", "logs", "stop", "exec", "evidence", "bundle", "diff"):
+            self.assertEqual(sorted(self.complete(command, "--runs-dir", runs, "20260102")), ["20260102-000000-1"], command)
+        self.assertEqual(self.complete("logs", "--runs-dir", runs, "gr"), ["grpo"])
+        self.assertEqual(self.complete("ps", "configs/quickstart.y"), ["configs/quickstart.yaml"])
+        self.assertEqual(self.nlaunch("completion", "runs", self.folder / "nowhere").stdout, "")
+
     def test_choices_and_files(self):
         self.assertEqual(self.complete("--color", ""), ["auto", "always", "never"])
         self.assertEqual(self.complete("plan", "--color", "a"), ["auto", "always"])
