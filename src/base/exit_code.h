@@ -15,6 +15,7 @@ inline constexpr int not_ready = 72;     ///< a role never became ready
 inline constexpr int walltime = 75;      ///< stopped at the walltime, to be continued
 inline constexpr int stalled = 124;      ///< aborted after a stall
 inline constexpr int interrupted = 130;  ///< stopped by SIGINT
+inline constexpr int quit = 131;         ///< ended at once by SIGQUIT
 inline constexpr int terminated = 143;   ///< stopped by SIGTERM
 
 /// Of `nlaunch preflight`, which has codes of its own.
@@ -44,6 +45,7 @@ inline constexpr Meaning kMeanings[] = {
     {walltime, "stopped at the walltime, to be continued"},
     {stalled, "aborted after a stall"},
     {interrupted, "stopped by SIGINT"},
+    {quit, "ended at once by SIGQUIT (Ctrl-\\)"},
     {terminated, "stopped by SIGTERM"},
 };
 inline constexpr Meaning kPreflightMeanings[] = {
