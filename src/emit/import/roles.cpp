@@ -3,18 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
-#include "base/secrets.h"
-#include "base/text.h"
-#include "config/names.h"
-#include "emit/import/command_line.h"
 #include "emit/import/containers.h"
-#include "emit/import/environment.h"
 #include "emit/import/programs.h"
 #include "emit/import/ray.h"
 #include "emit/import/ready.h"
-#include "emit/import/wrappers.h"
+#include "emit/import/role_maker.h"
+#include "emit/import/steps.h"
 
 namespace nlaunch::emit {
 namespace {
@@ -23,12 +18,13 @@ constexpr std::size_t kMostPrograms = 32;  // engines, helpers: more is no scrip
 
 class Roles {
  public:
-  Roles(const Doings& doings, const JobSize& size, Imported& out) : doings_(doings), size_(size), out_(out) {}
+  Roles(const Doings& doings, const JobSize& size, Imported& out)
+      : doings_(doings), size_(size), out_(out), maker_(doings, out) {}
 
   void make() {
     sort();
     if (ray_head_ != nullptr) {
-      head_ = "${role.ray-head.hosts}";
+      maker_.set_head("${role.ray-head.hosts}");
       add(ray_head_role(*ray_head_, gpus_of_ray() > 0), *ray_head_);
       if (size_.nodes > 1 && ray_worker_ != nullptr)
         add(ray_worker_role(*ray_worker_, size_.nodes * gpus_of_ray()), *ray_worker_);
@@ -73,149 +69,14 @@ class Roles {
     return size_.gpus > 0 ? size_.gpus : number_of(ray_head_->option("--num-gpus"));
   }
 
-  std::string unused(std::string name) {
-    auto free = name;
-    for (unsigned i = 2; std::ranges::find(out_.roles, free, &ImportedRole::name) != out_.roles.end(); ++i)
-      free = fmt::format("{}-{}", name, i);
-    return free;
-  }
-
   void add(ImportedRole made, const Launch& launch) {
-    contain(launch, head_, made, out_);
+    contain(launch, maker_.head(), made, out_);
     out_.roles.push_back(std::move(made));
-  }
-
-  ImportedRole role(const Launch& launch, std::string name, RoleKind kind) {
-    ImportedRole made;
-    made.name = unused(std::move(name));
-    made.kind = kind;
-    made.line = launch.line;
-    contain(launch, head_, made, out_);
-    if (!launch.output.empty())
-      made.remarks.push_back(
-          {launch.line, fmt::format("its output went to {}: here it is in attempt-N/logs/ of "
-                                    "the run directory",
-                                    launch.output)});
-    if (!launch.loop.empty()) made.remarks.push_back({launch.line, launch.loop});
-    made.remarks.insert(made.remarks.end(), launch.remarks.begin(), launch.remarks.end());
-    if (launch.passes_arguments)
-      made.remarks.push_back(
-          {launch.line, "\"$@\": what the script was given besides goes to the end of the command"});
-    for (const auto& [variable, value, line, weak] : launch.variables) {
-      if (weak && is_exported(variable)) continue;
-      for (const auto& doubt : value.doubts)
-        made.remarks.push_back(
-            {doubt.line > 0 ? doubt.line : line, fmt::format("of {}: {}", variable, doubt.text)});
-      if (variable == "LD_PRELOAD") {
-        preload(made, value, line);
-      } else if (variable == "CUDA_VISIBLE_DEVICES") {
-        // its number of GPUs
-      } else if (config::is_reserved_variable(variable)) {
-        made.remarks.push_back({line, fmt::format("{} is nlaunch's own for each process", variable)});
-      } else if (value.has(Piece::Kind::shell)) {
-        made.remarks.push_back(
-            {line, fmt::format("{} for this command, made when the script runs: {}", variable, kThatLine)});
-      } else if (looks_like_secret(variable)) {
-        out_.secrets.push_back(
-            {variable, "env", "", line,
-             "was for one command: it is taken from the environment in which nlaunch is called"});
-      } else if (const auto text = plain_text(value, head_)) {
-        if (!import_joined(variable, *text, line, made.environment))
-          made.environment.set.push_back({variable, *text, line, ""});
-      } else {
-        made.remarks.push_back(
-            {line, fmt::format("{} is the first node's address, which nlaunch has in $MASTER_ADDR: {}",
-                               variable, kThatLine)});
-      }
-    }
-    return made;
-  }
-
-  [[nodiscard]] bool is_exported(const std::string& name) const {
-    const auto found = std::ranges::find(doings_.variables, name, &Exported::name);
-    return found != doings_.variables.end() && found->exported;
-  }
-
-  void preload(ImportedRole& made, const Value& value, std::uint32_t line) {
-    const auto text = value.text();
-    if (!text) {
-      made.remarks.push_back({line,
-                              "LD_PRELOAD of a file that is only known when the script runs: name it under "
-                              "libraries in the profile, and here: preload: [NAME]"});
-      return;
-    }
-    for (const auto& path : library_paths(*text)) {
-      made.preload.push_back(library(path, line));
-    }
-  }
-
-  std::string library(const std::string& path, std::uint32_t line) {
-    const auto known = std::ranges::find(out_.libraries, path, &ImportedLibrary::path);
-    if (known != out_.libraries.end()) return known->name;
-    auto name = library_name(path);
-    if (std::ranges::find(out_.libraries, name, &ImportedLibrary::name) != out_.libraries.end())
-      name += fmt::format("-{}", out_.libraries.size());
-    out_.libraries.push_back({name, path, line});
-    return name;
-  }
-
-  std::vector<Value> all_words(const Launch& launch) const {
-    auto words = launch.prefix;
-    words.insert(words.end(), launch.words.begin(), launch.words.end());
-    return words;
-  }
-
-  /// The command, with what may be another one when the script runs.
-  void command(ImportedRole& made, const std::vector<Value>& words) {
-    made.command = command_line(words, head_);
-    for (const auto& word : words) {
-      for (const auto& doubt : word.doubts) say(made, doubt.line > 0 ? doubt.line : made.line, doubt.text);
-      for (const auto& piece : word.pieces) {
-        if (piece.kind != Piece::Kind::shell) continue;
-        for (const auto& name : variables_in(piece.text)) {
-          if (is_only_the_scripts(name))
-            say(made, made.line,
-                fmt::format("{} is a variable of the script, which no process here has{}", name,
-                            doings_.values.of_variable(name).has(Piece::Kind::head)
-                                ? ": ${role.NAME.hosts} are the hosts of a role"
-                                : ""));
-        }
-      }
-    }
-  }
-
-  static void say(ImportedRole& made, std::uint32_t line, const std::string& text) {
-    const auto same = [&](const Remark& one) { return one.line == line && one.text == text; };
-    if (std::ranges::none_of(made.remarks, same)) made.remarks.push_back({line, text});
-  }
-
-  [[nodiscard]] bool is_only_the_scripts(const std::string& name) const {
-    if (config::is_reserved_variable(name)) return false;
-    const auto one = std::ranges::find(doings_.variables, name, &Exported::name);
-    if (one == doings_.variables.end()) return doings_.values.knows(name);  // an array
-    return !one->exported || !one->sure || !plain_text(one->value, head_);
-  }
-
-  /// On how many nodes it runs.
-  [[nodiscard]] std::uint32_t nodes_of(const Launch& launch) const {
-    auto nodes = size_.nodes;
-    if (!launch.step) return nodes;
-    std::uint32_t tasks = 0;
-    bool said = false;
-    for (const auto& [name, value] : launch.options) {
-      if (name == "nodes" && number_of(value) > 0) {
-        nodes = std::min(nodes, number_of(value));
-        said = true;
-      }
-      if (name == "ntasks") tasks = number_of(value);
-      if (name == "nodelist" && value.find_first_of(",[") == std::string::npos && !said) nodes = 1;
-    }
-    return !said && tasks > 0 ? std::min(nodes, tasks) : nodes;
   }
 
   /// So many on each node of its step: where that has not all nodes of the job, so many in all.
   void place(ImportedRole& made, const Launch& launch, std::uint32_t each) const {
-    const auto nodes = nodes_of(launch);
+    const auto nodes = nodes_of(launch, size_);
     if (nodes == size_.nodes) {
       made.per_node = each;
       return;
@@ -229,21 +90,11 @@ class Roles {
 
   // ------------------------------------------------------------------- helpers
   void helper(const Launch& launch) {
-    auto made = role(launch, name_of_program(launch), RoleKind::service);
-    made.each_node = on_every_node(launch);
-    command(made, all_words(launch));
+    auto made = maker_.make(launch, name_of_program(launch), RoleKind::service);
+    made.each_node = on_every_node(launch, size_);
+    maker_.set_command(made, all_words(launch));
     made.gpus = devices(launch);
     out_.roles.push_back(std::move(made));
-  }
-
-  [[nodiscard]] bool on_every_node(const Launch& launch) const {
-    if (!launch.step || size_.nodes < 2) return false;
-    std::uint32_t nodes = size_.nodes;
-    for (const auto& [name, value] : launch.options) {
-      if (name == "nodes" || name == "ntasks") nodes = number_of(value);
-      if (name == "nodelist") return false;
-    }
-    return nodes >= size_.nodes;
   }
 
   // ------------------------------------------------------------------- engines
@@ -256,9 +107,9 @@ class Roles {
                                   number_of(launch->option("--tensor_parallel_size")),
                                   number_of(launch->option("--tp-size")), number_of(launch->option("--tp")),
                                   number_of(launch->option("-tp"))});
-      auto made = role(*launch, "engine", RoleKind::engine);
+      auto made = maker_.make(*launch, "engine", RoleKind::engine);
       made.gpus = gpus;
-      if (on_every_node(*launch)) made.per_node = 1;
+      if (on_every_node(*launch, size_)) made.per_node = 1;
       auto port = launch->option("--port").value_or("8000");
       if (choose_port(words)) {
         made.ports = {"http"};
@@ -268,7 +119,7 @@ class Roles {
                                     "one, and others have it by ${{role.{}.addrs}}",
                                     made.name)});
       }
-      command(made, words);
+      maker_.set_command(made, words);
       made.ready = ImportedReady{fmt::format("http://${{self.host}}:{}/health", port), "", {}, "20m", 0};
       out_.roles.push_back(std::move(made));
     }
@@ -276,7 +127,7 @@ class Roles {
 
   // ------------------------------------------------------------------- the training
   void ray_trainer(const Launch& launch) {
-    auto made = role(launch, "trainer", RoleKind::service);
+    auto made = maker_.make(launch, "trainer", RoleKind::service);
     made.ends_run = true;
     auto words = launch.words;
     if (launch.program == "ray") {  // ray job submit ... -- command
@@ -284,7 +135,7 @@ class Roles {
       if (end != words.end()) words.erase(words.begin(), end + 1);
     }
     words.insert(words.begin(), launch.prefix.begin(), launch.prefix.end());
-    command(made, words);
+    maker_.set_command(made, words);
     made.environment.set.push_back({"RAY_ADDRESS", "${role.ray-head.addrs}", 0, ""});
     auto preload = std::move(made.preload);
     made.preload.clear();
@@ -304,15 +155,16 @@ class Roles {
   }
 
   void learner(const Launch& launch) {
-    auto made = role(launch, "learner", RoleKind::learner);
+    auto made = maker_.make(launch, "learner", RoleKind::learner);
     auto words = launch.words;
     const auto free = size_.gpus - std::min(size_.gpus, gpus_of_engines());
     const bool module =
         launch.mentions("torch.distributed.run") || launch.mentions("torch.distributed.launch");
-    const auto tasks = tasks_of(launch);
+    const auto tasks = tasks_of(launch, size_);
     if (launch.program == "torchrun" || module) {
       made.rendezvous = true;
-      place(made, launch, ranks_of_torchrun(words, nodes_of(launch) < size_.nodes ? size_.gpus : free));
+      place(made, launch,
+            ranks_of_torchrun(words, nodes_of(launch, size_) < size_.nodes ? size_.gpus : free));
       made.gpus = 1;
       made.remarks.push_back(
           {launch.line, "torchrun's work is nlaunch's: it starts the ranks itself, one for each GPU"});
@@ -342,7 +194,7 @@ class Roles {
       made.remarks.push_back(
           {launch.line, "what is in that script was not read: it can be imported by itself"});
     words.insert(words.begin(), launch.prefix.begin(), launch.prefix.end());
-    command(made, words);
+    maker_.set_command(made, words);
     out_.roles.push_back(std::move(made));
   }
 
@@ -354,17 +206,6 @@ class Roles {
     std::uint32_t all = 0;
     for (const auto& one : out_.roles) all += one.kind == RoleKind::engine ? one.gpus : 0;
     return all;
-  }
-
-  [[nodiscard]] std::uint32_t tasks_of(const Launch& launch) const {
-    if (!launch.step) return 1;
-    auto tasks = size_.tasks;
-    for (const auto& [name, value] : launch.options) {
-      if (name == "ntasks-per-node") tasks = number_of(value);
-      if (name == "ntasks" && number_of(value) > 0)
-        tasks = std::max(1U, number_of(value) / std::max(1U, nodes_of(launch)));
-    }
-    return tasks;
   }
 
   // ------------------------------------------------------------------- all of them
@@ -417,7 +258,7 @@ class Roles {
   const Doings& doings_;
   const JobSize& size_;
   Imported& out_;
-  std::string head_;
+  RoleMaker maker_;
   const Launch* ray_head_ = nullptr;
   const Launch* ray_worker_ = nullptr;
   const Launch* trainer_ = nullptr;
