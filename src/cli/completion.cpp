@@ -12,27 +12,42 @@ namespace nlaunch::cli {
 namespace {
 
 /// What bash runs at a tab. Words and tables come from the commands' own; zsh runs it through bashcompinit.
-constexpr std::string_view kFunction = R"bash(_nlaunch() {
-  local current="${COMP_WORDS[COMP_CWORD]}" previous="" called="" site="" runs="" index word
-  if [ "$COMP_CWORD" -gt 0 ]; then previous="${COMP_WORDS[COMP_CWORD-1]}"; fi
-  index=1
+/// Names that others may have made (folders, files of profiles) are only compared: compgen -W would run what
+/// stands in them, and so would the line in which they are put.
+constexpr std::string_view kFunction = R"bash(_nlaunch_names() {
+  local name
+  while IFS= read -r name; do
+    case "$name" in *[!A-Za-z0-9._-]*) continue ;; esac
+    if [ -z "$current" ] || [ "${name#"$current"}" != "$name" ]; then COMPREPLY+=("$name"); fi
+  done < <(nlaunch completion "$@" 2> /dev/null)
+}
+_nlaunch_files() {
+  local name
+  compopt -o filenames 2> /dev/null # bash puts quotes where they are needed
+  while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$current")
+}
+_nlaunch() {
+  local previous="" current="" called="" site="" runs="" index=0 word
   while [ "$index" -lt "$COMP_CWORD" ]; do
-    word="${COMP_WORDS[index]}"
-    if [ "${COMP_WORDS[index-1]}" = --site ]; then site="$word"; fi
-    if [ "${COMP_WORDS[index-1]}" = --runs-dir ]; then runs="$word"; fi
-    case "${called:+$called }$word" in
-      COMMANDS) called="${called:+$called }$word" ;;
-    esac
     index=$((index + 1))
+    word="${COMP_WORDS[index]}"
+    if [ "$word" = = ]; then # of --site=NAME, which comes as three words
+      if [ "$index" -lt "$COMP_CWORD" ]; then continue; fi
+      word=""
+    fi
+    case "$previous" in
+      --site) site="$current" ;;
+      --runs-dir) runs="${current/#\~/$HOME}" ;;
+    esac
+    case "${called:+$called }$current" in
+      COMMANDS) called="${called:+$called }$current" ;;
+    esac
+    previous="$current" current="$word"
   done
   COMPREPLY=()
   case "$called:$previous" in
-    *:--site)
-      COMPREPLY=($(compgen -W "$(nlaunch completion sites 2> /dev/null)" -- "$current") $(compgen -f -- "$current"))
-      return ;;
-    *:--with)
-      COMPREPLY=($(compgen -W "$(nlaunch completion overlays ${site:+"$site"} 2> /dev/null)" -- "$current"))
-      return ;;
+    *:--site) _nlaunch_names sites; _nlaunch_files; return ;;
+    *:--with) _nlaunch_names overlays ${site:+"$site"}; return ;;
 VALUES  esac
   case "$current" in
     -*)
@@ -41,7 +56,7 @@ OPTIONS      esac
       return ;;
   esac
   case "$called" in
-POSITIONALS    *) COMPREPLY=($(compgen -f -- "$current")) ;;
+POSITIONALS    *) _nlaunch_files ;;
   esac
 }
 )bash";
@@ -82,7 +97,7 @@ std::string value_rows(const std::vector<Command>& commands) {
       if (names == std::vector<std::string>{"--site"} || names == std::vector<std::string>{"--with"})
         continue;
       const auto choices = choices_of(*option);
-      const auto answer = choices.empty() ? "COMPREPLY=($(compgen -f -- \"$current\"))" : reply(choices);
+      const auto answer = choices.empty() ? "_nlaunch_files" : reply(choices);
       // The options of nlaunch itself may stand behind every command.
       const auto pattern = command.path.empty() ? "*" : "\"" + command.path + "\"";
       for (const auto& name : names) rows += fmt::format("    {}:{}) {}; return ;;\n", pattern, name, answer);
@@ -91,9 +106,11 @@ std::string value_rows(const std::vector<Command>& commands) {
   return rows;
 }
 
+/// By its help, as kRunHelp has it.
 bool names_run(const Command& command) {
-  return std::ranges::any_of(positionals_of(*command.app),
-                             [](const auto* option) { return option->get_name() == "RUN"; });
+  return std::ranges::any_of(positionals_of(*command.app), [](const auto* option) {
+    return option->get_description().contains("run's path, id or name");
+  });
 }
 
 std::string positional_row(const Command& command) {
@@ -104,16 +121,10 @@ std::string positional_row(const Command& command) {
     words.insert(words.end(), choices.begin(), choices.end());
   }
   if (command.path == "sites") {
-    return fmt::format(
-        "    {}) COMPREPLY=($(compgen -W \"{} $(nlaunch completion sites 2> /dev/null)\" -- \"$current\")) "
-        ";;\n",
-        pattern, text::join(words, " "));
+    return fmt::format("    {}) {}; _nlaunch_names sites ;;\n", pattern, reply(words));
   }
   if (names_run(command))
-    return fmt::format(
-        "    {}) COMPREPLY=($(compgen -W \"$(nlaunch completion runs ${{runs:+\"$runs\"}} 2> /dev/null)\" -- "
-        "\"$current\") $(compgen -f -- \"$current\")) ;;\n",
-        pattern);
+    return fmt::format("    {}) _nlaunch_names runs ${{runs:+\"$runs\"}}; _nlaunch_files ;;\n", pattern);
   if (command.path == "help") words = commands_of(*command.app->get_parent());
   return words.empty() ? "" : fmt::format("    {}) {} ;;\n", pattern, reply(words));
 }

@@ -13,6 +13,9 @@ from harness import BUILD, SOURCE, CliTest
 
 class Bash(CliTest):
     def complete(self, *words):
+        return [word for line in self.offered(*words) for word in line.split()]
+
+    def offered(self, *words):
         """What bash would offer for the last of the words."""
         (self.folder / "completion").write_text(self.nlaunch("completion", "bash").stdout)
         script = ('source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _nlaunch; '
@@ -20,7 +23,7 @@ class Bash(CliTest):
         done = subprocess.run(["bash", "-c", script, self.folder / "completion", "nlaunch", *words], cwd=SOURCE, text=True,
                               env={**self.env, "PATH": f"{BUILD}/bin:{self.env['PATH']}"}, capture_output=True, timeout=30)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout.split()
+        return done.stdout.splitlines()
 
     def test_commands_are_those_of_the_help(self):
         listed = re.findall(r"^  ([a-z]+)  ", self.nlaunch("help").stdout.split("Subcommands:")[-1], re.M)
@@ -57,6 +60,27 @@ class Bash(CliTest):
         self.assertEqual(self.complete("logs", "--runs-dir", runs, "gr"), ["grpo"])
         self.assertEqual(self.complete("ps", "configs/quickstart.y"), ["configs/quickstart.yaml"])
         self.assertEqual(self.nlaunch("completion", "runs", self.folder / "nowhere").stdout, "")
+
+    def test_words_as_bash_hands_them_over(self):
+        self.assertEqual(self.complete("plan", "--site", "=", "isam"), ["isambard"])
+        self.assertIn("isambard", self.complete("plan", "--site", "="))
+        self.assertEqual(self.complete("plan", "--site", "=", "pcie-box", "--with", "no-p"), ["no-p2p"])
+        (self.folder / "runs/grpo/20260101-000000-1").mkdir(parents=True)
+        (self.folder / "runs/grpo/20260101-000000-1/plan.json").write_text("{}")
+        self.env["HOME"] = str(self.folder)
+        self.assertEqual(self.complete("diagnose", "--runs-dir", "~/runs", "2026"), ["20260101-000000-1"])
+
+    def test_no_name_is_run(self):
+        """Folders of runs are often other people's."""
+        runs, made = self.folder / "runs", self.folder / "made"
+        for name in (f"$(touch {made})".replace("/", "${HOME:0:1}"), "a b", "x;y"):
+            (runs / name / "20260101-000000-1").mkdir(parents=True)
+            (runs / name / "20260101-000000-1/plan.json").write_text("{}")
+        self.assertIn("a b", self.nlaunch("completion", "runs", runs).stdout.splitlines())
+        self.assertEqual(set(self.complete("ps", "--runs-dir", runs, "")) - set(os.listdir(SOURCE)), {"20260101-000000-1"})
+        (self.folder / "a file.yaml").touch()
+        self.assertEqual(self.offered("plan", f"{self.folder}/a f"), [f"{self.folder}/a file.yaml"])
+        self.assertFalse(made.exists())
 
     def test_choices_and_files(self):
         self.assertEqual(self.complete("--color", ""), ["auto", "always", "never"])
