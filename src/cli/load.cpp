@@ -167,12 +167,10 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, Machi
       args.experiment, site ? with_overlays(*site, args.with, *settings) : *settings, args.with, problems);
   if (!site || !experiment || problems.any()) {
     if (site && experiment)
-      problems.append_of_other_lines(
-          plan::more_mistakes(*experiment, *site, facts_without_gpus(context), options));
+      problems.append(plan::mistakes_in_names(*experiment, *site, facts_without_gpus(context), options));
     Diagnostics mistakes;
     if (!site) mistakes.append(site.error());
-    if (!experiment) mistakes.append(experiment.error());
-    mistakes.append(problems.take());
+    mistakes.append(experiment ? problems.take() : experiment.error());
     return std::unexpected(std::move(mistakes));
   }
   const bool gpus =

@@ -181,11 +181,9 @@ void read_head(Keys& keys, Experiment& out) {
   keys.number("nodes", out.nodes, 1, 100'000);
   keys.read("workdir", out.workdir);
   keys.read("venv", out.venv);
-  if (const auto vars = keys.get("vars")) {
-    // One whose value is wrong stays, with an empty text: others may refer to it.
-    for (const auto& [var, value] : vars->entries())
-      out.vars.emplace_back(var, Text{value.text().value_or(""), value.span()});
-  }
+  const auto before = keys.value().problems().count();
+  keys.pairs("vars", out.vars);
+  out.vars_whole = keys.value().problems().count() == before;
   if (const auto env = keys.get("env")) out.env = read_env(*env, EnvForm::plain_or_block, nullptr);
 }
 
@@ -193,6 +191,9 @@ void read_roles_and_order(Keys& keys, Experiment& out) {
   if (const auto roles =
           keys.require("roles", "roles: {learner: {kind: learner, command: [python, train.py]}}")) {
     out.roles = read_roles(*roles);
+    out.roles_whole = roles->node().entries.size() == out.roles.size() && !out.roles.empty();
+  } else {
+    out.roles_whole = false;
   }
   check_role_names(out.roles, keys.value().problems());
   if (const auto start = keys.get("start")) read_start(*start, out);

@@ -44,6 +44,7 @@ struct Ready {
 
 struct Role {
   Text name;
+  bool whole = true;  ///< no mistake was found in it: what it lacks, it does not have
   RoleKind kind = RoleKind::service;
   std::optional<Located<std::uint32_t>> per_node;
   std::optional<Located<std::uint32_t>> count;
@@ -93,8 +94,10 @@ struct Experiment {
   std::optional<Text> workdir;
   std::optional<Text> venv;
   std::vector<std::pair<Text, Text>> vars;  ///< in file order
+  bool vars_whole = true;                   ///< as Role::whole
   EnvBlock env;
   std::vector<Role> roles;
+  bool roles_whole = true;               ///< as Role::whole, of their names
   std::vector<std::vector<Text>> start;  ///< stages; empty: all at once
   Located<Backend> weight_sync{Backend::nccl, {}};
   std::vector<Secret> secrets;
@@ -121,7 +124,7 @@ Result<Setting> parse_setting(const std::string& option, const std::string& type
 
 /// Reads an experiment file with `settings` applied over it, first to last. Overlays of this file that `with`
 /// names have their settings applied below these. What is wrong goes to `problems`, all of it, and the
-/// experiment is as much as could be read. An error: it is no map at all, or of a newer version.
+/// experiment is as much as could be read. An error, which says all: nothing could be.
 Result<Experiment> read_experiment(const std::string& path, const std::vector<Setting>& settings,
                                    const std::vector<std::string>& with, Problems& problems);
 /// The same for those who want one without mistakes.

@@ -1,8 +1,6 @@
 #include "config/problems.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 #include "base/text.h"
 
@@ -29,17 +27,12 @@ Diagnostic& Problems::error(std::string id, SourceSpan span, std::string message
 }
 
 void Problems::append(const Diagnostics& other) {
-  for (const auto& item : other.items()) error(item.id, item.span, item.message) = item;
-}
-
-void Problems::append_of_other_lines(const Diagnostics& other) {
-  std::set<std::pair<const SourceFile*, std::uint32_t>> blamed;
-  const auto line = [](const Diagnostic& item) {
-    return std::pair(static_cast<const SourceFile*>(item.span.file.get()), item.span.line);
-  };
-  for (const auto& item : kept_) blamed.insert(line(item));
   for (const auto& item : other.items()) {
-    if (!item.span || !blamed.contains(line(item))) append(Diagnostics(item));
+    const auto same = [&](const Diagnostic& kept) {
+      return kept.message == item.message && kept.span.file == item.span.file &&
+             kept.span.line == item.span.line && kept.span.column == item.span.column;
+    };
+    if (std::ranges::none_of(kept_, same)) error(item.id, item.span, item.message) = item;
   }
 }
 

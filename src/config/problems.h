@@ -15,11 +15,11 @@ class Problems {
 
   /// The reference is valid until the next call.
   Diagnostic& error(std::string id, SourceSpan span, std::string message);
+  /// Each that is not among them yet.
   void append(const Diagnostics& other);
-  /// The same, but for what stands on a line that is blamed already: that follows from the mistake there.
-  void append_of_other_lines(const Diagnostics& other);
 
   [[nodiscard]] bool any() const { return seen_ > 0; }
+  [[nodiscard]] std::size_t count() const { return seen_; }
   [[nodiscard]] bool full() const { return seen_ > kMost; }
   /// All of them by place, closed by the number of those that were not kept.
   [[nodiscard]] Diagnostics take() const;

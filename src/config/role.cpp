@@ -158,6 +158,7 @@ void read_ends(Keys& keys, Role& role) {
 }
 
 Role read_role(const Text& name, const Value& value) {
+  const auto before = value.problems().count();
   Role role;
   role.name = name;
   check_simple_name(name, "a role", value.problems());
@@ -175,6 +176,7 @@ Role read_role(const Text& name, const Value& value) {
   if (const auto env = keys.get("env")) role.env = read_env(*env, EnvForm::plain_or_block, nullptr);
   read_ends(keys, role);
   keys.finish();
+  role.whole = value.problems().count() == before;
   return role;
 }
 

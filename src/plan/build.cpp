@@ -57,9 +57,13 @@ class Builder {
     return std::move(plan_);
   }
 
-  Diagnostics mistakes_in_texts() {
+  Diagnostics mistakes_in_names() {
     resolve_texts();
-    return std::move(diagnostics_);
+    Diagnostics found;
+    for (const auto& item : diagnostics_.items()) {
+      if (item.id == "plan.reference" || item.id == "plan.unknown-library") found.add(item);
+    }
+    return found;
   }
 
  private:
@@ -336,9 +340,9 @@ Result<Plan> build(const config::Experiment& experiment, const config::Site& sit
   return Builder(experiment, site, facts, options).run();
 }
 
-Diagnostics more_mistakes(const config::Experiment& experiment, const config::Site& site,
-                          const MachineFacts& facts, const PlanOptions& options) {
-  return Builder(experiment, site, facts, options).mistakes_in_texts();
+Diagnostics mistakes_in_names(const config::Experiment& experiment, const config::Site& site,
+                              const MachineFacts& facts, const PlanOptions& options) {
+  return Builder(experiment, site, facts, options).mistakes_in_names();
 }
 
 }  // namespace nlaunch::plan

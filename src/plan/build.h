@@ -31,9 +31,10 @@ struct PlanOptions {
 Result<Plan> build(const config::Experiment& experiment, const config::Site& site, const MachineFacts& facts,
                    const PlanOptions& options);
 
-/// Of an experiment in which mistakes were found as it was read: what build() would find besides. Only what
-/// does not depend on the values that are wrong: names, references, options.
-Diagnostics more_mistakes(const config::Experiment& experiment, const config::Site& site,
-                          const MachineFacts& facts, const PlanOptions& options);
+/// Of an experiment in which mistakes were found as it was read: those in names that build() would find
+/// besides, of `${...}` and of libraries. None that may follow from what was found: what a part with a
+/// mistake in it defines is not known.
+Diagnostics mistakes_in_names(const config::Experiment& experiment, const config::Site& site,
+                              const MachineFacts& facts, const PlanOptions& options);
 
 }  // namespace nlaunch::plan

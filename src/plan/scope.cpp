@@ -11,6 +11,7 @@ namespace {
 
 using config::Text;
 
+constexpr std::size_t kDeepestVars = 100;  // each takes some of the stack
 const std::vector<std::string> kFamilies{"vars",    "self", "run", "node",        "role",
                                          "library", "site", "env", "weight_sync", "newest"};
 const std::vector<std::string> kSelf{"name", "rank", "index", "host", "node", "gpus", "ports", "sync_rank"};
@@ -83,6 +84,11 @@ std::optional<std::string> NameScope::resolve_var(const std::string& name, std::
       std::ranges::find_if(experiment_.vars, [&](const auto& var) { return var.first.value == name; });
   if (found == experiment_.vars.end()) return std::nullopt;
   const auto& text = found->second;
+  if (open.size() >= kDeepestVars) {
+    diagnostics.error("plan.deep-vars", text.span,
+                      fmt::format("vars refer to each other through more than {} others", kDeepestVars));
+    return vars_[name] = "";
+  }
   open.push_back(name);
   for (const auto& reference : references(text.value)) {
     if (!reference.name.starts_with("vars.")) continue;
@@ -131,6 +137,7 @@ Lookup NameScope::look_up(std::string_view name, const config::Role* role) const
   if (family == "vars") {
     const auto known = vars_.find(std::string(rest));
     if (known != vars_.end()) return known->second;
+    if (!experiment_.vars_whole) return Keep{};
     auto nothing = unknown(name, rest, names_of(experiment_.vars));
     nothing.unset = true;  // --set can give it
     return nothing;
@@ -169,6 +176,7 @@ Lookup NameScope::look_up_self(std::string_view rest, const config::Role* role) 
   const auto dot = rest.find('.');
   const auto word = rest.substr(0, dot);
   if (!has(kSelf, word)) return unknown(fmt::format("self.{}", rest), word, kSelf);
+  if (!role->whole) return Keep{};
   if (word == "rank" && role->rendezvous == Rendezvous::none) {
     return Unknown{
         fmt::format("'${{self.rank}}': role '{}' has no rendezvous; use ${{self.index}}", role->name.value)};
@@ -193,11 +201,12 @@ Lookup NameScope::look_up_role(std::string_view rest) const {
   const auto role = rest.substr(0, dot);
   const auto name = fmt::format("role.{}", rest);
   const auto roles = names_of(experiment_.roles);
-  if (!has(roles, role)) return unknown(name, role, roles);
+  if (!has(roles, role)) return experiment_.roles_whole ? Lookup(unknown(name, role, roles)) : Keep{};
   const auto what = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   if (!has(kRole, what)) return unknown(name, what, kRole);
   const auto& found =
       *std::ranges::find_if(experiment_.roles, [&](const auto& r) { return r.name.value == role; });
+  if (!found.whole) return Keep{};
   if ((what == "addrs" || what == "addrs_file") && found.ports.empty()) {
     return Unknown{fmt::format("'${{{}}}': role '{}' declares no ports", name, role)};
   }

@@ -74,11 +74,18 @@ class Plan(CliTest):
                                       "hint: --plan takes the plan.json of a run, or what `nlaunch plan --json` prints; "
                                       "an experiment is given without --plan\n"))
 
+    def errors_of(self, text, site="local"):
+        """The first lines of what is wrong with an experiment; the last says how many there are."""
+        (self.folder / "wrong.yaml").write_text(text)
+        result = self.nlaunch("plan", self.folder / "wrong.yaml", "--site", site)
+        self.assertEqual((result.returncode, result.stdout), (65, ""))
+        return [line.removeprefix(f"{self.folder}/") for line in result.stderr.splitlines() if "error" in line]
+
     def test_all_that_is_wrong_is_said_at_once(self):
-        """Keys, types and names, of the file as of the site; of a line that is wrong already, that alone."""
-        (self.folder / "wrong.yaml").write_text("""version: 1
+        """Keys, types and names, of the file as of the site."""
+        text = """version: 1
 name: wrong
-vars: {A: [1]}
+vars: {A: one}
 roles:
   learner:
     kind: learner
@@ -86,26 +93,40 @@ roles:
     per_node: x
     nodes: 2
     env: {X: "${role.nope.addr}"}
-    ready: {http: foo}
 start: [[learner, engine]]
-""")
-        def errors(*site):
-            result = self.nlaunch("plan", self.folder / "wrong.yaml", "--site", *site)
-            self.assertEqual((result.returncode, result.stdout), (65, ""))
-            return [line.removeprefix(f"{self.folder}/") for line in result.stderr.splitlines() if "error" in line]
-
+"""
         of_the_file = {
-            3: "wrong.yaml:3:11: error: 'vars.A' must be a text, found a list [config.type]",
             7: "wrong.yaml:7:37: error: unknown name '${vars.B}': did you mean '${vars.A}'? [plan.reference]",
             8: "wrong.yaml:8:15: error: 'roles.learner.per_node' must be a whole number, found 'x' [config.type]",
             9: "wrong.yaml:9:5: error: unknown key 'nodes' in 'roles.learner' [config.unknown-key]",
             10: "wrong.yaml:10:15: error: unknown name '${role.nope.addr}': 'nope' is none of learner [plan.reference]",
-            11: "wrong.yaml:11:19: error: 'foo' does not begin with http:// (https is not supported) [plan.ready]",
-            12: "wrong.yaml:12:19: error: there is no role 'engine' [config.unknown-role]"}
-        self.assertEqual(errors("local"), [*of_the_file.values(), "7 errors"])
-        names = (7, 10, 11)  # are looked up where the site is known
-        self.assertEqual(errors("nowhere"), ["error: there is no site profile 'nowhere' [site.not-found]",
-                                             *(text for line, text in of_the_file.items() if line not in names), "5 errors"])
+            11: "wrong.yaml:11:19: error: there is no role 'engine' [config.unknown-role]"}
+        self.assertEqual(self.errors_of(text), [*of_the_file.values(), "5 errors"])
+        names = (7, 10)  # are looked up where the site is known
+        self.assertEqual(self.errors_of(text, "nowhere"), ["error: there is no site profile 'nowhere' [site.not-found]",
+                                                           *(said for line, said in of_the_file.items() if line not in names), "4 errors"])
+
+    def test_what_follows_from_a_mistake_is_not_said(self):
+        self.assertEqual(self.errors_of("""version: 1
+name: wrong
+vars: [A, B]
+roles:
+  learner: {kind: learner, rendezvous: torhc, ports: {http: 1}, command: ["${vars.A}", "${self.rank}", "${self.ports.http}"]}
+  engine: {kind: engine, command: ["${role.learner.addrs}"], ready: {http: "http://${self.host}:${vars.B}/"}}
+"""), ["wrong.yaml:3:7: error: 'vars' must be a map, found a list [config.type]",
+       "wrong.yaml:5:40: error: 'roles.learner.rendezvous' must be one of torch, none, found 'torhc' [config.choice]",
+       "wrong.yaml:5:54: error: 'roles.learner.ports' must be a list, found a map [config.type]", "3 errors"])
+
+    def test_what_all_roles_have_wrong_is_said_once(self):
+        roles = "".join(f"  r{i}: {{kind: service, command: [x]}}\n" for i in range(61))
+        self.assertEqual(self.errors_of("version: 1\nname: wrong\nnodes: x\nenv: {A: '${vars.nope}'}\nroles:\n" + roles),
+                         ["wrong.yaml:3:8: error: 'nodes' must be a whole number, found 'x' [config.type]",
+                          "wrong.yaml:4:11: error: unknown name '${vars.nope}': none of that kind is defined [plan.reference]", "2 errors"])
+
+    def test_a_chain_of_vars_has_an_end(self):
+        chain = "".join(f"  v{i}: '${{vars.v{i + 1}}}'\n" for i in range(24_000))
+        errors = self.errors_of(f"version: 1\nname: wrong\nvars:\n{chain}  v24000: x\nroles: {{a: {{kind: learner, command: [x]}}}}\n")
+        self.assertIn("error: vars refer to each other through more than 100 others [plan.deep-vars]", errors[0])
 
     def test_what_does_not_fit_is_said_with_what_would(self):
         result = self.nlaunch("plan", "configs/grpo-32b.yaml", "--site", "isambard", "--nodes", "8", "--set",

@@ -51,7 +51,7 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
   static const auto local = config::load_site("local", {}, {});
   config::Problems problems;
   if (const auto read = config::read_experiment(path, {}, {}, problems); read && problems.any())
-    check_places(plan::more_mistakes(*read, *local, {"x86_64", {}, {}}, {}));
+    check_places(plan::mistakes_in_names(*read, *local, {"x86_64", {}, {}}, {}));
   const std::string typed(reinterpret_cast<const char*>(data), size < 200 ? size : 200);
   if (const auto setting = config::parse_setting("--set", typed)) {
     const auto changed = config::load_experiment(path, {*setting}, {});
