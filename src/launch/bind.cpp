@@ -245,21 +245,22 @@ class Binder {
     }
     const auto path = environment.find("PATH");
     const auto look_for = [&](const std::vector<std::string>& command, const std::string& asked_by,
-                              const std::string& hint) {
+                              const char* hint) {
       if (command.empty()) return;
       const auto found =
           sys::find_program(command.front(), path == environment.end() ? "" : path->second, bound.workdir);
       if (found) return;
+      const bool searched = !command.front().contains('/');
       complain(role, "launch.program",
-               fmt::format("{} ({})", found.error().items().front().message, asked_by), hint);
+               fmt::format("{} ({})", found.error().items().front().message, asked_by), searched ? hint : "");
     };
     look_for(bound.wrapper, fmt::format("wrapper: {}", role.wrapper_origin),
              "where a module brings it, the site's profile loads that: `modules: {load: [...]}`");
     if (!plan::is_container(bound.wrapper)) {
-      const std::string hint =
+      constexpr const char* kHint =
           "`venv: FOLDER` or a module of the site's profile may bring it, or its whole path";
-      look_for(bound.argv, fmt::format("command: {}", role.command_origin), hint);
-      look_for(bound.ready.exec, "ready.exec", hint);
+      look_for(bound.argv, fmt::format("command: {}", role.command_origin), kHint);
+      look_for(bound.ready.exec, "ready.exec", kHint);
     }
     check_image(role, bound);
   }
