@@ -22,13 +22,13 @@ ensure_nccl_tools() {
   [[ -n ${NLAUNCH_TEST_LIBNCCL:-} || -n $(find_nccl) ]] || ensure_packages python3-pip
 }
 
-# fetch_nccl FOLDER ARCH: nvidia/nccl/lib/libnccl.so.2 in the folder; false where PyPI cannot be reached.
+# fetch_nccl FOLDER ARCH: nvidia/nccl/lib/libnccl.so.2 in the folder; false where it could not be had.
 fetch_nccl() {
   local folder=$1 arch=$2
   say "no libnccl for $arch here: fetching $NCCL_WHEEL from PyPI into $folder (about 200 MB, once)"
   mkdir -p "$folder"
   /usr/bin/python3 -m pip download -q --no-deps --only-binary=:all: --timeout 30 --platform "manylinux_2_18_$arch" -d "$folder" "$NCCL_WHEEL" || return
-  /usr/bin/python3 -m zipfile -e "$folder"/*.whl "$folder"
+  /usr/bin/python3 -m zipfile -e "$folder"/*.whl "$folder" || return
   rm -f "$folder"/*.whl
 }
 
