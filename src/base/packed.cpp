@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <array>
+
 #include <algorithm>
 
 namespace nlaunch {
@@ -67,13 +69,11 @@ std::optional<std::string> unpack(std::string_view packed, std::size_t limit) {
   std::string text;
   int state = Z_OK;
   while (state == Z_OK && text.size() <= limit) {
-    constexpr std::size_t kBlock = 1U << 16U;
-    const auto before = text.size();
-    text.resize(before + kBlock);
-    stream.next_out = reinterpret_cast<Bytef*>(text.data() + before);
-    stream.avail_out = kBlock;
+    std::array<char, 1U << 16U> block;
+    stream.next_out = reinterpret_cast<Bytef*>(block.data());
+    stream.avail_out = block.size();
     state = ::inflate(&stream, Z_NO_FLUSH);
-    text.resize(text.size() - stream.avail_out);
+    text.append(block.data(), block.size() - stream.avail_out);
   }
   ::inflateEnd(&stream);
   if (state != Z_STREAM_END || text.size() > limit) return std::nullopt;

@@ -92,4 +92,11 @@ std::string_view name_of(Scheduler scheduler) {
   return "?";
 }
 
+PreflightLevel level_of(std::string_view word) {
+  for (const auto level : {PreflightLevel::quick, PreflightLevel::deep}) {
+    if (word == name_of(level)) return level;
+  }
+  return PreflightLevel::standard;
+}
+
 }  // namespace nlaunch

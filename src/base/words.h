@@ -86,6 +86,8 @@ std::string_view name_of(Rendezvous rendezvous);
 std::string_view name_of(PreloadScope scope);
 std::string_view name_of(Backend backend);
 std::string_view name_of(PreflightLevel level);
+/// Of its word; `standard` for any other.
+PreflightLevel level_of(std::string_view word);
 std::string_view name_of(AuditMode mode);
 std::string_view name_of(Scheduler scheduler);
 std::string_view name_of(BeakerPriority priority);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "sys/files.h"
 
 namespace nlaunch::bench {
@@ -55,8 +56,7 @@ Environments read_environments(const std::filesystem::path& attempt) {
   Environments out;
   for (const auto& file : sys::names_in(attempt)) {
     if (!file.starts_with("bound.")) continue;
-    const auto bound =
-        nlohmann::json::parse(sys::read_regular_file(attempt / file, kLargest).value_or(""), nullptr, false);
+    const auto bound = parse_json(sys::read_regular_file(attempt / file, kLargest).value_or(""));
     if (!bound.is_object() || !bound.contains("processes")) continue;
     for (const auto& process : bound["processes"]) {
       if (!process.is_object() || !process.contains("name") || !process["name"].is_string()) continue;

@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -47,8 +47,8 @@ struct Line {
   double two_ranks = 0;         ///< bus bandwidth of the group's first two ranks alone; 0: not measured
   Targets targets;
   Held budget = Held::not_asked, bandwidth = Held::not_asked, scaling = Held::not_asked;
-  std::string chosen;  ///< what NCCL took; empty: not known
-  Verdict verdict{};   ///< against the first arm that has the same workload and group
+  std::string chosen;    ///< what NCCL took; empty: not known
+  Conclusion verdict{};  ///< against the first arm that has the same workload and group
   bool reference = false;
 };
 

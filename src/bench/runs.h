@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +41,7 @@ struct RunLine {
   std::size_t printed = 0;     ///< values of a metric in all of these runs together
   double median = 0;
   std::optional<Interval> interval;  ///< none with too few runs
-  Verdict verdict{};                 ///< against the first arm that has this quantity
+  Conclusion verdict{};              ///< against the first arm that has this quantity
   bool reference = false;
 };
 

@@ -18,7 +18,7 @@ ordered_json line_json(const RunLine& line, const RunComparison& comparison) {
   if (!time) out["printed"] = line.printed;
   if (line.reference) return out;
   const auto& verdict = line.verdict;
-  const bool judged = verdict.word != Verdict::Word::unknown;
+  const bool judged = verdict.word != Conclusion::Word::unknown;
   out["verdict"] = {{"word", word_of(verdict, time ? "shorter" : "less", time ? "longer" : "more")},
                     {verdict.by_difference ? "difference" : "ratio", verdict.ratio},
                     {"interval", judged ? interval_json(verdict.interval) : ordered_json(nullptr)},

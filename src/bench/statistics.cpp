@@ -27,11 +27,11 @@ Interval percentiles(std::vector<double> values) {
   return {at(kTail), at(1 - kTail)};
 }
 
-std::string difference_text(const Verdict& verdict, const char* less, const char* more) {
+std::string difference_text(const Conclusion& verdict, const char* less, const char* more) {
   const auto [low, high] = verdict.interval;
-  if (verdict.word == Verdict::Word::faster)
+  if (verdict.word == Conclusion::Word::faster)
     return fmt::format("{:.4g} {} [{:.4g}, {:.4g}]", -verdict.ratio, less, -high, -low);
-  if (verdict.word == Verdict::Word::slower)
+  if (verdict.word == Conclusion::Word::slower)
     return fmt::format("{:.4g} {} [{:.4g}, {:.4g}]", verdict.ratio, more, low, high);
   return fmt::format("no difference shown [{:+.4g}, {:+.4g}]: one of {:.4g} would have been", low, high,
                      verdict.visible);
@@ -86,8 +86,9 @@ Interval share_interval(std::size_t failures, std::size_t repeats) {
   return {std::max(0.0, (centre - spread) / scale), std::min(1.0, (centre + spread) / scale)};
 }
 
-Verdict compare(const std::vector<double>& times, const std::vector<double>& reference, std::uint64_t seed) {
-  Verdict verdict;
+Conclusion compare(const std::vector<double>& times, const std::vector<double>& reference,
+                   std::uint64_t seed) {
+  Conclusion verdict;
   const bool positive = std::ranges::all_of(reference, [](double value) { return value > 0; });
   if (times.empty() || reference.empty() || !positive) return verdict;
   verdict.ratio = median(times) / median(reference);
@@ -95,60 +96,60 @@ Verdict compare(const std::vector<double>& times, const std::vector<double>& ref
   verdict.interval = ratio_interval(times, reference, seed);
   const auto [low, high] = verdict.interval;
   if (low > 0) verdict.visible = std::sqrt(high / low) - 1;
-  verdict.word = high < 1  ? Verdict::Word::faster
-                 : low > 1 ? Verdict::Word::slower
-                           : Verdict::Word::no_difference;
+  verdict.word = high < 1  ? Conclusion::Word::faster
+                 : low > 1 ? Conclusion::Word::slower
+                           : Conclusion::Word::no_difference;
   return verdict;
 }
 
-Verdict compare_values(const std::vector<double>& values, const std::vector<double>& reference,
-                       std::uint64_t seed) {
+Conclusion compare_values(const std::vector<double>& values, const std::vector<double>& reference,
+                          std::uint64_t seed) {
   const auto positive = [](double value) { return value > 0; };
   if (std::ranges::all_of(values, positive) && std::ranges::all_of(reference, positive))
     return compare(values, reference, seed);
-  Verdict verdict;
+  Conclusion verdict;
   verdict.by_difference = true;
   verdict.ratio = median(values) - median(reference);
   if (std::min(values.size(), reference.size()) < kLeastRepeats) return verdict;
   verdict.interval = difference_interval(values, reference, seed);
   const auto [low, high] = verdict.interval;
   verdict.visible = (high - low) / 2;
-  verdict.word = high < 0  ? Verdict::Word::faster
-                 : low > 0 ? Verdict::Word::slower
-                           : Verdict::Word::no_difference;
+  verdict.word = high < 0  ? Conclusion::Word::faster
+                 : low > 0 ? Conclusion::Word::slower
+                           : Conclusion::Word::no_difference;
   return verdict;
 }
 
-std::string_view word_of(const Verdict& verdict, const char* less, const char* more) {
+std::string_view word_of(const Conclusion& verdict, const char* less, const char* more) {
   switch (verdict.word) {
-    case Verdict::Word::faster:
+    case Conclusion::Word::faster:
       return less;
-    case Verdict::Word::slower:
+    case Conclusion::Word::slower:
       return more;
-    case Verdict::Word::no_difference:
+    case Conclusion::Word::no_difference:
       return "no difference shown";
-    case Verdict::Word::unknown:
+    case Conclusion::Word::unknown:
       return "not judged";
   }
   return "";
 }
 
-std::string verdict_text(const Verdict& verdict, const char* less, const char* more) {
-  if (verdict.by_difference && verdict.word != Verdict::Word::unknown)
+std::string verdict_text(const Conclusion& verdict, const char* less, const char* more) {
+  if (verdict.by_difference && verdict.word != Conclusion::Word::unknown)
     return difference_text(verdict, less, more);
   const auto percent = [](double ratio) { return (ratio - 1) * 100; };
   const auto [low, high] = verdict.interval;
   switch (verdict.word) {
-    case Verdict::Word::faster:
+    case Conclusion::Word::faster:
       return fmt::format("{:.1f} % {} [{:.1f}, {:.1f}]", -percent(verdict.ratio), less, -percent(high),
                          -percent(low));
-    case Verdict::Word::slower:
+    case Conclusion::Word::slower:
       return fmt::format("{:.1f} % {} [{:.1f}, {:.1f}]", percent(verdict.ratio), more, percent(low),
                          percent(high));
-    case Verdict::Word::no_difference:
+    case Conclusion::Word::no_difference:
       return fmt::format("no difference shown [{:+.1f} %, {:+.1f} %]: one of {:.1f} % would have been",
                          percent(low), percent(high), verdict.visible * 100);
-    case Verdict::Word::unknown:
+    case Conclusion::Word::unknown:
       return fmt::format("not judged: too few good repeats (at least {} of each)", kLeastRepeats);
   }
   return "";

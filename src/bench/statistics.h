@@ -33,7 +33,7 @@ Interval difference_interval(const std::vector<double>& a, const std::vector<dou
 Interval share_interval(std::size_t failures, std::size_t repeats);
 
 /// How the times of one arm compare with another's.
-struct Verdict {
+struct Conclusion {
   enum class Word {
     faster,
     slower,
@@ -50,17 +50,18 @@ struct Verdict {
 };
 
 /// `times` against `reference`, in seconds.
-Verdict compare(const std::vector<double>& times, const std::vector<double>& reference, std::uint64_t seed);
+Conclusion compare(const std::vector<double>& times, const std::vector<double>& reference,
+                   std::uint64_t seed);
 
 /// Values of any sign against `reference`: by their ratio where all are above 0, else by their difference.
-Verdict compare_values(const std::vector<double>& values, const std::vector<double>& reference,
-                       std::uint64_t seed);
+Conclusion compare_values(const std::vector<double>& values, const std::vector<double>& reference,
+                          std::uint64_t seed);
 
 /// The word of a verdict; `less`, `more`: those for a smaller and a larger value.
-std::string_view word_of(const Verdict& verdict, const char* less = "faster", const char* more = "slower");
+std::string_view word_of(const Conclusion& verdict, const char* less = "faster", const char* more = "slower");
 
 /// "12.3 % faster [9.8, 14.1]", "no difference shown [-2.1 %, +3.0 %]: one of 2.6 % would have been",
 /// "0.12 less [0.08, 0.15]" of a difference.
-std::string verdict_text(const Verdict& verdict, const char* less = "faster", const char* more = "slower");
+std::string verdict_text(const Conclusion& verdict, const char* less = "faster", const char* more = "slower");
 
 }  // namespace nlaunch::bench

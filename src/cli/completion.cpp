@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <CLI/CLI.hpp>
 #include "base/text.h"
-#include "cli/context.h"
+
+#include "cli/console.h"
 #include "cli/tables.h"
 #include "config/site.h"
 #include "launch/install.h"
@@ -61,12 +63,12 @@ POSITIONALS    *) _nlaunch_files ;;
 }
 )bash";
 
-struct Command {
+struct CommandWords {
   std::string path;  ///< "sites check"; empty: nlaunch itself
   const CLI::App* app;
 };
 
-void collect(const CLI::App& app, const std::string& path, std::vector<Command>& out) {
+void collect(const CLI::App& app, const std::string& path, std::vector<CommandWords>& out) {
   out.push_back({path, &app});
   for (const auto& name : commands_of(app))
     collect(*app.get_subcommand(name), path.empty() ? name : path + " " + name, out);
@@ -86,7 +88,7 @@ std::string reply(const std::vector<std::string>& words) {
 }
 
 /// What may follow an option, where not a file may.
-std::string value_rows(const std::vector<Command>& commands) {
+std::string value_rows(const std::vector<CommandWords>& commands) {
   std::string rows;
   for (const auto& command : commands) {
     for (const auto* option : all_options_of(*command.app)) {
@@ -107,13 +109,13 @@ std::string value_rows(const std::vector<Command>& commands) {
 }
 
 /// By its help, as kRunHelp has it.
-bool names_run(const Command& command) {
+bool names_run(const CommandWords& command) {
   return std::ranges::any_of(positionals_of(*command.app), [](const auto* option) {
     return option->get_description().contains("run's path, id or name");
   });
 }
 
-std::string positional_row(const Command& command) {
+std::string positional_row(const CommandWords& command) {
   const auto pattern = "\"" + command.path + "\"";
   auto words = commands_of(*command.app);
   for (const auto* option : positionals_of(*command.app)) {
@@ -134,7 +136,7 @@ std::string replaced(std::string text, std::string_view word, const std::string&
 }
 
 std::string function_for(const CLI::App& app) {
-  std::vector<Command> commands;
+  std::vector<CommandWords> commands;
   collect(app, "", commands);
   std::vector<std::string> paths;
   std::string options;
@@ -202,31 +204,33 @@ struct Args {
 int run(const Args& args, const CLI::App& app, const Context& context) {
   const auto folders = launch::site_folders({}, context.environment, launch::find_install());
   if (args.what == "sites") {
-    print(site_names(folders));
+    context.console.result(site_names(folders));
   } else if (args.what == "overlays") {
-    print(overlay_names(args.of, folders));
+    context.console.result(overlay_names(args.of, folders));
   } else if (args.what == "runs") {
-    print(run_names(args.of.empty() ? "runs" : args.of));
+    context.console.result(run_names(args.of.empty() ? "runs" : args.of));
   } else {
-    print(script(app, args.what == "zsh"));
+    context.console.result(script(app, args.what == "zsh"));
   }
   return 0;
 }
 
-}  // namespace
-
-void add_completion(CLI::App& app, Context& context) {
+void add(Command program, Context& context) {
   auto args = std::make_shared<Args>();
-  auto* command =
-      app.add_subcommand("completion", "The script by which bash or zsh completes nlaunch's words");
+  const auto& app = program.parser();
+  auto command =
+      program.subcommand("completion", "The script by which bash or zsh completes nlaunch's words");
   command
-      ->add_option("SHELL", args->what,
-                   "bash or zsh; sites, overlays and runs list these names for the scripts")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "sites", "overlays", "runs"}));
-  command->add_option("OF", args->of, "The site of the overlays (local), the folder of the runs (runs)");
-  command->callback(
+      .option("SHELL", args->what, "bash or zsh; sites, overlays and runs list these names for the scripts")
+      .required()
+      .one_of({"bash", "zsh", "sites", "overlays", "runs"});
+  command.option("OF", args->of, "The site of the overlays (local), the folder of the runs (runs)");
+  command.when_called(
       [args, &app, &context] { context.run = [args, &app, &context] { return run(*args, app, context); }; });
 }
+
+const Registered<cli::CommandEntry> registered{{"completion", 200, add}};
+
+}  // namespace
 
 }  // namespace nlaunch::cli

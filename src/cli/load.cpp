@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/problems.h"
 #include "config/site.h"
 #include "launch/beaker_job.h"
+#include "launch/run_folder.h"
 #include "plan/build.h"
 #include "plan/environment.h"
 #include "plan/json.h"
@@ -16,8 +18,6 @@
 
 namespace nlaunch::cli {
 namespace {
-
-constexpr std::uint64_t kLargestPlan = 1U << 30U;
 
 Result<std::vector<config::Setting>> parse_settings(const std::vector<std::string>& typed) {
   std::vector<config::Setting> settings;
@@ -35,7 +35,7 @@ Result<std::vector<config::Setting>> parse_settings(const std::vector<std::strin
 }
 
 /// What this process's environment and machine say about where it is.
-Result<config::Site> find_site(const PlanArgs& args, const Context& context, MachineSource& source,
+Result<config::Site> find_site(const PlanArgs& args, const Context& context, launch::MachineSource& source,
                                const std::vector<config::Setting>& settings) {
   const auto folders = launch::site_folders(args.site_dirs, context.environment, source.install());
   if (!args.site.empty()) return config::load_site(args.site, folders, settings);
@@ -68,7 +68,7 @@ plan::MachineFacts facts_without_gpus(const Context& context) {
 }
 
 Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const Context& context,
-                                     MachineSource& source) {
+                                     launch::MachineSource& source) {
   auto facts = facts_without_gpus(context);
   if (site.scheduler != Scheduler::local || !gpus) return facts;
   const auto machine = source.get();
@@ -94,7 +94,7 @@ void check_frozen(const PlanArgs& args) {
     if (is_given) names.emplace_back(name);
   }
   if (names.empty()) return;
-  throw CLI::ValidationError(
+  wrong_usage(
       fmt::format("--plan takes no {}: a frozen plan runs as it was made. Make another one: nlaunch plan "
                   "EXPERIMENT {} ... "
                   "--json",
@@ -103,61 +103,43 @@ void check_frozen(const PlanArgs& args) {
 
 }  // namespace
 
-void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment) {
-  auto* source = app.add_option_group("plan", "What to plan");
-  source->add_option("EXPERIMENT", args.experiment, "The experiment file");
-  source->add_option("--plan", args.plan_file,
-                     "A frozen plan (plan.json, or env:VARIABLE) in place of an experiment");
-  source->require_option(experiment == Experiment::required ? 1 : 0, 1);
-  add_site_options(app, args);
+void add_plan_options(Command command, PlanArgs& args, Experiment experiment) {
+  constexpr std::size_t kOne = 1;
+  auto source = command.group("plan", "What to plan", experiment == Experiment::required ? kOne : 0, kOne);
+  source.option("EXPERIMENT", args.experiment, "The experiment file");
+  source.option("--plan", args.plan_file,
+                "A frozen plan (plan.json, or env:VARIABLE) in place of an experiment");
+  add_site_options(command, args);
 }
 
-void add_site_options(CLI::App& app, PlanArgs& args) {
-  app.add_option("--site", args.site, "Site profile, by name or file");
-  app.add_option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")
-      ->check(CLI::ExistingDirectory)
-      ->allow_extra_args(false);
-  app.add_option("--set", args.set,
-                 "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
-      ->allow_extra_args(false);
-  app.add_option("--with", args.with, "Overlay of the site or the experiment; may be repeated")
-      ->allow_extra_args(false);
-  app.add_option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated")
-      ->allow_extra_args(false);
-  app.add_option("--nodes", args.nodes, "Number of nodes");
-  app.add_option("--spares", args.spares, "So many nodes more, for those that fail the preflight")
-      ->check(CLI::Range(0, 1024));
-  app.parse_complete_callback([&args] { check_frozen(args); });
+void add_site_options(Command command, PlanArgs& args) {
+  command.option("--site", args.site, "Site profile, by name or file");
+  command.option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")
+      .existing_folder()
+      .one_word_each();
+  command
+      .option("--set", args.set, "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
+      .one_word_each();
+  command.option("--with", args.with, "Overlay of the site or the experiment; may be repeated")
+      .one_word_each();
+  command.option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated").one_word_each();
+  command.option("--nodes", args.nodes, "Number of nodes");
+  command.option("--spares", args.spares, "So many nodes more, for those that fail the preflight")
+      .in_range(0, 1024);
+  command.after_parsing([&args] { check_frozen(args); });
 }
 
-Result<launch::Machine> MachineSource::get() {
-  if (!machine_) machine_ = launch::discover(install_.probe);
-  return *machine_;
-}
-
-Result<launch::Machine> MachineSource::get_for(const plan::Plan& plan) {
-  const bool asked = machine_ && *machine_;
-  const bool uses_gpus = plan.node.gpus > 0 && !plan.node.cpu_slots;
-  return asked || uses_gpus ? get() : launch::this_host();
-}
-
-Result<config::Site> load_site(const PlanArgs& args, const Context& context, MachineSource& machine) {
+Result<config::Site> load_site(const PlanArgs& args, const Context& context, launch::MachineSource& machine) {
   const auto settings = parse_settings(args.set);
   if (!settings) return std::unexpected(settings.error());
   return find_site(args, context, machine, *settings);
 }
 
-Result<plan::Plan> read_plan(const std::string& file) {
-  const auto content = sys::read_regular_file(file, kLargestPlan);
-  if (!content) return std::unexpected(content.error());
-  return plan::from_json(*content, file);
-}
-
-Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine) {
+Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launch::MachineSource& machine) {
   constexpr std::string_view kVariable = "env:";
   if (args.plan_file.starts_with(kVariable))
     return launch::plan_from_variable(args.plan_file.substr(kVariable.size()), context.environment);
-  if (!args.plan_file.empty()) return read_plan(args.plan_file);
+  if (!args.plan_file.empty()) return launch::read_plan(args.plan_file);
   const auto settings = parse_settings(args.set);
   if (!settings) return std::unexpected(settings.error());
   const plan::PlanOptions options{args.nodes, args.spares, args.with, args.env};
@@ -180,8 +162,8 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, Machi
   return plan::build(*experiment, *site, *facts, options);
 }
 
-Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine,
-                                     std::uint32_t nodes) {
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
+                                     launch::MachineSource& machine, std::uint32_t nodes) {
   auto site = load_site(args, context, machine);
   if (!site) return std::unexpected(site.error());
   const bool fleet = nodes > 0 && site->scheduler == Scheduler::slurm;

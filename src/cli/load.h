@@ -1,11 +1,10 @@
 #pragma once
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "cli/context.h"
+#include "cli/console.h"
 #include "config/site.h"
 #include "launch/install.h"
 #include "launch/machine.h"
@@ -27,37 +26,20 @@ struct PlanArgs {
 };
 enum class Experiment { required, optional };
 /// An experiment, or a frozen plan in its place. `args` outlives the app's parsing.
-void add_plan_options(CLI::App& app, PlanArgs& args, Experiment experiment);
+void add_plan_options(Command app, PlanArgs& args, Experiment experiment);
 /// All but what says which experiment.
-void add_site_options(CLI::App& app, PlanArgs& args);
-
-/// The machine, asked for once and only when somebody needs to know.
-class MachineSource {
- public:
-  explicit MachineSource(launch::Install install) : install_(std::move(install)) {}
-  Result<launch::Machine> get();
-  /// As far as a plan needs it, or as it is known already: one that uses no GPU does not wait for NVML.
-  Result<launch::Machine> get_for(const plan::Plan& plan);
-  [[nodiscard]] const launch::Install& install() const { return install_; }
-
- private:
-  launch::Install install_;
-  std::optional<Result<launch::Machine>> machine_;
-};
+void add_site_options(Command app, PlanArgs& args);
 
 /// The site's profile, as the options name it or the machine fits it.
-Result<config::Site> load_site(const PlanArgs& args, const Context& context, MachineSource& machine);
-
-/// A frozen plan.
-Result<plan::Plan> read_plan(const std::string& file);
+Result<config::Site> load_site(const PlanArgs& args, const Context& context, launch::MachineSource& machine);
 
 /// Reads, checks and resolves: the way from files and options to a plan.
-Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, MachineSource& machine);
+Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launch::MachineSource& machine);
 
 /// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for
 /// checks without an experiment. `nodes`: those of the allocation that we are in, where the site is reached
 /// through Slurm: the group is of all their GPUs then.
-Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context, MachineSource& machine,
-                                     std::uint32_t nodes = 0);
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
+                                     launch::MachineSource& machine, std::uint32_t nodes = 0);
 
 }  // namespace nlaunch::cli

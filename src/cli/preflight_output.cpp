@@ -6,10 +6,13 @@
 #include <filesystem>
 
 #include "base/exit_code.h"
+#include "base/format.h"
 #include "base/json.h"
-#include "cli/preflight.h"
+#include "preflight/report_json.h"
 #include "report/preflight_html.h"
 #include "report/preflight_prometheus.h"
+#include "report/preflight_text.h"
+#include "session/check.h"
 #include "sys/files.h"
 
 namespace nlaunch::cli {
@@ -39,27 +42,27 @@ Result<void> look_at(const std::string& path) {
   return {};
 }
 
-bool wrote(const Result<void>& result) {
-  if (!result) say(render(result.error()));
+bool wrote(const Result<void>& result, const report::Console& console) {
+  if (!result) console.say(render(result.error()));
   return result.has_value();
 }
 
 }  // namespace
 
-void add_output_options(CLI::App& command, OutputArgs& args) {
-  command.add_flag("--json", args.json, "As JSON");
-  command.add_flag("--strict", args.strict, "Exit code 1 for warnings");
-  command.add_option("--html", args.html, "Write a page with everything that was found")->type_name("FILE");
-  command.add_option("--prometheus", args.prometheus, "Write metrics for node_exporter's textfile collector")
-      ->type_name("FILE");
+void add_output_options(Command command, OutputArgs& args) {
+  command.flag("--json", args.json, "As JSON");
+  command.flag("--strict", args.strict, "Exit code 1 for warnings");
+  command.option("--html", args.html, "Write a page with everything that was found").value_name("FILE");
+  command.option("--prometheus", args.prometheus, "Write metrics for node_exporter's textfile collector")
+      .value_name("FILE");
   command
-      .add_option("--baseline", args.baseline,
-                  "Save the figures, or compare them: 5 % worse is a warning, 20 % a failure")
-      ->expected(2)
-      ->type_name("{save,compare} FILE")
-      ->each([first = true](const std::string& word) mutable {
+      .option("--baseline", args.baseline,
+              "Save the figures, or compare them: 5 % worse is a warning, 20 % a failure")
+      .words(2)
+      .value_name("{save,compare} FILE")
+      .each([first = true](const std::string& word) mutable {
         if (std::exchange(first, false) && word != kSave && word != kCompare) {
-          throw CLI::ValidationError(fmt::format("'{}' is neither 'save' (FILE) nor 'compare' (FILE)", word));
+          wrong_usage(fmt::format("'{}' is neither 'save' (FILE) nor 'compare' (FILE)", word));
         }
       });
 }
@@ -100,40 +103,65 @@ void Output::judge(preflight::Report& report) const {
   report.verdict = preflight::worst(report.rows);
 }
 
-bool Output::write(const preflight::Report& report) const {
+bool Output::write(const preflight::Report& report, const report::Console& console) const {
   bool all = true;
-  if (!args_->html.empty()) all = wrote(sys::write_named_file(args_->html, report::preflight_html(report)));
+  if (!args_->html.empty())
+    all = wrote(sys::write_named_file(args_->html, report::preflight_html(report)), console);
   if (!args_->prometheus.empty()) {
     const auto text = report::preflight_prometheus(report);
-    all = wrote(sys::write_named_file(args_->prometheus, text)) && all;
+    all = wrote(sys::write_named_file(args_->prometheus, text), console) && all;
   }
-  if (!args_->baseline.empty() && !baseline_) all = save_baseline(report) && all;
+  if (!args_->baseline.empty() && !baseline_) all = save_baseline(report, console) && all;
   return all;
 }
 
 /// What is broken would pass for well from then on.
-bool Output::save_baseline(const preflight::Report& report) const {
+bool Output::save_baseline(const preflight::Report& report, const report::Console& console) const {
   const auto& path = args_->baseline.back();
   const auto baseline = preflight::baseline_of(report);
   if (report.verdict == preflight::Status::fail) {
-    say(fmt::format("nlaunch preflight: the baseline '{}' was not saved: a check failed\n", path));
+    console.say(fmt::format("nlaunch preflight: the baseline '{}' was not saved: a check failed\n", path));
     return false;
   }
   if (baseline.values.empty()) {
-    say(
+    console.say(
         fmt::format("nlaunch preflight: the baseline '{}' was not saved: nothing was measured; --level "
                     "standard measures groups of GPUs, --level deep also links and GPUs\n",
                     path));
     return false;
   }
-  return wrote(sys::write_named_file(path, json_text(preflight::to_json(baseline), 2) + "\n"));
+  return wrote(sys::write_named_file(path, json_text(preflight::to_json(baseline), 2) + "\n"), console);
 }
 
 int Output::finish(const preflight::Report& report, const Context& context) const {
   print_report(report, args_->json, context);
-  const bool written = write(report);
+  const bool written = write(report, context.console);
   const int code = code_of(report.verdict, args_->strict);
   return code == exit_code::ok && !written ? exit_code::bad_input : code;
+}
+
+Result<preflight::Report> read_report(const std::string& path) {
+  constexpr std::uint64_t kMost = 256U << 20U;
+  const auto content = sys::read_regular_file(path, kMost);
+  if (!content) return std::unexpected(content.error());
+  try {
+    const auto report = parse_json_or_throw(*content);
+    if (const auto known = check_format(report, formats::kPreflight, path); !known)
+      return std::unexpected(known.error());
+    return preflight::report_from_json(report);
+  } catch (const std::exception& error) {
+    Diagnostics out;
+    out.error("preflight.report", {}, fmt::format("'{}' is no report of a preflight: {}", path, error.what()))
+        .hint = "a run directory has one: attempt-0/preflight.json; nlaunch preflight --json prints one";
+    return std::unexpected(std::move(out));
+  }
+}
+
+void print_report(const preflight::Report& report, bool json, const Context& context) {
+  if (json) return context.console.result(json_text(preflight::to_json(report), 2) + "\n");
+  if (!context.console.quiet)
+    context.console.result(report::preflight_table(report, context.console.result_paint) + "\n");
+  context.console.result(report::preflight_text(report, context.console.result_paint));
 }
 
 }  // namespace nlaunch::cli

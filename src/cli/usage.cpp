@@ -1,9 +1,11 @@
 #include "cli/usage.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/context.h"
+#include "cli/console.h"
 #include "cli/tables.h"
 
 namespace nlaunch::cli {
@@ -108,7 +110,10 @@ void set_usage(CLI::App& app) {
   app.failure_message(failure_text);
 }
 
-void add_help(CLI::App& app, Context& context) {
+namespace {
+
+void add(Command program, Context& context) {
+  auto& app = program.parser();
   auto name = std::make_shared<std::string>();
   auto* command = app.add_subcommand("help", "What there is; what a command takes");
   command->add_option("COMMAND", *name, "The command");
@@ -118,13 +123,17 @@ void add_help(CLI::App& app, Context& context) {
       throw CLI::ValidationError(
           fmt::format("there is no command '{}'{}", *name, did_you_mean(*name, commands)));
     }
-    context.run = [name, &app] {
+    context.run = [name, &app, &context] {
       // CLI11's own help of an app is that of the command that was called: this one.
-      print(name->empty() ? app.get_formatter()->make_help(&app, "nlaunch", CLI::AppFormatMode::Normal)
-                          : app.get_subcommand(*name)->help("nlaunch"));
+      context.console.result(name->empty()
+                                 ? app.get_formatter()->make_help(&app, "nlaunch", CLI::AppFormatMode::Normal)
+                                 : app.get_subcommand(*name)->help("nlaunch"));
       return 0;
     };
   });
 }
 
+const Registered<CommandEntry> registered{{"help", 210, add}};
+
+}  // namespace
 }  // namespace nlaunch::cli

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "launch/install.h"
@@ -18,7 +19,7 @@ std::string version_text() {
   request.argv = {probe, "version"};
   request.env = sys::own_environment();
   const auto result = sys::run_command(std::move(request), std::chrono::seconds(10));
-  const auto said = nlohmann::json::parse(result ? result->out : "", nullptr, false);
+  const auto said = parse_json(result ? result->out : "");
   if (!said.is_object()) return out + fmt::format("nlaunch-probe: not usable at {}", probe);
   constexpr std::pair<const char*, const char*> kParts[] = {
       {"cuda", "CUDA"}, {"nccl_header", "NCCL"}, {"gloo", "Gloo"}, {"libfabric", "libfabric"}};

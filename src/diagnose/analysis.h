@@ -17,7 +17,7 @@ namespace nlaunch::diagnose {
 struct World {
   std::set<unsigned> ranks;                       ///< that wrote something which was kept
   std::optional<unsigned> size;                   ///< how many there are, where a line says so
-  std::map<unsigned, Who> who;                    ///< what is known of each
+  std::map<unsigned, Origin> origin;              ///< what is known of each
   std::map<unsigned, Finding> blocked_elsewhere;  ///< ranks that were in another operation when a peer left
 };
 

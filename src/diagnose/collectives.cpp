@@ -78,7 +78,7 @@ class Collectives : public Analysis {
     const auto& id = match.signature->id;
     if (id == "torch.watchdog-timeout") return report(match);
     if (id == "torch.last-enqueued") {
-      const auto rank = number(match.who.rank);
+      const auto rank = number(match.origin.rank);
       if (rank >= 0) enqueued_.try_emplace(static_cast<unsigned>(rank), number(match["enqueued"]));
     }
   }
@@ -102,7 +102,7 @@ class Collectives : public Analysis {
     constexpr double kMilli = 1000;
     report.seconds = static_cast<double>(number(match["ms"], 0)) / kMilli;
     report.at = finding_at(match, kTimeout, kName, kTimedOut);
-    const auto rank = number(match.who.rank);
+    const auto rank = number(match.origin.rank);
     if (rank < 0) {
       if (!nameless_) nameless_ = report;
       return;
@@ -220,10 +220,11 @@ class Collectives : public Analysis {
     finding.count = reports.size();
     finding.culprits.clear();
     for (const auto rank : verdict.ranks) {
-      Who who;
-      who.rank = std::to_string(rank);
-      if (const auto known = world.who.find(rank); known != world.who.end()) who.host = known->second.host;
-      finding.culprits.push_back(std::move(who));
+      Origin origin;
+      origin.rank = std::to_string(rank);
+      if (const auto known = world.origin.find(rank); known != world.origin.end())
+        origin.host = known->second.host;
+      finding.culprits.push_back(std::move(origin));
     }
     const auto& report = first(reports);
     finding.why = fmt::format("{} waited {:.0f} s for the others, the first in {}; {}: {}",

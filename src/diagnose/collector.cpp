@@ -24,32 +24,32 @@ Collector::Collector() {
   for (const auto& row : analyses()) analyses_.push_back(row.make());
 }
 
-void Collector::begin(Who whose) {
+void Collector::begin(Origin whose) {
   whose_ = std::move(whose);
   whose_is_guessed_ = whose_.empty();
   last_who_ = {};
 }
 
 /// A line that does not say whose it is goes with the file, or with the lines just before it.
-void Collector::attribute(Who& who, Place place) {
+void Collector::attribute(Origin& origin, LogPosition position) {
   constexpr std::uint64_t kNear = 8;
-  if (who.empty() && last_place_.file == place.file && place.line - last_place_.line <= kNear)
-    who = last_who_;
-  if (who.rank.empty() && who.local_rank.empty()) who.fill(whose_);
-  who.process = whose_.process;
-  if (who.empty()) return;
-  last_who_ = who;
+  if (origin.empty() && last_place_.file == position.file && position.line - last_place_.line <= kNear)
+    origin = last_who_;
+  if (origin.rank.empty() && origin.local_rank.empty()) origin.fill(whose_);
+  origin.process = whose_.process;
+  if (origin.empty()) return;
+  last_who_ = origin;
   last_who_.peer.clear();
-  last_place_ = place;
+  last_place_ = position;
 }
 
 void Collector::on_match(const Match& found) {
   Match match = found;
   learn(match);
-  attribute(match.who, match.place);
+  attribute(match.origin, match.position);
   for (const auto& analysis : analyses_) analysis->on_match(match);
   if (match.signature->kind == Kind::end) {
-    good_ends_[match.place.file] = match.place;
+    good_ends_[match.position.file] = match.position;
   } else if (match.signature->kind != Kind::fact) {
     weigh(match);
   }
@@ -61,8 +61,9 @@ void Collector::weigh(const Match& match) {
   // What NCCL tries and can do without, it tells in the same words, as INFO.
   if (signature.kind != Kind::note && match.before.find("NCCL INFO ") != std::string_view::npos) return;
   const bool fallback = signature.kind == Kind::fallback || signature.kind == Kind::hint;
-  if (fallback_ != nullptr && fallen_.place != match.place) keep_fallback();
-  if (fallback && (known_ == match.place || (fallback_ != nullptr && fallback_->weight >= signature.weight)))
+  if (fallback_ != nullptr && fallen_.position != match.position) keep_fallback();
+  if (fallback &&
+      (known_ == match.position || (fallback_ != nullptr && fallback_->weight >= signature.weight)))
     return;
   auto finding = finding_at(match, signature.category, signature.id, signature.weight);
   finding.why = signature.why;
@@ -74,7 +75,7 @@ void Collector::weigh(const Match& match) {
     return;
   }
   if (signature.kind != Kind::note) {
-    known_ = match.place;
+    known_ = match.position;
     fallback_ = nullptr;
   }
   keep(finding, signature);
@@ -111,14 +112,14 @@ void Collector::learn(const Match& match) {
   if (match.signature->id == "world.ranks" && whose_is_guessed_) {
     // A file that tells of one rank is that rank's; one that tells of several is nobody's.
     whose_is_guessed_ = whose_.rank.empty();
-    whose_.rank = match.who.rank;
-  } else if (match.signature->id == "world.ranks" && whose_.rank != match.who.rank) {
+    whose_.rank = match.origin.rank;
+  } else if (match.signature->id == "world.ranks" && whose_.rank != match.origin.rank) {
     whose_ = {};
   }
-  const auto rank = number(match.who.rank);
-  if (!rank || world_.who.size() >= kMostRanks) return;
+  const auto rank = number(match.origin.rank);
+  if (!rank || world_.origin.size() >= kMostRanks) return;
   world_.ranks.insert(*rank);
-  world_.who[*rank].fill(match.who);
+  world_.origin[*rank].fill(match.origin);
   if (match.signature->id == "gloo.closed")
     world_.blocked_elsewhere.try_emplace(
         *rank, finding_at(match, match.signature->category, match.signature->id, 0));
@@ -128,11 +129,11 @@ void Collector::keep(const Finding& finding, const Signature& signature) {
   auto& tally = tallies_[&signature];
   if (tally.count++ == 0) tally.best = finding;
   if (signature.kind == Kind::hint &&
-      (tally.last.size() < kMostFiles || tally.last.contains(finding.place.file)))
-    tally.last[finding.place.file] = finding;
-  for (const auto& who : finding.culprits) {
-    if (tally.whos.size() < kMostWhos && std::ranges::find(tally.whos, who) == tally.whos.end())
-      tally.whos.push_back(who);
+      (tally.last.size() < kMostFiles || tally.last.contains(finding.position.file)))
+    tally.last[finding.position.file] = finding;
+  for (const auto& origin : finding.culprits) {
+    if (tally.whos.size() < kMostWhos && std::ranges::find(tally.whos, origin) == tally.whos.end())
+      tally.whos.push_back(origin);
   }
 }
 
@@ -141,10 +142,10 @@ Finding finding_at(const Match& match, std::string_view category, std::string_vi
   finding.category = category;
   finding.signature = analysis;
   finding.weight = weight;
-  finding.place = match.place;
+  finding.position = match.position;
   finding.text = excerpt(match.line, match.before);
   finding.time = match.time;
-  if (!match.who.empty()) finding.culprits = {match.who};
+  if (!match.origin.empty()) finding.culprits = {match.origin};
   return finding;
 }
 
@@ -159,7 +160,7 @@ std::string excerpt(std::string_view line, std::string_view before) {
 
 bool earlier(const Finding& a, const Finding& b) {
   if (a.time && b.time && *a.time != *b.time) return *a.time < *b.time;
-  return a.place < b.place;
+  return a.position < b.position;
 }
 
 }  // namespace nlaunch::diagnose

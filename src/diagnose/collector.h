@@ -11,7 +11,7 @@ namespace nlaunch::diagnose {
 /// What all the lines of one signature come to.
 struct Tally {
   Finding best;                           ///< at its first line
-  std::vector<Who> whos;                  ///< whom the lines name, each once, in the order of the lines
+  std::vector<Origin> whos;               ///< whom the lines name, each once, in the order of the lines
   std::map<std::uint32_t, Finding> last;  ///< of a hint: at its last line in each file
   std::uint64_t count = 0;
 };
@@ -22,7 +22,7 @@ class Collector : public Listener {
   Collector();
 
   /// A new stream, and whom its lines are about unless they say otherwise.
-  void begin(Who whose);
+  void begin(Origin whose);
 
   void on_match(const Match& match) override;
   void on_line(const Line& line) override;
@@ -33,26 +33,26 @@ class Collector : public Listener {
   void finish() { keep_fallback(); }
   [[nodiscard]] std::vector<Finding> analysed() const;
   /// By file: the last line that tells of a good end.
-  [[nodiscard]] const std::map<std::uint32_t, Place>& good_ends() const { return good_ends_; }
+  [[nodiscard]] const std::map<std::uint32_t, LogPosition>& good_ends() const { return good_ends_; }
 
  private:
   void weigh(const Match& match);
   void keep(const Finding& finding, const Signature& signature);
   void keep_fallback();
   void learn(const Match& match);
-  void attribute(Who& who, Place place);
+  void attribute(Origin& origin, LogPosition position);
 
   std::vector<std::unique_ptr<Analysis>> analyses_;
   std::map<const Signature*, Tally> tallies_;
-  std::map<std::uint32_t, Place> good_ends_;
+  std::map<std::uint32_t, LogPosition> good_ends_;
   World world_;
-  Place known_;  ///< the last line that a signature knows
+  LogPosition known_;  ///< the last line that a signature knows
   const Signature* fallback_ = nullptr;
   Finding fallen_;                 ///< of a line that only `fallback_` knows so far
-  Who whose_;                      ///< of the file
+  Origin whose_;                   ///< of the file
   bool whose_is_guessed_ = false;  ///< its lines may tell
-  Who last_who_;                   ///< of the last line that said so
-  Place last_place_;
+  Origin last_who_;                ///< of the last line that said so
+  LogPosition last_place_;
 };
 
 }  // namespace nlaunch::diagnose

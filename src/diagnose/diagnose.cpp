@@ -14,12 +14,12 @@ namespace nlaunch::diagnose {
 namespace {
 
 /// Whom a file is about, by its name: "rank3.log", "learner.0.log".
-Who whose_file(const std::string& name) {
+Origin whose_file(const std::string& name) {
   static const re2::RE2 kRank(R"((?i)rank[-_.=]?(\d+)[^/]*$)");
-  Who who;
-  who.process = process_of_file(name);
-  if (who.process.empty()) re2::RE2::PartialMatch(name, kRank, &who.rank);
-  return who;
+  Origin origin;
+  origin.process = process_of_file(name);
+  if (origin.process.empty()) re2::RE2::PartialMatch(name, kRank, &origin.rank);
+  return origin;
 }
 
 /// Keeps the end of a text that comes in blocks, and its last line.
@@ -44,7 +44,7 @@ class LastLine {
 /// nothing comes behind it, and for certain where its process ended with the code that shells have for it.
 std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& missing) {
   constexpr int kNotFound = 127;
-  const auto& input = diagnosis.inputs[missing.place.file];
+  const auto& input = diagnosis.inputs[missing.position.file];
   if (diagnosis.run) {
     const auto& run = *diagnosis.run;
     if (run.unread.empty() && !run.failed) return std::nullopt;
@@ -87,11 +87,11 @@ void add_end_of_run(Diagnosis& diagnosis) {
   finding.confidence = Confidence::unsure;
   for (std::size_t i = 0; i < diagnosis.inputs.size(); ++i) {
     if (process_of_file(diagnosis.inputs[i].name) != diagnosis.run->first) continue;
-    finding.place = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
+    finding.position = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
     finding.text = diagnosis.inputs[i].last;
-    Who who;
-    who.process = diagnosis.run->first;
-    finding.culprits = {who};
+    Origin origin;
+    origin.process = diagnosis.run->first;
+    finding.culprits = {origin};
   }
   diagnosis.findings.push_back(std::move(finding));
 }

@@ -36,7 +36,7 @@ struct Diagnosis {
   std::optional<RunFolder> run;  ///< where a run directory was read, what it says of its end
 
   [[nodiscard]] const std::string& file_of(const Finding& finding) const {
-    return inputs[finding.place.file].name;
+    return inputs[finding.position.file].name;
   }
 };
 

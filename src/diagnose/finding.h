@@ -25,10 +25,10 @@ struct Finding {
   Role role = Role::other;
   Severity severity = Severity::error;
   int weight = 0;
-  Place place;                 ///< of the line that tells it best
-  std::string text;            ///< that line, cut
-  std::optional<double> time;  ///< of that line
-  std::vector<Who> culprits;   ///< empty: not in this log
+  LogPosition position;          ///< of the line that tells it best
+  std::string text;              ///< that line, cut
+  std::optional<double> time;    ///< of that line
+  std::vector<Origin> culprits;  ///< empty: not in this log
   std::string why;
   std::string fix;
   std::string source;

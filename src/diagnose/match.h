@@ -6,26 +6,26 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/origin.h"
 #include "diagnose/signature.h"
-#include "diagnose/who.h"
 
 namespace nlaunch::diagnose {
 
 /// A line of what was read.
-struct Place {
+struct LogPosition {
   std::uint32_t file = 0;  ///< index of the stream in the order of reading
   std::uint64_t line = 0;  ///< from 1
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const LogPosition&) const = default;
 };
 
 /// A signature that was found. The views are valid during the call that it is given to.
 struct Match {
   const Signature* signature = nullptr;
-  Place place;
+  LogPosition position;
   std::string_view line;    ///< the line, or of a long one what is near
   std::string_view before;  ///< the part of it before the match
   std::vector<std::pair<std::string_view, std::string_view>> groups;  ///< the named ones that matched
-  Who who;
+  Origin origin;
   std::optional<double>
       time;  ///< seconds since 1970, where the line tells a date, in the clock that it tells
 
@@ -35,7 +35,7 @@ struct Match {
 
 /// A line within a window that somebody asked for.
 struct Line {
-  Place place;
+  LogPosition position;
   std::string_view text;
 };
 

@@ -62,10 +62,10 @@ class NcclInit : public Analysis {
     std::vector<std::string> missing;
     for (unsigned rank = 0; rank < comm.size && rank < kMostRanks; ++rank) {
       if (comm.started.contains(rank)) continue;
-      Who who;
-      who.rank = std::to_string(rank);
-      missing.push_back(who.rank);
-      finding.culprits.push_back(std::move(who));
+      Origin origin;
+      origin.rank = std::to_string(rank);
+      missing.push_back(origin.rank);
+      finding.culprits.push_back(std::move(origin));
     }
     finding.why = fmt::format("a communicator of {} did not come up: {} of its ranks began, none completed",
                               text::count(comm.size, "rank"), comm.started.size());

@@ -24,9 +24,9 @@ void merge(Finding& finding, Finding other) {
       other.weight > finding.weight || (other.weight == finding.weight && earlier(other, finding));
   if (better) std::swap(finding, other);
   if (other.weight == finding.weight) {
-    for (auto& who : other.culprits) {
-      if (std::ranges::find(finding.culprits, who) == finding.culprits.end())
-        finding.culprits.push_back(std::move(who));
+    for (auto& origin : other.culprits) {
+      if (std::ranges::find(finding.culprits, origin) == finding.culprits.end())
+        finding.culprits.push_back(std::move(origin));
     }
   } else if (finding.culprits.empty()) {
     finding.culprits = std::move(other.culprits);
@@ -35,26 +35,27 @@ void merge(Finding& finding, Finding other) {
 }
 
 /// Of several descriptions of the same process one that has all their parts.
-std::vector<Who> joined(const std::vector<Who>& whos) {
-  std::vector<Who> out;
-  for (const auto& who : whos) {
-    const auto same = std::ranges::find_if(out, [&](const Who& known) {
-      const auto agrees = [&](std::string Who::*part) {
-        return !(who.*part).empty() && who.*part == known.*part;
+std::vector<Origin> joined(const std::vector<Origin>& whos) {
+  std::vector<Origin> out;
+  for (const auto& origin : whos) {
+    const auto same = std::ranges::find_if(out, [&](const Origin& known) {
+      const auto agrees = [&](std::string Origin::*part) {
+        return !(origin.*part).empty() && origin.*part == known.*part;
       };
-      const auto differs = [&](std::string Who::*part) {
-        return !(who.*part).empty() && !(known.*part).empty() && who.*part != known.*part;
+      const auto differs = [&](std::string Origin::*part) {
+        return !(origin.*part).empty() && !(known.*part).empty() && origin.*part != known.*part;
       };
-      const bool task = agrees(&Who::host) && ((!who.task.empty() && who.task == known.rank) ||
-                                               (!known.task.empty() && known.task == who.rank));
-      const bool one = task || agrees(&Who::rank) || (agrees(&Who::pid) && !differs(&Who::host)) ||
-                       agrees(&Who::peer) || (agrees(&Who::host) && who.rank.empty() && known.pid.empty());
-      return one && !differs(&Who::rank) && !differs(&Who::peer) && !differs(&Who::host);
+      const bool task = agrees(&Origin::host) && ((!origin.task.empty() && origin.task == known.rank) ||
+                                                  (!known.task.empty() && known.task == origin.rank));
+      const bool one = task || agrees(&Origin::rank) || (agrees(&Origin::pid) && !differs(&Origin::host)) ||
+                       agrees(&Origin::peer) ||
+                       (agrees(&Origin::host) && origin.rank.empty() && known.pid.empty());
+      return one && !differs(&Origin::rank) && !differs(&Origin::peer) && !differs(&Origin::host);
     });
     if (same == out.end()) {
-      out.push_back(who);
+      out.push_back(origin);
     } else {
-      same->fill(who);
+      same->fill(origin);
     }
   }
   return out;
@@ -86,12 +87,13 @@ void name_the_peer(Classes& classes, const Collector& collected) {
   auto culprits = ended->culprits;
   for (const auto& [signature, tally] : collected.tallies()) {
     if (signature->kind != Kind::fatal) continue;
-    for (const auto& who : tally.whos) {
+    for (const auto& origin : tally.whos) {
       const bool is_peer =
-          !who.host.empty() && std::ranges::any_of(lost->second.culprits, [&](const Who& reporter) {
-            return reporter.peer.substr(0, reporter.peer.find('.')) == who.host.substr(0, who.host.find('.'));
+          !origin.host.empty() && std::ranges::any_of(lost->second.culprits, [&](const Origin& reporter) {
+            return reporter.peer.substr(0, reporter.peer.find('.')) ==
+                   origin.host.substr(0, origin.host.find('.'));
           });
-      if (is_peer) culprits = {who};
+      if (is_peer) culprits = {origin};
     }
   }
   auto& finding = lost->second;
@@ -99,7 +101,7 @@ void name_the_peer(Classes& classes, const Collector& collected) {
   finding.fix = "read the log of that process: it ended first";
   finding.culprits = std::move(culprits);
   if (!earlier(*ended, finding)) return;
-  finding.place = ended->place;
+  finding.position = ended->position;
   finding.text = ended->text;
   finding.time = ended->time;
 }
@@ -122,8 +124,8 @@ void name_the_engine(Classes& classes) {
 
 /// What other lines say of the same process; and where a cause names nobody and one process ended, that one.
 void complete_culprits(Classes& classes, const Collector& collected) {
-  std::vector<Who> known;
-  std::vector<Who> ended;
+  std::vector<Origin> known;
+  std::vector<Origin> ended;
   for (const auto& [signature, tally] : collected.tallies()) {
     known.insert(known.end(), tally.whos.begin(), tally.whos.end());
     if (signature->kind == Kind::fatal) ended.insert(ended.end(), tally.whos.begin(), tally.whos.end());
@@ -133,12 +135,12 @@ void complete_culprits(Classes& classes, const Collector& collected) {
     if (finding.culprits.empty() && ended.size() == 1 && finding.weight > kConsequence)
       finding.culprits = ended;
     for (auto& culprit : finding.culprits) {
-      for (const auto& who : known) {
-        const bool same = !culprit.pid.empty() && culprit.pid == who.pid &&
-                          (culprit.host.empty() || who.host.empty() || culprit.host == who.host);
+      for (const auto& origin : known) {
+        const bool same = !culprit.pid.empty() && culprit.pid == origin.pid &&
+                          (culprit.host.empty() || origin.host.empty() || culprit.host == origin.host);
         if (!same) continue;
         const auto peer = culprit.peer;
-        culprit.fill(who);
+        culprit.fill(origin);
         culprit.peer = peer;
       }
     }
@@ -147,9 +149,9 @@ void complete_culprits(Classes& classes, const Collector& collected) {
 
 /// Failures that the run got over: its program came to a good end after them, and no process ended badly.
 bool got_over(const Finding& finding, const Collector& collected, bool failed) {
-  const auto end = collected.good_ends().find(finding.place.file);
+  const auto end = collected.good_ends().find(finding.position.file);
   if (failed || end == collected.good_ends().end()) return false;
-  return finding.place < end->second || finding.weight <= kConsequence;
+  return finding.position < end->second || finding.weight <= kConsequence;
 }
 
 void give_roles(std::vector<Finding>& findings) {
@@ -169,8 +171,8 @@ std::vector<Finding> ranked(const Collector& collected) {
   bool ended_badly = false;
   bool failed = false;
   const auto add = [&](Finding finding) {
-    const auto [place, fresh] = classes.try_emplace(finding.category, finding);
-    if (!fresh) merge(place->second, std::move(finding));
+    const auto [position, fresh] = classes.try_emplace(finding.category, finding);
+    if (!fresh) merge(position->second, std::move(finding));
   };
   for (const auto& [signature, tally] : collected.tallies()) {
     ended_badly = ended_badly || signature->kind == Kind::fatal;

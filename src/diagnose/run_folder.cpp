@@ -1,6 +1,7 @@
 #include "diagnose/run_folder.h"
 
 #include <re2/re2.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -36,7 +37,7 @@ fs::path last_attempt(const fs::path& folder) {
 
 Json read_json(const fs::path& file) {
   const auto text = sys::read_regular_file(file, kLargestSummary);
-  return text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded);
+  return text ? parse_json(*text) : Json(Json::value_t::discarded);
 }
 
 std::string text_in(const Json& object, const char* key) {

@@ -159,11 +159,11 @@ void Scanner::try_signature(std::size_t index, std::string_view line, std::uint6
 void Scanner::tell(const Signature& signature, std::string_view line,
                    const std::vector<re2::StringPiece>& groups) {
   Match match{.signature = &signature,
-              .place = place_,
+              .position = place_,
               .line = line,
               .before = {},
               .groups = {},
-              .who = {},
+              .origin = {},
               .time = time_of(line)};
   match.before = line.substr(0, static_cast<std::size_t>(groups[0].data() - line.data()));
   for (const auto& [name, number] : signature.regex().NamedCapturingGroups()) {
@@ -173,10 +173,10 @@ void Scanner::tell(const Signature& signature, std::string_view line,
     // RE2 takes a name once: "host2" is another place for a host.
     const auto part = std::string_view(name).substr(0, name.find_last_not_of("0123456789") + 1);
     match.groups.emplace_back(part, value);
-    match.who.set(part, value);
-    if (part == "peer") match.who.peer = address_of(value);
+    match.origin.set(part, value);
+    if (part == "peer") match.origin.peer = address_of(value);
   }
-  match.who.fill(who_wrote(match.before));
+  match.origin.fill(origin_of(match.before));
   listener_.on_match(match);
 }
 

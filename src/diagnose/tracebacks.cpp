@@ -18,10 +18,10 @@ class Tracebacks : public Analysis {
   void on_match(const Match& match) override {
     if (match.signature->id == "python.traceback") {
       left_ = kWindow;
-      who_ = match.who;
+      who_ = match.origin;
     } else if (match.signature->kind != Kind::note && match.signature->kind != Kind::fact) {
-      if (first_ && first_->place == match.place) first_.reset();  // a signature says more of it
-      last_known_ = match.place;
+      if (first_ && first_->position == match.position) first_.reset();  // a signature says more of it
+      last_known_ = match.position;
     }
   }
 
@@ -39,16 +39,16 @@ class Tracebacks : public Analysis {
     const auto dot = type.rfind('.');
     const auto bare = type.substr(dot == std::string::npos ? 0 : dot + 1);
     if (follows(bare)) return;
-    if (first_ || last_known_ == line.place) return;
+    if (first_ || last_known_ == line.position) return;
     Finding finding;
     finding.category = "python-exception";
     finding.signature = kName;
     finding.weight = kException;
-    finding.place = line.place;
+    finding.position = line.position;
     finding.text = excerpt(line.text, "");
-    auto who = who_wrote(line.text.substr(0, line.text.find(type)));
-    who.fill(who_);
-    if (!who.empty()) finding.culprits = {who};
+    auto origin = origin_of(line.text.substr(0, line.text.find(type)));
+    origin.fill(who_);
+    if (!origin.empty()) finding.culprits = {origin};
     finding.why = fmt::format("Python raised {} and nothing caught it", type);
     finding.fix = "the traceback above this line shows where";
     finding.confidence = Confidence::likely;
@@ -83,8 +83,8 @@ class Tracebacks : public Analysis {
   }
 
   std::size_t left_ = 0;
-  Who who_;
-  Place last_known_;
+  Origin who_;
+  LogPosition last_known_;
   std::optional<Finding> first_;
 };
 

@@ -112,10 +112,10 @@ class Xids : public Analysis {
     std::vector<Finding> all;
     for (const auto& [device, seen] : devices_) {
       auto finding = *seen.worst;
-      Who who;
-      who.device = fmt::format("PCI:{}", device);
-      who.pid = seen.pid;
-      finding.culprits = {who};
+      Origin origin;
+      origin.device = fmt::format("PCI:{}", device);
+      origin.pid = seen.pid;
+      finding.culprits = {origin};
       finding.count = seen.count;
       if (seen.numbers.size() > 1) {
         std::vector<std::string> numbers;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -44,7 +45,7 @@ struct Board {
 struct Work {
   Spec spec;
   Masker masker;
-  Thaw& thaw;
+  ResumeGuard& thaw;
   Clock::time_point end;
   Board board;
 };
@@ -58,15 +59,15 @@ struct Job {
 Found run(const Source& source, const Work& work, const Subject* subject, const Tree& tree) {
   const auto folder =
       std::filesystem::path(work.spec.folder) / work.spec.host / (subject == nullptr ? "" : subject->name);
-  const Scene scene{work.spec,
-                    subject,
-                    tree,
-                    folder,
-                    work.masker,
-                    work.thaw,
-                    std::min(work.end, Clock::now() + source.bound)};
+  const CollectContext context{work.spec,
+                               subject,
+                               tree,
+                               folder,
+                               work.masker,
+                               work.thaw,
+                               std::min(work.end, Clock::now() + source.bound)};
   try {
-    return source.collect(scene);
+    return source.collect(context);
   } catch (const std::exception& error) {  // a thread must not end the program
     return {{}, {{source.name, error.what(), ""}}};
   }
@@ -135,7 +136,7 @@ Result<void> make_folders(const Spec& spec) {
 
 }  // namespace
 
-Result<Json> collect(const Spec& spec, Thaw& thaw) {
+Result<Json> collect(const Spec& spec, ResumeGuard& thaw) {
   const auto began = Clock::now();
   if (const auto made = make_folders(spec); !made) return std::unexpected(made.error());
   const auto work = std::make_shared<Work>(spec, masker_of(spec), thaw, began + spec.deadline);

@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "evidence/source.h"
 
@@ -11,6 +11,6 @@ namespace nlaunch::evidence {
 ///   {"host", "folder", "seconds", "addresses": [...],
 ///    "got": [...], "missing": [{"what", "why", "install"}],             of the host
 ///    "processes": {"learner.0": {"got": [...], "missing": [...]}}}
-Result<nlohmann::ordered_json> collect(const Spec& spec, Thaw& thaw);
+Result<nlohmann::ordered_json> collect(const Spec& spec, ResumeGuard& thaw);
 
 }  // namespace nlaunch::evidence

@@ -91,7 +91,7 @@ Recording recording_from(const json& dump, int rank) {
 
 Result<Recording> read_recording(std::string_view bytes, int rank) {
   const bool is_json = text::trim(bytes).starts_with('{');
-  auto dump = is_json ? json::parse(bytes, nullptr, false) : json();
+  auto dump = is_json ? parse_json(bytes) : json();
   if (!is_json) {
     auto value = read_pickle(bytes);
     if (!value) return std::unexpected(value.error());

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace nlaunch::evidence {
@@ -63,7 +64,7 @@ std::map<std::string, GpuUse> read_gpu_use(std::string_view lines) {
   std::map<std::string, Samples> samples;
   for (const auto& line : text::split(lines, '\n')) {
     try {
-      take(json::parse(line, nullptr, false), samples);
+      take(parse_json(line), samples);
     } catch (const json::exception&) {
       continue;
     }

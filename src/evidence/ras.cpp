@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace nlaunch::evidence {
@@ -169,8 +170,8 @@ class TextReader {
 
 Result<RasReport> read_ras(std::string_view text) {
   if (text::trim(text).starts_with('{')) {
-    auto object = json::parse(text, nullptr, false);
-    if (object.is_discarded()) object = json::parse(with_commas(text), nullptr, false);
+    auto object = parse_json(text);
+    if (object.is_discarded()) object = parse_json(with_commas(text));
     if (!object.is_object()) return failure("evidence.ras", "NCCL's RAS answered with JSON that is none");
     try {
       return report_from(object);

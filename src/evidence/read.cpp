@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/json.h"
@@ -23,12 +24,12 @@ std::string text_of(const fs::path& file) {
 }
 
 json json_of(const fs::path& file) {
-  auto object = json::parse(text_of(file), nullptr, false);
+  auto object = parse_json(text_of(file));
   return object.is_object() ? object : json::object();
 }
 
 json list_of(const fs::path& file) {
-  auto list = json::parse(text_of(file), nullptr, false);
+  auto list = parse_json(text_of(file));
   return list.is_array() ? list : json::array();
 }
 

@@ -26,11 +26,11 @@ const std::vector<Source> kHostSources{
     {"use of the GPUs", 5s, 1, collect_gpu_use},
 };
 
-Duration Scene::left() const {
+Duration CollectContext::left() const {
   return std::max(Duration(0), std::chrono::duration_cast<Duration>(deadline - Clock::now()));
 }
 
-bool Scene::write(const std::string& name, const std::string& text) const {
+bool CollectContext::write(const std::string& name, const std::string& text) const {
   return sys::write_file_atomically(folder / name, masker.mask(text)).has_value();
 }
 

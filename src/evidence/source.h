@@ -7,8 +7,8 @@
 
 #include "base/secrets.h"
 #include "base/units.h"
+#include "evidence/resume_guard.h"
 #include "evidence/spec.h"
-#include "evidence/thaw.h"
 #include "evidence/tree.h"
 
 /// Where evidence comes from. A source is one file of code, and one row of `kProcessSources` or
@@ -16,7 +16,7 @@
 namespace nlaunch::evidence {
 
 /// What a source works on: a process of the plan, or with `subject` null the host.
-struct Scene {
+struct CollectContext {
   using Clock = std::chrono::steady_clock;
 
   const Spec& spec;
@@ -24,7 +24,7 @@ struct Scene {
   Tree tree;                     ///< the processes of the subject, looked at before anything was attached
   std::filesystem::path folder;  ///< an existing one, for the files of this subject or host
   const Masker& masker;          ///< over all that is written
-  Thaw& thaw;                    ///< to be told whom a debugger stops
+  ResumeGuard& thaw;             ///< to be told whom a debugger stops
   Clock::time_point deadline{};  ///< of this source: it does not work past it
 
   [[nodiscard]] Duration left() const;
@@ -50,23 +50,23 @@ struct Source {
   Duration bound;    ///< of the whole deadline it takes at most this
   /// Sources of one lane work one after the other (a process has one debugger at a time), lanes all at once.
   int lane;
-  Found (*collect)(const Scene& scene);
+  Found (*collect)(const CollectContext& context);
 };
 extern const std::vector<Source> kProcessSources;
 extern const std::vector<Source> kHostSources;
 
-Found collect_processes(const Scene& scene);
-Found collect_python_stacks(const Scene& scene);
-Found collect_native_stacks(const Scene& scene);
-Found collect_sockets(const Scene& scene);
-Found collect_libraries(const Scene& scene);
-Found collect_log(const Scene& scene);
-Found collect_nccl_logs(const Scene& scene);
-Found collect_environment(const Scene& scene);
-Found collect_ras(const Scene& scene);
-Found collect_flight_recorder(const Scene& scene);
-Found collect_gpus(const Scene& scene);
-Found collect_gpu_use(const Scene& scene);
-Found collect_kernel_log(const Scene& scene);
+Found collect_processes(const CollectContext& context);
+Found collect_python_stacks(const CollectContext& context);
+Found collect_native_stacks(const CollectContext& context);
+Found collect_sockets(const CollectContext& context);
+Found collect_libraries(const CollectContext& context);
+Found collect_log(const CollectContext& context);
+Found collect_nccl_logs(const CollectContext& context);
+Found collect_environment(const CollectContext& context);
+Found collect_ras(const CollectContext& context);
+Found collect_flight_recorder(const CollectContext& context);
+Found collect_gpus(const CollectContext& context);
+Found collect_gpu_use(const CollectContext& context);
+Found collect_kernel_log(const CollectContext& context);
 
 }  // namespace nlaunch::evidence

@@ -21,10 +21,10 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kLargest = 512U << 20U;
 constexpr Duration kGlance = 100ms;
 
-std::set<int> ranks_of(const Scene& scene) {
+std::set<int> ranks_of(const CollectContext& context) {
   std::set<int> ranks;
-  if (scene.subject->rank) ranks.insert(*scene.subject->rank);
-  for (const auto& process : scene.tree) {
+  if (context.subject->rank) ranks.insert(*context.subject->rank);
+  for (const auto& process : context.tree) {
     if (process.rank) ranks.insert(*process.rank);
   }
   return ranks;
@@ -50,9 +50,9 @@ Stamp stamp_of(const std::string& path) {
 }
 
 /// Until the file is another one than before, and grows no more.
-bool await_dump(const std::string& path, const Stamp& before, const Scene& scene) {
+bool await_dump(const std::string& path, const Stamp& before, const CollectContext& context) {
   Stamp last = before;
-  while (scene.left() > kGlance) {
+  while (context.left() > kGlance) {
     std::this_thread::sleep_for(kGlance);
     const auto now = stamp_of(path);
     if (now != before && now == last && now.size > 0) return true;
@@ -67,12 +67,12 @@ Missing not_triggered(int rank, const std::string& pipe) {
           "TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
 }
 
-void collect_of(int rank, const Scene& scene, Found& found) {
-  const auto pipe = fmt::format("{}{}.pipe", scene.subject->recorder_pipe, rank);
-  const auto dump = fmt::format("{}{}", scene.subject->recorder_dump, rank);
+void collect_of(int rank, const CollectContext& context, Found& found) {
+  const auto pipe = fmt::format("{}{}.pipe", context.subject->recorder_pipe, rank);
+  const auto dump = fmt::format("{}{}", context.subject->recorder_dump, rank);
   const auto before = stamp_of(dump);
-  if (!scene.subject->recorder_pipe.empty() && trigger(pipe)) {
-    if (!await_dump(dump, before, scene)) {
+  if (!context.subject->recorder_pipe.empty() && trigger(pipe)) {
+    if (!await_dump(dump, before, context)) {
       found.missing.push_back({fmt::format("flight recorder of rank {}", rank),
                                fmt::format("it was triggered, and {} did not come in time", dump), ""});
       return;
@@ -83,15 +83,15 @@ void collect_of(int rank, const Scene& scene, Found& found) {
   const auto content = sys::read_regular_file(dump, kLargest);
   const auto file = fmt::format("flight-recorder.{}", rank);
   // As it is: masking would break a pickle. It holds no values of variables.
-  if (content && sys::write_file_atomically(scene.folder / file, *content)) found.got.push_back(file);
+  if (content && sys::write_file_atomically(context.folder / file, *content)) found.got.push_back(file);
 }
 
 }  // namespace
 
-Found collect_flight_recorder(const Scene& scene) {
+Found collect_flight_recorder(const CollectContext& context) {
   Found found;
-  if (scene.subject->recorder_dump.empty()) return found;
-  for (const int rank : ranks_of(scene)) collect_of(rank, scene, found);
+  if (context.subject->recorder_dump.empty()) return found;
+  for (const int rank : ranks_of(context)) collect_of(rank, context, found);
   return found;
 }
 

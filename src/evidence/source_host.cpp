@@ -17,23 +17,23 @@
 // What the host knows: its GPUs and its kernel.
 namespace nlaunch::evidence {
 
-Found collect_gpus(const Scene& scene) {
+Found collect_gpus(const CollectContext& context) {
   Found found;
-  if (scene.spec.probe.empty()) return found;
+  if (context.spec.probe.empty()) return found;
   const auto line =
-      preflight::ask_probe(scene.spec.probe, {"gpu-health"}, sys::own_environment(), scene.left());
+      preflight::ask_probe(context.spec.probe, {"gpu-health"}, sys::own_environment(), context.left());
   constexpr auto kFile = "gpus.json";
   if (!line) {
     found.missing.push_back({"GPUs", line.error().items().front().message, ""});
   } else if (line->contains("error")) {
     found.missing.push_back({"GPUs", line->value("error", ""), ""});
-  } else if (scene.write(kFile, json_text(*line, 1) + "\n")) {
+  } else if (context.write(kFile, json_text(*line, 1) + "\n")) {
     found.got.emplace_back(kFile);
   }
   return found;
 }
 
-Found collect_kernel_log(const Scene& scene) {
+Found collect_kernel_log(const CollectContext& context) {
   constexpr std::size_t kLines = 500;
   Found found;
   const sys::UniqueFd log(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -54,7 +54,7 @@ Found collect_kernel_log(const Scene& scene) {
   std::string text;
   for (const auto& line : lines) text += fmt::format("{}\n", line);
   constexpr auto kFile = "kernel-log.txt";
-  if (scene.write(kFile, text)) found.got.emplace_back(kFile);
+  if (context.write(kFile, text)) found.got.emplace_back(kFile);
   return found;
 }
 

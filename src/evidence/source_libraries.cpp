@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "evidence/source.h"
 #include "launch/observation.h"
@@ -6,9 +8,9 @@
 // Which copies of libnccl are mapped, in every process of the tree.
 namespace nlaunch::evidence {
 
-Found collect_libraries(const Scene& scene) {
+Found collect_libraries(const CollectContext& context) {
   auto all = nlohmann::ordered_json::array();
-  for (const auto& process : scene.tree) {
+  for (const auto& process : context.tree) {
     for (const auto& file : sys::mapped_files(process.pid).value_or(std::vector<sys::MappedFile>{})) {
       if (!launch::is_nccl(file)) continue;
       all.push_back({{"pid", process.pid}, {"path", file.path}, {"deleted", file.deleted}});
@@ -16,7 +18,7 @@ Found collect_libraries(const Scene& scene) {
   }
   Found found;
   constexpr auto kFile = "libraries.json";
-  if (!scene.tree.empty() && scene.write(kFile, json_text(all, 1) + "\n")) found.got.emplace_back(kFile);
+  if (!context.tree.empty() && context.write(kFile, json_text(all, 1) + "\n")) found.got.emplace_back(kFile);
   return found;
 }
 

@@ -43,37 +43,37 @@ std::vector<std::string> matches(const std::string& pattern) {
 
 }  // namespace
 
-Found collect_log(const Scene& scene) {
+Found collect_log(const CollectContext& context) {
   Found found;
-  const auto& path = scene.subject->log;
+  const auto& path = context.subject->log;
   if (path.empty()) return found;
   constexpr auto kFile = "log.txt";
   const auto text = last_lines(path);
   if (!text) {
     found.missing.push_back({"log", fmt::format("{} cannot be read", path), ""});
-  } else if (scene.write(kFile, *text)) {
+  } else if (context.write(kFile, *text)) {
     found.got.emplace_back(kFile);
   }
   return found;
 }
 
-Found collect_gpu_use(const Scene& scene) {
+Found collect_gpu_use(const CollectContext& context) {
   Found found;
-  const auto& path = scene.spec.gpu_use;
+  const auto& path = context.spec.gpu_use;
   const auto text = path.empty() ? std::nullopt : last_lines(path);
   constexpr auto kFile = "gpu-use.jsonl";
-  if (text && scene.write(kFile, *text)) found.got.emplace_back(kFile);
+  if (text && context.write(kFile, *text)) found.got.emplace_back(kFile);
   return found;
 }
 
-Found collect_nccl_logs(const Scene& scene) {
+Found collect_nccl_logs(const CollectContext& context) {
   Found found;
   std::string all;
-  for (const auto& path : matches(scene.subject->nccl_logs)) {
+  for (const auto& path : matches(context.subject->nccl_logs)) {
     if (const auto text = last_lines(path)) all += fmt::format("==> {} <==\n{}\n", path, *text);
   }
   constexpr auto kFile = "nccl-log.txt";
-  if (!all.empty() && scene.write(kFile, all)) found.got.emplace_back(kFile);
+  if (!all.empty() && context.write(kFile, all)) found.got.emplace_back(kFile);
   return found;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "evidence/debugger.h"
@@ -52,18 +53,18 @@ std::string why_not(pid_t pid) {
   }
 }
 
-Result<std::string> stacks(const Tool& tool, pid_t pid, const Scene& scene) {
+Result<std::string> stacks(const Tool& tool, pid_t pid, const CollectContext& context) {
   sys::SpawnRequest request;
   request.argv = {tool.program};
   request.argv.insert(request.argv.end(), tool.arguments.begin(), tool.arguments.end());
   request.argv.push_back(std::to_string(pid));
   request.env = sys::own_environment();
-  scene.thaw.freezes(pid);
-  auto said = sys::run_command(std::move(request), std::min(scene.left(), kLongestStop));
+  context.thaw.freezes(pid);
+  auto said = sys::run_command(std::move(request), std::min(context.left(), kLongestStop));
   if (said && !said->timed_out && said->status.ok()) {
-    scene.thaw.let_go(pid);
+    context.thaw.let_go(pid);
   } else {
-    scene.thaw.thaw(pid);
+    context.thaw.thaw(pid);
   }
   if (!said) return std::unexpected(said.error());
   if (said->timed_out) return failure("evidence.debugger", "{} did not end in time", tool.program);
@@ -76,11 +77,11 @@ Result<std::string> stacks(const Tool& tool, pid_t pid, const Scene& scene) {
 
 }  // namespace
 
-Found collect_native_stacks(const Scene& scene) {
+Found collect_native_stacks(const CollectContext& context) {
   Found found;
   std::string all;
   Tool tool;
-  for (const auto& process : scene.tree) {
+  for (const auto& process : context.tree) {
     if (!process.program) continue;
     const auto what = fmt::format("{} of pid {}", kWhat, process.pid);
     if (tool.program.empty()) tool = find_debugger(process.pid);
@@ -93,11 +94,11 @@ Found collect_native_stacks(const Scene& scene) {
       found.missing.push_back({what, why, ""});
       continue;
     }
-    if (scene.left().count() == 0) {
+    if (context.left().count() == 0) {
       found.missing.push_back({what, "no time was left", ""});
       continue;
     }
-    const auto text = stacks(tool, process.pid, scene);
+    const auto text = stacks(tool, process.pid, context);
     if (text) {
       all += fmt::format("Process {}: {}\n{}\n", process.pid, process.command, *text);
     } else {
@@ -105,7 +106,7 @@ Found collect_native_stacks(const Scene& scene) {
     }
   }
   constexpr auto kFile = "native-stacks.txt";
-  if (!all.empty() && scene.write(kFile, all)) found.got.emplace_back(kFile);
+  if (!all.empty() && context.write(kFile, all)) found.got.emplace_back(kFile);
   return found;
 }
 

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "evidence/source.h"
 
@@ -35,20 +37,20 @@ ordered_json to_json(const ProcessState& process) {
 
 }  // namespace
 
-Found collect_processes(const Scene& scene) {
-  const auto& subject = *scene.subject;
+Found collect_processes(const CollectContext& context) {
+  const auto& subject = *context.subject;
   ordered_json object{{"name", subject.name},
-                      {"host", scene.spec.host},
+                      {"host", context.spec.host},
                       {"pid", subject.pid},
                       {"ended", subject.ended},
                       {"ended_at", subject.ended_at},
                       {"gpus", subject.gpus},
                       {"processes", ordered_json::array()}};
   if (subject.rank) object["rank"] = *subject.rank;
-  for (const auto& process : scene.tree) object["processes"].push_back(to_json(process));
+  for (const auto& process : context.tree) object["processes"].push_back(to_json(process));
   Found found;
   constexpr auto kFile = "processes.json";
-  if (scene.write(kFile, json_text(object, 1) + "\n")) found.got.emplace_back(kFile);
+  if (context.write(kFile, json_text(object, 1) + "\n")) found.got.emplace_back(kFile);
   return found;
 }
 

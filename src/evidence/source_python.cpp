@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "evidence/debugger.h"
@@ -17,14 +18,14 @@ std::string first_line(const std::string& text) {
 
 /// py-spy's text. It reads memory and stops nobody (--nonblocking); a stack that changes under its eyes is
 /// read again.
-Result<std::string> dump(const std::string& tool, pid_t pid, const Scene& scene) {
+Result<std::string> dump(const std::string& tool, pid_t pid, const CollectContext& context) {
   constexpr int kTries = 5;
   std::string why;
-  for (int i = 0; i < kTries && scene.left().count() > 0; ++i) {
+  for (int i = 0; i < kTries && context.left().count() > 0; ++i) {
     sys::SpawnRequest request;
     request.argv = {tool, "dump", "--nonblocking", "--pid", std::to_string(pid)};
     request.env = sys::own_environment();
-    const auto said = sys::run_command(std::move(request), scene.left());
+    const auto said = sys::run_command(std::move(request), context.left());
     if (!said) return std::unexpected(said.error());
     if (said->timed_out) return failure("evidence.py-spy", "py-spy did not answer in time");
     if (said->status.ok()) return said->out;
@@ -35,11 +36,11 @@ Result<std::string> dump(const std::string& tool, pid_t pid, const Scene& scene)
 
 }  // namespace
 
-Found collect_python_stacks(const Scene& scene) {
+Found collect_python_stacks(const CollectContext& context) {
   Found found;
   std::string all;
   std::string tool;
-  for (const auto& process : scene.tree) {
+  for (const auto& process : context.tree) {
     if (!process.python || process.state == 'X' || process.state == 'Z') continue;
     if (tool.empty()) tool = find_tool("py-spy", process.pid);
     if (tool.empty()) {
@@ -47,7 +48,7 @@ Found collect_python_stacks(const Scene& scene) {
           {kWhat, "py-spy is neither on PATH nor in the environment of the process", "pip install py-spy"});
       return found;
     }
-    const auto text = dump(tool, process.pid, scene);
+    const auto text = dump(tool, process.pid, context);
     if (text) {
       all += *text + "\n";
     } else {
@@ -56,7 +57,7 @@ Found collect_python_stacks(const Scene& scene) {
     }
   }
   constexpr auto kFile = "python-stacks.txt";
-  if (!all.empty() && scene.write(kFile, all)) found.got.emplace_back(kFile);
+  if (!all.empty() && context.write(kFile, all)) found.got.emplace_back(kFile);
   return found;
 }
 

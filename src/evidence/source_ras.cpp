@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "evidence/source.h"
@@ -48,17 +49,17 @@ Result<Answer> status(const std::string& address, sys::TcpClient::Clock::time_po
 
 }  // namespace
 
-Found collect_ras(const Scene& scene) {
+Found collect_ras(const CollectContext& context) {
   Found found;
-  if (scene.subject->ras.empty() || scene.tree.empty()) return found;
-  const auto answer = status(scene.subject->ras, scene.deadline);
+  if (context.subject->ras.empty() || context.tree.empty()) return found;
+  const auto answer = status(context.subject->ras, context.deadline);
   if (!answer) {
     found.missing.push_back({"NCCL RAS", answer.error().items().front().message,
                              "NCCL 2.24 or newer answers there once a communicator has been made"});
     return found;
   }
   const std::string file = answer->json ? "ras.json" : "ras.txt";
-  if (scene.write(file, answer->text)) found.got.push_back(file);
+  if (context.write(file, answer->text)) found.got.push_back(file);
   return found;
 }
 

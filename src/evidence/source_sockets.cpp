@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/json.h"
@@ -73,9 +74,9 @@ std::map<std::string, ordered_json> tcp_sockets(pid_t pid) {
 
 }  // namespace
 
-Found collect_sockets(const Scene& scene) {
+Found collect_sockets(const CollectContext& context) {
   auto all = ordered_json::array();
-  for (const auto& process : scene.tree) {
+  for (const auto& process : context.tree) {
     const auto known = tcp_sockets(process.pid);
     for (const auto& [fd, target] : sys::open_files(process.pid)) {
       constexpr std::string_view kSocket = "socket:[";
@@ -89,7 +90,7 @@ Found collect_sockets(const Scene& scene) {
   }
   Found found;
   constexpr auto kFile = "sockets.json";
-  if (!scene.tree.empty() && scene.write(kFile, json_text(all, 1) + "\n")) found.got.emplace_back(kFile);
+  if (!context.tree.empty() && context.write(kFile, json_text(all, 1) + "\n")) found.got.emplace_back(kFile);
   return found;
 }
 

@@ -1,5 +1,9 @@
 #include "evidence/spec.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
 namespace nlaunch::evidence {
 namespace {
 
@@ -40,7 +44,7 @@ json to_json(const Subject& subject) {
 
 Result<Spec> spec_from(const std::string& text) {
   try {
-    const auto object = json::parse(text);
+    const auto object = parse_json_or_throw(text);
     Spec spec;
     spec.folder = object.at("folder").get<std::string>();
     spec.host = object.at("host").get<std::string>();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "evidence/waits.h"
@@ -18,17 +19,17 @@ bool accuses(const std::vector<Accused>& accused, std::size_t member) {
 }
 
 /// Those that all of them name.
-std::vector<Accused> common(const std::vector<const Opinion*>& opinions) {
-  auto accused = opinions.front()->accused;
-  for (const auto* opinion : opinions)
-    std::erase_if(accused, [&](const auto& one) { return !accuses(opinion->accused, one.member); });
+std::vector<Accused> common(const std::vector<const Analysis*>& analyses) {
+  auto accused = analyses.front()->accused;
+  for (const auto* analysis : analyses)
+    std::erase_if(accused, [&](const auto& one) { return !accuses(analysis->accused, one.member); });
   return accused;
 }
 
-std::vector<Accused> all(const std::vector<const Opinion*>& opinions) {
+std::vector<Accused> all(const std::vector<const Analysis*>& analyses) {
   std::vector<Accused> accused;
-  for (const auto* opinion : opinions) {
-    for (const auto& one : opinion->accused) {
+  for (const auto* analysis : analyses) {
+    for (const auto& one : analysis->accused) {
       if (!accuses(accused, one.member)) accused.push_back(one);
     }
   }
@@ -37,19 +38,19 @@ std::vector<Accused> all(const std::vector<const Opinion*>& opinions) {
 
 /// One is sure where no other but a weak one, sure or not, names somebody else alone.
 void weigh(Verdict& verdict) {
-  std::vector<const Opinion*> sure;
-  std::vector<const Opinion*> any;
-  for (const auto& opinion : verdict.opinions) {
-    if (opinion.accused.empty()) continue;
-    any.push_back(&opinion);
-    if (opinion.sure) sure.push_back(&opinion);
+  std::vector<const Analysis*> sure;
+  std::vector<const Analysis*> any;
+  for (const auto& analysis : verdict.analyses) {
+    if (analysis.accused.empty()) continue;
+    any.push_back(&analysis);
+    if (analysis.sure) sure.push_back(&analysis);
   }
-  std::ranges::stable_partition(any, [](const auto* opinion) { return opinion->sure; });
+  std::ranges::stable_partition(any, [](const auto* analysis) { return analysis->sure; });
   if (any.empty()) return;
   if (!sure.empty()) {
     verdict.culprits = common(sure);
-    verdict.sure = !verdict.culprits.empty() && std::ranges::all_of(any, [&](const auto* opinion) {
-      return opinion->weak || std::ranges::any_of(opinion->accused, [&](const auto& one) {
+    verdict.sure = !verdict.culprits.empty() && std::ranges::all_of(any, [&](const auto* analysis) {
+      return analysis->weak || std::ranges::any_of(analysis->accused, [&](const auto& one) {
                return accuses(verdict.culprits, one.member);
              });
     });
@@ -99,10 +100,9 @@ bool may_wait_unseen(const Evidence& evidence, std::size_t member) {
 
 Verdict judge(const Evidence& evidence) {
   Verdict verdict;
-  verdict.opinions = {opinion_of_processes(evidence),    opinion_of_recorder(evidence),
-                      opinion_of_fingerprints(evidence), opinion_of_stacks(evidence),
-                      opinion_of_ras(evidence),          opinion_of_connections(evidence),
-                      opinion_of_gpus(evidence)};
+  verdict.analyses = {analyze_processes(evidence), analyze_recorder(evidence), analyze_fingerprints(evidence),
+                      analyze_stacks(evidence),    analyze_ras(evidence),      analyze_connections(evidence),
+                      analyze_gpus(evidence)};
   weigh(verdict);
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto doing = situation_of(evidence.members[i]).doing;
@@ -127,11 +127,11 @@ ordered_json to_json(const Verdict& verdict, const Evidence& evidence) {
     object["culprits"].push_back(std::move(culprit));
   }
   for (const auto i : verdict.victims) object["victims"].push_back(to_json(evidence.members[i]));
-  for (const auto& opinion : verdict.opinions) {
+  for (const auto& analysis : verdict.analyses) {
     std::vector<std::string> names;
-    for (const auto& one : opinion.accused) names.push_back(evidence.members[one.member].name());
+    for (const auto& one : analysis.accused) names.push_back(evidence.members[one.member].name());
     object["sources"].push_back(
-        {{"source", opinion.source}, {"sure", opinion.sure}, {"accused", names}, {"says", opinion.says}});
+        {{"source", analysis.source}, {"sure", analysis.sure}, {"accused", names}, {"says", analysis.says}});
   }
   return object;
 }

@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ struct Accused {
 };
 
 /// What one source says: of who waits, and of who does not come. Nothing accused: it says nothing.
-struct Opinion {
+struct Analysis {
   std::string source;  ///< "stacks", "flight recorder", "NCCL RAS", "processes", "connections", "GPUs"
   bool sure = false;
   std::vector<Accused> accused;
@@ -42,13 +42,13 @@ struct Opinion {
 /// nothing tells what it does, and there are other roles.
 bool may_wait_unseen(const Evidence& evidence, std::size_t member);
 
-Opinion opinion_of_processes(const Evidence& evidence);
-Opinion opinion_of_stacks(const Evidence& evidence);
-Opinion opinion_of_recorder(const Evidence& evidence);
-Opinion opinion_of_ras(const Evidence& evidence);
-Opinion opinion_of_fingerprints(const Evidence& evidence);
-Opinion opinion_of_connections(const Evidence& evidence);
-Opinion opinion_of_gpus(const Evidence& evidence);
+Analysis analyze_processes(const Evidence& evidence);
+Analysis analyze_stacks(const Evidence& evidence);
+Analysis analyze_recorder(const Evidence& evidence);
+Analysis analyze_ras(const Evidence& evidence);
+Analysis analyze_fingerprints(const Evidence& evidence);
+Analysis analyze_connections(const Evidence& evidence);
+Analysis analyze_gpus(const Evidence& evidence);
 
 struct Verdict {
   /// False: the accused are candidates, likely ones first. Who waits in a collective is a victim until
@@ -57,7 +57,7 @@ struct Verdict {
   std::vector<Accused> culprits;
   std::vector<std::size_t> victims;  ///< indices into Evidence::members
   std::string sentence;              ///< the first line for people
-  std::vector<Opinion> opinions;
+  std::vector<Analysis> analyses;
 };
 
 /// Weighs what the sources say. Pure.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
@@ -275,8 +276,8 @@ std::string Judge::name(const Case& it) const {
 std::string Judge::command(const Case& it) const {
   constexpr std::size_t kLongest = 60;
   auto whole = text::printable(node_.masker.mask(command_text(it.process)));
-  if (whole.size() <= kLongest) return whole;
-  return whole.substr(0, kLongest - 3) + "...";
+  if (whole.size() > kLongest) whole.replace(kLongest - 3, std::string::npos, "...");
+  return whole;
 }
 
 std::string Judge::who(const Case& it) const {

@@ -1,6 +1,7 @@
 #include "launch/audit_parts.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "scope/wrapper.h"

@@ -1,5 +1,7 @@
 #include "launch/beaker_job.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/packed.h"
 #include "base/text.h"
 #include "emit/beaker_spec.h"

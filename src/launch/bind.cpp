@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
@@ -32,7 +33,7 @@ using plan::EnvOp;
 
 class Binder {
  public:
-  Binder(const BindRequest& request, const Directory& directory)
+  Binder(const BindRequest& request, const NodeAddresses& directory)
       : request_(request),
         plan_(request.plan),
         directory_(directory),
@@ -314,7 +315,7 @@ class Binder {
 
   const BindRequest& request_;
   const plan::Plan& plan_;
-  const Directory& directory_;
+  const NodeAddresses& directory_;
   plan::Environment caller_;
   plan::Environment base_;
   std::vector<EnvOp> modules_;
@@ -341,7 +342,7 @@ void remove_scratch(const fs::path& scratch) {
   fs::remove_all(scratch, ignored);
 }
 
-Result<BoundNode> bind_node(const BindRequest& request, const Directory& directory) {
+Result<BoundNode> bind_node(const BindRequest& request, const NodeAddresses& directory) {
   auto node = Binder(request, directory).run();
   // Nobody else knows of it.
   if (!node) remove_scratch(scratch_of(request.plan, request.node, request.paths.id));

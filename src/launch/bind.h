@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "launch/directory.h"
 #include "launch/install.h"
 #include "launch/machine.h"
+#include "launch/node_addresses.h"
 #include "launch/ports.h"
 #include "plan/bound.h"
 #include "plan/environment.h"
@@ -40,7 +40,7 @@ void remove_scratch(const std::filesystem::path& scratch);
 /// Binds the plan to this node, just before the start: makes the scratch folder and the files that
 /// `${role.NAME.env_file}` and `${role.NAME.addrs_file}` name. The plan's ports are claimed. All mistakes are
 /// reported together, and leave no scratch folder.
-Result<plan::BoundNode> bind_node(const BindRequest& request, const Directory& directory);
+Result<plan::BoundNode> bind_node(const BindRequest& request, const NodeAddresses& directory);
 
 /// A plan's only node, ready to be started. The ports stay its own while this lives.
 struct Bound {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "sys/files.h"
@@ -54,7 +55,7 @@ ordered_json device_map(const plan::Plan& plan, const std::string& attempt) {
     const auto name = entry.path().filename().string();
     if (!name.starts_with("bound.") || !name.ends_with(".json")) continue;
     const auto text = sys::read_regular_file(entry.path(), kLargest);
-    const auto node = text ? json::parse(*text, nullptr, false) : json();
+    const auto node = text ? parse_json(*text) : json();
     try {
       add_node(plan, node, entries);
     } catch (const json::exception&) {

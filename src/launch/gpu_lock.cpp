@@ -2,6 +2,7 @@
 
 #include <sys/file.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <set>
 
@@ -16,7 +17,7 @@ std::string holder(const std::string& path) {
   constexpr std::uint64_t kEnough = 65536;
   const auto content = sys::read_regular_file(path, kEnough);
   try {
-    const auto said = nlohmann::json::parse(content ? *content : "");
+    const auto said = parse_json_or_throw(content ? *content : "");
     return fmt::format("{} of user {} (pid {})", said.at("run").get<std::string>(),
                        said.at("user").get<std::string>(), said.at("pid").get<int>());
   } catch (const nlohmann::json::exception&) {

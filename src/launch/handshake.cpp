@@ -1,6 +1,7 @@
 #include "launch/handshake.h"
 
 #include <sys/random.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 
@@ -27,7 +28,7 @@ std::string signed_line(End by, std::string_view token, std::string_view challen
 
 std::optional<json> verified(End by, std::string_view token, std::string_view challenge,
                              std::string_view line) {
-  const auto message = json::parse(line, nullptr, false);
+  const auto message = parse_json(line);
   if (!message.is_object() || token.empty()) return std::nullopt;
   for (const char* key : {"says", "proof"}) {
     if (!message.contains(key) || !message[key].is_string()) return std::nullopt;
@@ -35,7 +36,7 @@ std::optional<json> verified(End by, std::string_view token, std::string_view ch
   const auto& text = message["says"].get_ref<const std::string&>();
   if (!same_secret(message["proof"].get_ref<const std::string&>(), proof(by, token, challenge, text)))
     return std::nullopt;
-  auto says = json::parse(text, nullptr, false);
+  auto says = parse_json(text);
   return says.is_object() ? std::optional(std::move(says)) : std::nullopt;
 }
 

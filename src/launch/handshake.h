@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 /// once, and signs what it says together with it.
 namespace nlaunch::launch {
 
-enum class End { host, visitor };
+enum class End { host, pending };
 
 /// A line that proves that who wrote it knows the token and heard `challenge`.
 std::string signed_line(End by, std::string_view token, std::string_view challenge,

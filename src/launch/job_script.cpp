@@ -1,6 +1,7 @@
 #include "launch/job_script.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/json.h"

@@ -3,6 +3,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "plan/groups.h"
@@ -11,7 +12,7 @@ namespace nlaunch::launch {
 
 namespace fs = std::filesystem;
 
-LateNames::LateNames(const plan::Plan& plan, const Directory& directory, const plan::BoundNode& node,
+LateNames::LateNames(const plan::Plan& plan, const NodeAddresses& directory, const plan::BoundNode& node,
                      const RunPaths& paths)
     : plan_(plan), directory_(directory), node_(node), paths_(paths) {}
 

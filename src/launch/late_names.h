@@ -6,7 +6,7 @@
 #include "base/diagnostic.h"
 #include "base/interpolation.h"
 #include "launch/bind.h"
-#include "launch/directory.h"
+#include "launch/node_addresses.h"
 
 namespace nlaunch::launch {
 
@@ -14,7 +14,7 @@ namespace nlaunch::launch {
 class LateNames {
  public:
   /// The ports in `plan` are the bound ones.
-  LateNames(const plan::Plan& plan, const Directory& directory, const plan::BoundNode& node,
+  LateNames(const plan::Plan& plan, const NodeAddresses& directory, const plan::BoundNode& node,
             const RunPaths& paths);
 
   /// `text` with every reference replaced; `process` is whose text it is, or nullptr. What cannot be told
@@ -37,7 +37,7 @@ class LateNames {
   [[nodiscard]] Lookup look_up_newest(const std::string& glob) const;
 
   const plan::Plan& plan_;
-  const Directory& directory_;
+  const NodeAddresses& directory_;
   const plan::BoundNode& node_;
   const RunPaths& paths_;
 };

@@ -1,6 +1,7 @@
 #include "launch/lint_facts.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "launch/bind.h"
@@ -74,24 +75,24 @@ lint::PlanFacts lint_facts(const plan::Plan& plan, const Install& install,
   return facts;
 }
 
-lint::Scene lint_scene(const plan::Plan& plan, const Install& install,
-                       const std::vector<std::string>& environment, bool modules,
-                       const std::map<std::string, Version>& releases) {
+lint::LintInput lint_input(const plan::Plan& plan, const Install& install,
+                           const std::vector<std::string>& environment, bool modules,
+                           const std::map<std::string, Version>& releases) {
   auto facts = lint_facts(plan, install, environment, modules);
   if (const auto nccl = releases.find("NCCL"); nccl != releases.end()) {
     facts.library_versions["nccl"] = nccl->second.str();
   }
-  auto scene = lint::plan_scene(plan, facts);
-  add_machine(scene);
-  return scene;
+  auto input = lint::plan_input(plan, facts);
+  add_machine(input);
+  return input;
 }
 
-void add_machine(lint::Scene& scene) {
-  scene.folder_exists = [](const std::string& path) {
+void add_machine(lint::LintInput& input) {
+  input.folder_exists = [](const std::string& path) {
     std::error_code error;
     return fs::is_directory(path, error);
   };
-  scene.shared_file_system = [](const std::string& path) { return sys::shared_file_system(path); };
+  input.shared_file_system = [](const std::string& path) { return sys::shared_file_system(path); };
 }
 
 }  // namespace nlaunch::launch

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "launch/install.h"
-#include "lint/plan_scene.h"
+#include "lint/plan_input.h"
 #include "plan/plan.h"
 
 namespace nlaunch::launch {
@@ -14,13 +14,13 @@ namespace nlaunch::launch {
 lint::PlanFacts lint_facts(const plan::Plan& plan, const Install& install,
                            const std::vector<std::string>& environment, bool modules);
 
-/// The scene of a plan, with what this machine knows of its paths. `releases` by owner ("NCCL") are taken in
+/// The input of a plan, with what this machine knows of its paths. `releases` by owner ("NCCL") are taken in
 /// place of those that are found.
-lint::Scene lint_scene(const plan::Plan& plan, const Install& install,
-                       const std::vector<std::string>& environment, bool modules,
-                       const std::map<std::string, Version>& releases = {});
+lint::LintInput lint_input(const plan::Plan& plan, const Install& install,
+                           const std::vector<std::string>& environment, bool modules,
+                           const std::map<std::string, Version>& releases = {});
 
-/// Asks this machine about the paths of a scene.
-void add_machine(lint::Scene& scene);
+/// Asks this machine about the paths of a input.
+void add_machine(lint::LintInput& input);
 
 }  // namespace nlaunch::launch

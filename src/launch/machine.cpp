@@ -76,4 +76,15 @@ std::string library_version(const std::string& probe, const std::string& path) {
   return said ? said->value("version", "") : "";
 }
 
+Result<Machine> MachineSource::get() {
+  if (!machine_) machine_ = discover(install_.probe);
+  return *machine_;
+}
+
+Result<Machine> MachineSource::get_for(const plan::Plan& plan) {
+  const bool asked = machine_ && *machine_;
+  const bool uses_gpus = plan.node.gpus > 0 && !plan.node.cpu_slots;
+  return asked || uses_gpus ? get() : this_host();
+}
+
 }  // namespace nlaunch::launch

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "launch/install.h"
 #include "plan/bound.h"
+#include "plan/plan.h"
 
 /// This machine, as nlaunch-probe sees it without a CUDA context.
 namespace nlaunch::launch {
@@ -37,5 +40,19 @@ Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine,
 
 /// The version of the libnccl in a file, by the probe; empty where it cannot be loaded here.
 std::string library_version(const std::string& probe, const std::string& path);
+
+/// The machine, asked for once and only when somebody needs to know.
+class MachineSource {
+ public:
+  explicit MachineSource(Install install) : install_(std::move(install)) {}
+  Result<Machine> get();
+  /// As far as a plan needs it, or as it is known already: one that uses no GPU does not wait for NVML.
+  Result<Machine> get_for(const plan::Plan& plan);
+  [[nodiscard]] const Install& install() const { return install_; }
+
+ private:
+  Install install_;
+  std::optional<Result<Machine>> machine_;
+};
 
 }  // namespace nlaunch::launch

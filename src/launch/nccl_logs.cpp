@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "lint/heard.h"
+#include "lint/nccl_reported.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -26,7 +26,7 @@ std::string head_of(const fs::path& path) {
 }  // namespace
 
 std::map<std::string, std::vector<std::string>> compare_nccl_logs(const fs::path& attempt,
-                                                                  const lint::Scene& scene) {
+                                                                  const lint::LintInput& input) {
   std::vector<fs::path> paths;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(attempt / "nccl", error)) {
@@ -34,7 +34,7 @@ std::map<std::string, std::vector<std::string>> compare_nccl_logs(const fs::path
   }
   std::ranges::sort(paths);
   std::map<std::string, std::vector<std::string>> out;
-  for (const auto& environment : scene.environments) {
+  for (const auto& environment : input.environments) {
     std::string all;
     std::size_t files = 0;
     for (const auto& path : paths) {

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "lint/scene.h"
+#include "lint/lint_input.h"
 
 namespace nlaunch::launch {
 
 /// Compares what NCCL's logs of an attempt (nccl/PROCESS.HOST.PID.log, as the overlay nccl-debug has them)
 /// say that it read with what each role's environment sets: role, differences. Empty without such logs.
 std::map<std::string, std::vector<std::string>> compare_nccl_logs(const std::filesystem::path& attempt,
-                                                                  const lint::Scene& scene);
+                                                                  const lint::LintInput& input);
 
 }  // namespace nlaunch::launch

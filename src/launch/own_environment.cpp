@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "launch/bind.h"

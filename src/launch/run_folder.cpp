@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/json.h"
 #include "base/text.h"
+#include "plan/json.h"
 #include "sys/files.h"
 
 namespace nlaunch::launch {
@@ -26,8 +28,8 @@ bool is_run(const fs::path& folder) {
 
 /// The jobs of Slurm that it was submitted as, and those in which it went on.
 json jobs_of(const fs::path& run) {
-  std::ifstream file(run / "job.json");
-  const auto submitted = json::parse(file, nullptr, false);
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  const auto submitted = parse_json(sys::read_regular_file(run / "job.json", kLargest).value_or(""));
   return submitted.is_object() ? submitted.value("jobs", json::array()) : json::array();
 }
 
@@ -142,7 +144,7 @@ bool has_job(const fs::path& run, const std::string& job) {
   std::ifstream events(run / "events.jsonl");
   std::string line;
   std::getline(events, line);
-  const auto first = json::parse(line, nullptr, false);
+  const auto first = parse_json(line);
   return first.is_object() && first.value("job", "") == job;
 }
 
@@ -182,6 +184,13 @@ Result<fs::path> find_run(const fs::path& runs, const std::string& run,
   }
   std::ranges::sort(names);
   return not_found(runs, run, names);
+}
+
+Result<plan::Plan> read_plan(const std::string& file) {
+  constexpr std::uint64_t kLargestPlan = 1U << 30U;
+  const auto content = sys::read_regular_file(file, kLargestPlan);
+  if (!content) return std::unexpected(content.error());
+  return plan::from_json(*content, file);
 }
 
 }  // namespace nlaunch::launch

@@ -6,6 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "launch/bind.h"
+#include "plan/plan.h"
 
 /// Where runs are: RUNS/NAME/RUN-ID, with RUNS/NAME/latest.
 namespace nlaunch::launch {
@@ -38,5 +39,8 @@ std::vector<std::filesystem::path> runs_of(const std::filesystem::path& folder_o
 /// started, else the newest. A failure says what there is.
 Result<std::filesystem::path> find_run(const std::filesystem::path& runs, const std::string& run,
                                        const std::function<bool(const std::filesystem::path&)>& alive);
+
+/// A plan that was frozen: plan.json.
+Result<plan::Plan> read_plan(const std::string& file);
 
 }  // namespace nlaunch::launch

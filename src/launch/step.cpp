@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -24,7 +25,7 @@ Result<Step> read_step(const std::filesystem::path& path) {
   const auto text = sys::read_regular_file(path, kLimit);
   if (!text) return std::unexpected(text.error());
   try {
-    const auto from = json::parse(*text);
+    const auto from = parse_json_or_throw(*text);
     Step step;
     from.at("plan").get_to(step.plan);
     from.at("addresses").get_to(step.addresses);

@@ -34,9 +34,9 @@ void hide(std::string& text, const std::vector<std::string>& secrets) {
 }
 
 /// No finding, and no line that is shown with one, holds a secret.
-void hide_secrets(const Scene& scene, std::vector<Finding>& findings) {
+void hide_secrets(const LintInput& input, std::vector<Finding>& findings) {
   std::vector<std::string> secrets;
-  for (const auto& environment : scene.environments) {
+  for (const auto& environment : input.environments) {
     for (const auto& setting : environment.settings) {
       constexpr std::size_t kShortest = 4;  // shorter ones would hit innocent text
       const bool named =
@@ -44,7 +44,7 @@ void hide_secrets(const Scene& scene, std::vector<Finding>& findings) {
       if (named || setting.holds_secret()) secrets.push_back(*setting.value);
     }
   }
-  for (const auto& one : scene.secrets) secrets.push_back(one.value);
+  for (const auto& one : input.secrets) secrets.push_back(one.value);
   if (secrets.empty()) return;
   std::map<std::shared_ptr<const SourceFile>, std::shared_ptr<const SourceFile>> hidden;
   for (auto& finding : findings) {
@@ -95,15 +95,15 @@ void Report::add(Severity severity, const SourceSpan& span, Saying saying) {
   findings_.push_back(std::move(finding));
 }
 
-std::vector<Finding> lint(const Scene& scene) {
+std::vector<Finding> lint(const LintInput& input) {
   Report report;
   for (const auto& rule : rules()) {
     report.begin(rule.id, rule.source);
-    rule.check(scene, report);
+    rule.check(input, report);
   }
-  auto findings = silence(report.take(), scene.files);
+  auto findings = silence(report.take(), input.files);
   std::ranges::stable_sort(findings, stands_before);
-  hide_secrets(scene, findings);
+  hide_secrets(input, findings);
   return findings;
 }
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lint/scene.h"
+#include "lint/lint_input.h"
 
 /// The table of rules.
 namespace nlaunch::lint {
@@ -64,7 +64,7 @@ struct Rule {
   std::string_view title;    ///< what it finds, in a line
   std::string_view explain;  ///< why it matters and what to do, a few sentences
   std::string_view source;   ///< where that is from
-  void (*check)(const Scene&, Report&);
+  void (*check)(const LintInput&, Report&);
 };
 
 /// All rules, in the order in which --explain lists them.
@@ -73,6 +73,6 @@ const Rule* find_rule(std::string_view id);
 
 /// What all rules find in a scene, by place; no secret is in it, nor in the files that it refers to. What a
 /// comment silences is left out; a silence that is wrong is a finding of its own.
-std::vector<Finding> lint(const Scene& scene);
+std::vector<Finding> lint(const LintInput& input);
 
 }  // namespace nlaunch::lint

@@ -15,9 +15,9 @@ std::string folder_of(const std::string& path) {
 }
 
 /// Some command of the script makes folders, and names this one.
-bool is_made(const Scene& scene, const std::string& folder) {
-  if (!scene.script) return false;
-  return std::ranges::any_of(scene.script->commands, [&](const Command& command) {
+bool is_made(const LintInput& input, const std::string& folder) {
+  if (!input.script) return false;
+  return std::ranges::any_of(input.script->commands, [&](const Command& command) {
     return command.name() == "mkdir" && std::ranges::any_of(command.words, [&](const Word& word) {
              // A variable in it: it may well be this one.
              const auto text = word.constant();
@@ -28,13 +28,13 @@ bool is_made(const Scene& scene, const std::string& folder) {
 
 }  // namespace
 
-void check_debug_folder(const Scene& scene, Report& report) {
-  each_value(scene, report, "NCCL_DEBUG_FILE",
+void check_debug_folder(const LintInput& input, Report& report) {
+  each_value(input, report, "NCCL_DEBUG_FILE",
              [&](const Environment&, const Setting& setting, const std::string& value) {
                const auto folder = folder_of(value);
                if (folder.empty() || value.find("${") != std::string::npos || value.find('%') < folder.size())
                  return;
-               if (!scene.folder_exists || scene.folder_exists(folder) || is_made(scene, folder)) return;
+               if (!input.folder_exists || input.folder_exists(folder) || is_made(input, folder)) return;
                report.warning(setting.span,
                               {fmt::format("the folder {} of NCCL_DEBUG_FILE is not there", folder),
                                "NCCL does not make it, and writes to standard output without a word",
@@ -42,14 +42,14 @@ void check_debug_folder(const Scene& scene, Report& report) {
              });
 }
 
-void check_shared_cache(const Scene& scene, Report& report) {
+void check_shared_cache(const LintInput& input, Report& report) {
   constexpr std::array<std::string_view, 5> kCaches{"TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
                                                     "RAY_TMPDIR", "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR"};
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (std::ranges::find(kCaches, setting.name) == kCaches.end() || !setting.value ||
-        !scene.shared_file_system)
+        !input.shared_file_system)
       return;
-    const auto system = scene.shared_file_system(*setting.value);
+    const auto system = input.shared_file_system(*setting.value);
     if (system.empty()) return;
     report.warning(
         setting.span,
@@ -60,9 +60,9 @@ void check_shared_cache(const Scene& scene, Report& report) {
   });
 }
 
-void check_nccl_conf(const Scene& scene, Report& report) {
-  for (const auto& conf : scene.conf) {
-    for (const auto& environment : scene.environments) {
+void check_nccl_conf(const LintInput& input, Report& report) {
+  for (const auto& conf : input.conf) {
+    for (const auto& environment : input.environments) {
       const auto* setting = environment.find(conf.name);
       report.of(environment.name);
       if (setting == nullptr) {

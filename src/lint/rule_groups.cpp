@@ -10,12 +10,12 @@ namespace {
 
 /// The environments of a group by something that they should have in common.
 template <class Of>
-std::map<std::string, std::vector<std::string>> sorted_by(const Scene& scene,
+std::map<std::string, std::vector<std::string>> sorted_by(const LintInput& input,
                                                           const std::vector<std::size_t>& members,
                                                           const Of& of) {
   std::map<std::string, std::vector<std::string>> by;
   for (const auto index : members) {
-    const auto& environment = scene.environments[index];
+    const auto& environment = input.environments[index];
     if (const auto key = of(environment)) by[*key].push_back(environment.name);
   }
   return by;
@@ -30,18 +30,18 @@ std::string shown(const std::map<std::string, std::vector<std::string>>& by) {
 
 }  // namespace
 
-void check_cumem_differs(const Scene& scene, Report& report) {
-  for (const auto& [group, members] : scene.groups) {
+void check_cumem_differs(const LintInput& input, Report& report) {
+  for (const auto& [group, members] : input.groups) {
     const Setting* place = nullptr;
     bool known = true;
     for (const auto index : members) {
-      const auto* setting = scene.environments[index].find("NCCL_CUMEM_ENABLE");
+      const auto* setting = input.environments[index].find("NCCL_CUMEM_ENABLE");
       if (setting == nullptr) continue;
       place = setting;
       known = known && setting->sure && (setting->unset || setting->value);
     }
     if (place == nullptr || !known) continue;
-    const auto by = sorted_by(scene, members, [](const Environment& environment) {
+    const auto by = sorted_by(input, members, [](const Environment& environment) {
       return std::optional(environment.value("NCCL_CUMEM_ENABLE").value_or("unset"));
     });
     if (by.size() < 2) continue;
@@ -52,17 +52,17 @@ void check_cumem_differs(const Scene& scene, Report& report) {
   }
 }
 
-void check_release_differs(const Scene& scene, Report& report) {
-  for (const auto& [group, members] : scene.groups) {
+void check_release_differs(const LintInput& input, Report& report) {
+  for (const auto& [group, members] : input.groups) {
     const auto by =
-        sorted_by(scene, members, [](const Environment& environment) -> std::optional<std::string> {
+        sorted_by(input, members, [](const Environment& environment) -> std::optional<std::string> {
           const auto* release = environment.release("NCCL");
           return release == nullptr ? std::nullopt : std::optional(release->str());
         });
     if (by.size() < 2) continue;
     SourceSpan place;
     for (const auto index : members) {
-      if (scene.environments[index].preload_span) place = scene.environments[index].preload_span;
+      if (input.environments[index].preload_span) place = input.environments[index].preload_span;
     }
     report.error(place, {fmt::format("{} has several releases of NCCL: {}", group, shown(by)),
                          "NCCL refuses a communicator of two versions (\"Mismatched NCCL version detected\")",

@@ -9,8 +9,8 @@
 namespace nlaunch::lint {
 namespace {
 
-void check_nccl(const Scene& scene, Report& report, std::string_view name) {
-  each_value(scene, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
+void check_nccl(const LintInput& input, Report& report, std::string_view name) {
+  each_value(input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
     const auto list = read_list(value);
     const auto names = [&](std::string_view prefix) {
       return std::ranges::any_of(list.words, [&](const std::string& word) {
@@ -36,11 +36,11 @@ void check_nccl(const Scene& scene, Report& report, std::string_view name) {
 
 }  // namespace
 
-void check_interfaces(const Scene& scene, Report& report) {
-  check_nccl(scene, report, "NCCL_SOCKET_IFNAME");
-  check_nccl(scene, report, "NCCL_OOB_NET_IFNAME");
+void check_interfaces(const LintInput& input, Report& report) {
+  check_nccl(input, report, "NCCL_SOCKET_IFNAME");
+  check_nccl(input, report, "NCCL_OOB_NET_IFNAME");
   each_value(
-      scene, report, "GLOO_SOCKET_IFNAME",
+      input, report, "GLOO_SOCKET_IFNAME",
       [&](const Environment&, const Setting& setting, const std::string& value) {
         for (const auto& name : text::split(value, ',')) {
           const bool excludes = name.starts_with('^') || name.starts_with('=');

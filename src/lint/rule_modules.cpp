@@ -13,10 +13,10 @@ bool before(const SourceSpan& one, const SourceSpan& other) {
 }
 
 /// What is loaded in a script behind a setting may set it again: a module of NCCL does.
-void check_order(const Scene& scene, Report& report) {
-  for (const auto& module : scene.modules) {
+void check_order(const LintInput& input, Report& report) {
+  for (const auto& module : input.modules) {
     if (text::lower(module.name).find("nccl") == std::string::npos) continue;
-    for (const auto& setting : scene.environments.front().settings) {
+    for (const auto& setting : input.environments.front().settings) {
       if (!setting.name.starts_with("NCCL_") || setting.unset || setting.one_command) continue;
       if (!before(setting.span, module.span)) continue;
       report.warning(setting.span,
@@ -30,10 +30,10 @@ void check_order(const Scene& scene, Report& report) {
 
 }  // namespace
 
-void check_module_overrides(const Scene& scene, Report& report) {
-  if (scene.script) return check_order(scene, report);
-  for (const auto& module : scene.from_modules) {
-    for (const auto& environment : scene.environments) {
+void check_module_overrides(const LintInput& input, Report& report) {
+  if (input.script) return check_order(input, report);
+  for (const auto& module : input.from_modules) {
+    for (const auto& environment : input.environments) {
       const auto* setting = environment.find(module.name);
       if (setting == nullptr || setting->unset || !setting->value || !module.value ||
           setting->value == module.value)
@@ -47,14 +47,14 @@ void check_module_overrides(const Scene& scene, Report& report) {
   }
 }
 
-void check_module_purge(const Scene& scene, Report& report) {
-  if (!scene.script) return;
-  const bool cray = std::ranges::any_of(scene.modules, [](const Module& one) {
+void check_module_purge(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const bool cray = std::ranges::any_of(input.modules, [](const Module& one) {
     return one.name.starts_with("PrgEnv-") || one.name.starts_with("brics/") ||
            one.name.starts_with("craype");
   });
   if (!cray) return;
-  for (const auto& command : scene.script->commands) {
+  for (const auto& command : input.script->commands) {
     const bool purge =
         command.name() == "module" && command.words.size() > 1 && command.words[1].constant() == "purge";
     if (!purge) continue;

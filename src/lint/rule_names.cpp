@@ -13,8 +13,8 @@ namespace {
 /// Who reads a variable by its name, of what the scene can see.
 class Readers {
  public:
-  explicit Readers(const Scene& scene) {
-    for (const auto& reading : scene.readings) {
+  explicit Readers(const LintInput& input) {
+    for (const auto& reading : input.readings) {
       std::string_view rest = reading.text;
       while (!rest.empty()) {
         const auto length = std::min(rest.find_first_not_of(kOfNames), rest.size());
@@ -80,16 +80,16 @@ void check_unknown(const Readers& readers, const Environment& environment, const
 
 }  // namespace
 
-void check_unknown_variable(const Scene& scene, Report& report) {
-  const Readers readers(scene);
-  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+void check_unknown_variable(const LintInput& input, Report& report) {
+  const Readers readers(input);
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     if (!setting.unset && find_variables(setting.name).empty())
       check_unknown(readers, environment, setting, report);
   });
 }
 
-void check_release(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+void check_release(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     const auto all = find_variables(setting.name);
     if (setting.unset || all.empty()) return;
     const bool read = std::ranges::any_of(all, [&](const Variable* one) {
@@ -114,8 +114,8 @@ void check_release(const Scene& scene, Report& report) {
   });
 }
 
-void check_legacy_name(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+void check_legacy_name(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     const auto all = find_variables(setting.name);
     if (setting.unset || all.empty() || all.front()->instead.empty()) return;
     const auto& variable = *all.front();
@@ -138,9 +138,9 @@ void check_legacy_name(const Scene& scene, Report& report) {
   });
 }
 
-void check_not_exported(const Scene& scene, Report& report) {
-  const Readers readers(scene);
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+void check_not_exported(const LintInput& input, Report& report) {
+  const Readers readers(input);
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.exported || setting.unset) return;
     const auto* owner = owner_of_family(setting.name);
     if (owner == nullptr || readers.find(setting.name) != nullptr) return;

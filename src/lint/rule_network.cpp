@@ -8,10 +8,10 @@
 
 namespace nlaunch::lint {
 
-void check_net_on_one_node(const Scene& scene, Report& report) {
-  if (scene.nodes != 1U) return;
+void check_net_on_one_node(const LintInput& input, Report& report) {
+  if (input.nodes != 1U) return;
   each_value(
-      scene, report, "NCCL_NET", [&](const Environment&, const Setting& setting, const std::string& value) {
+      input, report, "NCCL_NET", [&](const Environment&, const Setting& setting, const std::string& value) {
         if (!setting.sure || value.empty()) return;
         report.warning(
             setting.span,
@@ -22,9 +22,9 @@ void check_net_on_one_node(const Scene& scene, Report& report) {
       });
 }
 
-void check_net_plugin(const Scene& scene, Report& report) {
+void check_net_plugin(const LintInput& input, Report& report) {
   each_value(
-      scene, report, "NCCL_NET",
+      input, report, "NCCL_NET",
       [&](const Environment& environment, const Setting& setting, const std::string& value) {
         const auto net = text::lower(value);
         const bool internal = net == "ib" || net == "socket";
@@ -57,13 +57,13 @@ void check_net_plugin(const Scene& scene, Report& report) {
       });
 }
 
-void check_ib_disabled(const Scene& scene, Report& report) {
-  each_value(scene, report, "NCCL_IB_DISABLE",
+void check_ib_disabled(const LintInput& input, Report& report) {
+  each_value(input, report, "NCCL_IB_DISABLE",
              [&](const Environment& environment, const Setting& setting, const std::string& value) {
                const auto read = read_number(value);
                if (!read.whole || read.value == 0 || environment.find(setting.name) != &setting) return;
                const bool hca = environment.find("NCCL_IB_HCA") != nullptr;
-               if (scene.nics != "ib" && !hca) return;
+               if (input.nics != "ib" && !hca) return;
                report.error(
                    setting.span,
                    {"NCCL_IB_DISABLE=1 where InfiniBand is the network",
@@ -73,8 +73,8 @@ void check_ib_disabled(const Scene& scene, Report& report) {
              });
 }
 
-void check_same_identity(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+void check_same_identity(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.unset || setting.one_command) return;
     if (setting.name == "NCCL_COMM_ID") {
       report.error(setting.span,

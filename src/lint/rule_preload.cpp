@@ -4,9 +4,9 @@
 
 namespace nlaunch::lint {
 
-void check_preload_everywhere(const Scene& scene, Report& report) {
-  if (scene.plan) return;  // there `preload:` belongs to a role
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+void check_preload_everywhere(const LintInput& input, Report& report) {
+  if (input.plan) return;  // there `preload:` belongs to a role
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.name != "LD_PRELOAD" || setting.unset || !setting.exported || setting.one_command) return;
     if (setting.value && setting.value->empty()) return;
     report.error(
@@ -19,8 +19,8 @@ void check_preload_everywhere(const Scene& scene, Report& report) {
   });
 }
 
-void check_preload_unneeded(const Scene& scene, Report& report) {
-  for (const auto& environment : scene.environments) {
+void check_preload_unneeded(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
     if (environment.preload.empty() || environment.kind != RoleKind::service) continue;
     report.of(environment.name);
     report.warning(environment.preload_span, {fmt::format("the service '{}' preloads {}", environment.name,

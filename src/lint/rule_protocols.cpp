@@ -27,11 +27,11 @@ bool is_guarded(const Environment& environment) {
 
 }  // namespace
 
-void check_forced_ll128(const Scene& scene, Report& report) {
-  each_value(scene, report, "NCCL_PROTO",
+void check_forced_ll128(const LintInput& input, Report& report) {
+  each_value(input, report, "NCCL_PROTO",
              [&](const Environment& environment, const Setting& setting, const std::string& value) {
                if (!forces(value, "LL128") || has_fastrak(environment)) return;
-               const bool proven = scene.gpu == "GH200" || scene.nics == "cxi";
+               const bool proven = input.gpu == "GH200" || input.nics == "cxi";
                Report::Saying saying{
                    fmt::format("NCCL_PROTO={} forces LL128", value),
                    "a named protocol skips NCCL's own check of whether the path keeps 128 bytes together; "
@@ -45,8 +45,8 @@ void check_forced_ll128(const Scene& scene, Report& report) {
              });
 }
 
-void check_forced_ll(const Scene& scene, Report& report) {
-  each_value(scene, report, "NCCL_PROTO",
+void check_forced_ll(const LintInput& input, Report& report) {
+  each_value(input, report, "NCCL_PROTO",
              [&](const Environment&, const Setting& setting, const std::string& value) {
                if (!forces(value, "LL") || forces(value, "Simple") || forces(value, "LL128")) return;
                report.warning(
@@ -57,10 +57,10 @@ void check_forced_ll(const Scene& scene, Report& report) {
              });
 }
 
-void check_ll128_guard(const Scene& scene, Report& report) {
-  if (scene.gpu != "GH200" || scene.nics != "cxi" || scene.nodes == 1U || scene.by_nlaunch) return;
+void check_ll128_guard(const LintInput& input, Report& report) {
+  if (input.gpu != "GH200" || input.nics != "cxi" || input.nodes == 1U || input.by_nlaunch) return;
   const Version since{{2, 27, 3}};
-  for (const auto& environment : scene.environments) {
+  for (const auto& environment : input.environments) {
     if (environment.kind == RoleKind::service || is_guarded(environment)) continue;
     const auto* release = environment.release("NCCL");
     if (release != nullptr && *release < since) continue;
@@ -69,7 +69,7 @@ void check_ll128_guard(const Scene& scene, Report& report) {
       if (place == nullptr) place = environment.find(name);
     }
     report.of(environment.name);
-    const auto whole = scene.script ? SourceSpan{scene.script->file, 0, 0, 1} : SourceSpan();
+    const auto whole = input.script ? SourceSpan{input.script->file, 0, 0, 1} : SourceSpan();
     report.error(
         place == nullptr ? whole : place->span,
         {fmt::format("GH200 with Slingshot, NCCL {}, and nothing that keeps LL128 off the network",

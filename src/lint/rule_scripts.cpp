@@ -50,12 +50,12 @@ bool has_trap(const Script& script) {
 
 }  // namespace
 
-void check_unreadable(const Scene& scene, Report& report) {
-  if (!scene.script) return;
-  for (const auto& one : scene.script->unread) {
+void check_unreadable(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& one : input.script->unread) {
     report.warning(one.span, {one.message, "what stands within was not looked at", "", ""});
   }
-  for (const auto& command : scene.script->commands) {
+  for (const auto& command : input.script->commands) {
     if (command.name() != "eval" || command.nested) continue;
     const bool constant =
         std::ranges::all_of(command.words, [](const Word& word) { return word.constant().has_value(); });
@@ -66,9 +66,9 @@ void check_unreadable(const Scene& scene, Report& report) {
   }
 }
 
-void check_line_ends(const Scene& scene, Report& report) {
-  if (!scene.script) return;
-  const auto& file = scene.script->file;
+void check_line_ends(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& file = input.script->file;
   const auto at = file->text.find("\r\n");
   if (at == std::string::npos) return;
   const auto line = static_cast<std::uint32_t>(std::count(
@@ -80,11 +80,11 @@ void check_line_ends(const Scene& scene, Report& report) {
                 fmt::format("sed -i 's/\\r$//' {}", file->name), ""});
 }
 
-void check_exit_code_lost(const Scene& scene, Report& report) {
-  if (!scene.script || has_trap(*scene.script)) return;
-  bool errexit = shebang_has_e(*scene.script);
+void check_exit_code_lost(const LintInput& input, Report& report) {
+  if (!input.script || has_trap(*input.script)) return;
+  bool errexit = shebang_has_e(*input.script);
   const Command* last = nullptr;
-  for (const auto& command : scene.script->commands) {
+  for (const auto& command : input.script->commands) {
     if (command.nested) continue;
     if (const auto now = sets_errexit(command)) errexit = *now;
     const bool reads = command.words.empty() && std::ranges::any_of(command.assignments, takes_exit_code);
@@ -101,8 +101,8 @@ void check_exit_code_lost(const Scene& scene, Report& report) {
   }
 }
 
-void check_secret(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+void check_secret(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (!setting.holds_secret()) return;
     report.warning(setting.span,
                    {fmt::format("the value of {} stands in this file", setting.name),
@@ -113,7 +113,7 @@ void check_secret(const Scene& scene, Report& report) {
                     ""});
   });
   report.of("");
-  for (const auto& one : scene.secrets) {
+  for (const auto& one : input.secrets) {
     if (report.full()) return;
     report.warning(
         one.span,

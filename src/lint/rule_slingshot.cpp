@@ -23,16 +23,16 @@ bool is_zero(const std::string& value) {
 
 }  // namespace
 
-void check_alt_read(const Scene& scene, Report& report) {
-  const bool in_batch = std::ranges::any_of(scene.batch, names_rdzv);
-  const bool in_steps = !scene.steps.empty() && std::ranges::all_of(scene.steps, [](const Step& step) {
+void check_alt_read(const LintInput& input, Report& report) {
+  const bool in_batch = std::ranges::any_of(input.batch, names_rdzv);
+  const bool in_steps = !input.steps.empty() && std::ranges::all_of(input.steps, [](const Step& step) {
     return step.open_ended || std::ranges::any_of(step.options, names_rdzv);
   });
   // A file that starts nothing by itself cannot say.
-  if (in_batch || in_steps || (!scene.slurm && scene.script)) return;
-  if (!scene.slurm && !scene.plan) return;
+  if (in_batch || in_steps || (!input.slurm && input.script)) return;
+  if (!input.slurm && !input.plan) return;
   each_value(
-      scene, report, "FI_CXI_RDZV_PROTO",
+      input, report, "FI_CXI_RDZV_PROTO",
       [&](const Environment& environment, const Setting& setting, const std::string& value) {
         if (value != "alt_read" || environment.find(setting.name) != &setting) return;
         report.error(
@@ -44,10 +44,10 @@ void check_alt_read(const Scene& scene, Report& report) {
       });
 }
 
-void check_gdrcopy(const Scene& scene, Report& report) {
-  if (scene.gpu != "GH200" || scene.nodes == 1U) return;
+void check_gdrcopy(const LintInput& input, Report& report) {
+  if (input.gpu != "GH200" || input.nodes == 1U) return;
   for (const auto* name : {"NCCL_GDRCOPY_ENABLE", "FI_HMEM_CUDA_USE_GDRCOPY"}) {
-    each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+    each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
       if (setting.name != name || environment.find(name) != &setting || !turns_on(environment, name)) return;
       if (environment.may("FI_CXI_RDZV_THRESHOLD", is_zero) &&
           environment.may("FI_CXI_RDZV_GET_MIN", is_zero))
@@ -61,8 +61,8 @@ void check_gdrcopy(const Scene& scene, Report& report) {
   }
 }
 
-void check_mpich(const Scene& scene, Report& report) {
-  each_value(scene, report, "MPICH_GPU_SUPPORT_ENABLED",
+void check_mpich(const LintInput& input, Report& report) {
+  each_value(input, report, "MPICH_GPU_SUPPORT_ENABLED",
              [&](const Environment& environment, const Setting& setting, const std::string& value) {
                const bool nccl = std::ranges::any_of(environment.settings, [](const Setting& one) {
                  return one.name.starts_with("NCCL_") || one.name.starts_with("TORCH_NCCL_");

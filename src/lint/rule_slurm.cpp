@@ -63,18 +63,18 @@ bool has(const std::vector<StepOption>& options, std::initializer_list<std::stri
 
 }  // namespace
 
-void check_export_commas(const Scene& scene, Report& report) {
-  for (const auto& option : scene.batch) check_export(option, report);
-  for (const auto& step : scene.steps) {
+void check_export_commas(const LintInput& input, Report& report) {
+  for (const auto& option : input.batch) check_export(option, report);
+  for (const auto& step : input.steps) {
     for (const auto& option : step.options) check_export(option, report);
   }
 }
 
-void check_cpus_per_task(const Scene& scene, Report& report) {
-  if (!scene.script || !has(scene.batch, {"--cpus-per-task"})) return;
-  const auto& environment = scene.environments.front();
+void check_cpus_per_task(const LintInput& input, Report& report) {
+  if (!input.script || !has(input.batch, {"--cpus-per-task"})) return;
+  const auto& environment = input.environments.front();
   if (environment.find("SRUN_CPUS_PER_TASK") != nullptr) return;
-  for (const auto& step : scene.steps) {
+  for (const auto& step : input.steps) {
     if (has(step.options, {"--cpus-per-task", "-c", "--cpus-per-gpu", "--exclusive", "--cpu-bind"})) continue;
     if (step.open_ended) continue;
     report.warning(
@@ -87,8 +87,8 @@ void check_cpus_per_task(const Scene& scene, Report& report) {
   }
 }
 
-void check_usr1(const Scene& scene, Report& report) {
-  for (const auto& option : scene.batch) {
+void check_usr1(const LintInput& input, Report& report) {
+  for (const auto& option : input.batch) {
     const auto signal = value_of(option, "--signal");
     if (signal.find("USR1") == std::string::npos && signal.find(":10@") == std::string::npos &&
         !signal.starts_with("10@"))
@@ -103,15 +103,15 @@ void check_usr1(const Scene& scene, Report& report) {
   }
 }
 
-void check_output_folder(const Scene& scene, Report& report) {
-  if (!scene.script) return;
-  for (const auto& option : scene.batch) {
+void check_output_folder(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& option : input.batch) {
     for (const auto* name : {"--output", "--error"}) {
       const auto path = value_of(option, name);
       const auto slash = path.rfind('/');
       if (slash == std::string::npos || slash == 0 || path.find('%') < slash) continue;
       const auto folder = path.substr(0, slash);
-      const bool made = std::ranges::any_of(scene.script->commands, [&](const Command& command) {
+      const bool made = std::ranges::any_of(input.script->commands, [&](const Command& command) {
         return command.name() == "mkdir" && std::ranges::any_of(command.words, [&](const Word& word) {
                  const auto text = word.constant().value_or("");
                  return text == folder || text == folder + "/" || "./" + text == folder ||
@@ -129,10 +129,10 @@ void check_output_folder(const Scene& scene, Report& report) {
   }
 }
 
-void check_lost_directive(const Scene& scene, Report& report) {
-  if (!scene.script) return;
-  const auto& commands = scene.script->commands;
-  for (const auto& comment : scene.script->comments) {
+void check_lost_directive(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& commands = input.script->commands;
+  for (const auto& comment : input.script->comments) {
     const auto word = comment.text.substr(0, comment.text.find_first_of(" \t"));
     const bool meant = word == "#SBATCH";
     const bool late = meant && !commands.empty() && comment.span.line > commands.front().span.line;

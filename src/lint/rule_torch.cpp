@@ -14,10 +14,10 @@ bool is_yes(const std::string& value) {
 
 }  // namespace
 
-void check_blocking_wait(const Scene& scene, Report& report) {
+void check_blocking_wait(const LintInput& input, Report& report) {
   for (const auto* name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
     each_value(
-        scene, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
+        input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
           if (!is_yes(value)) return;
           report.error(
               setting.span,
@@ -29,8 +29,8 @@ void check_blocking_wait(const Scene& scene, Report& report) {
   }
 }
 
-void check_recorder_path(const Scene& scene, Report& report) {
-  for (const auto& environment : scene.environments) {
+void check_recorder_path(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
     report.of(environment.name);
     if (environment.may("TORCH_FR_DUMP_TEMP_FILE", [](const auto&) { return true; }) ||
         environment.may("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", [](const auto&) { return true; })) {

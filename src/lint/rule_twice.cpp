@@ -28,10 +28,10 @@ std::vector<std::uint32_t> starts_in(const Script& script) {
 
 }  // namespace
 
-void check_set_twice(const Scene& scene, Report& report) {
-  if (scene.plan) return;  // there one layer stands above another, by design
-  const auto starts = scene.script ? starts_in(*scene.script) : std::vector<std::uint32_t>();
-  for (const auto& environment : scene.environments) {
+void check_set_twice(const LintInput& input, Report& report) {
+  if (input.plan) return;  // there one layer stands above another, by design
+  const auto starts = input.script ? starts_in(*input.script) : std::vector<std::uint32_t>();
+  for (const auto& environment : input.environments) {
     report.of(environment.name);
     std::map<std::string_view, const Setting*> last;
     for (const auto& setting : environment.settings) {

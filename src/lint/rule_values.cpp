@@ -177,8 +177,8 @@ const Variable* known(const Setting& setting) {
 
 }  // namespace
 
-void check_number(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+void check_number(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     const auto* variable = known(setting);
     if (variable == nullptr) return;
     const bool boolean = variable->type == ValueType::boolean;
@@ -192,8 +192,8 @@ void check_number(const Scene& scene, Report& report) {
   });
 }
 
-void check_choice(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+void check_choice(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     const auto* variable = known(setting);
     if (variable == nullptr || variable->values.empty()) return;
     const auto* release = environment.release(variable->owner);
@@ -220,8 +220,8 @@ void check_choice(const Scene& scene, Report& report) {
   });
 }
 
-void check_range(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment&, const Setting& setting) {
+void check_range(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
     const auto* variable = known(setting);
     if (variable == nullptr || variable->type != ValueType::integer || variable->values.size() != 1) return;
     const auto& range = variable->values.front().value;
@@ -243,8 +243,8 @@ void check_range(const Scene& scene, Report& report) {
   });
 }
 
-void check_algorithms(const Scene& scene, Report& report) {
-  each_setting(scene, report, [&](const Environment& environment, const Setting& setting) {
+void check_algorithms(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     if (setting.name != "NCCL_ALGO" && setting.name != "NCCL_PROTO") return;
     const auto* variable = known(setting);
     if (variable == nullptr) return;
@@ -277,10 +277,10 @@ void check_algorithms(const Scene& scene, Report& report) {
   });
 }
 
-void check_recorder_size(const Scene& scene, Report& report) {
+void check_recorder_size(const LintInput& input, Report& report) {
   constexpr long long kMany = 1'000'000;
   for (const auto* name : {"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE"}) {
-    each_value(scene, report, name,
+    each_value(input, report, name,
                [&](const Environment&, const Setting& setting, const std::string& value) {
                  const auto read = read_number(value);
                  if (!read.whole || read.value < kMany) return;
@@ -293,10 +293,10 @@ void check_recorder_size(const Scene& scene, Report& report) {
   }
 }
 
-void check_noset_devices(const Scene& scene, Report& report) {
+void check_noset_devices(const LintInput& input, Report& report) {
   const Version reads_it{{2, 54}};
   each_value(
-      scene, report, "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+      input, report, "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
       [&](const Environment& environment, const Setting& setting, const std::string& value) {
         const auto* release = environment.release("Ray");
         if (!is_word(value, {"0", "false", "no", "off"}) || (release != nullptr && *release >= reads_it))

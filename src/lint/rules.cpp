@@ -6,7 +6,7 @@
 namespace nlaunch::lint {
 namespace {
 
-void no_check(const Scene& /*scene*/, Report& /*report*/) {}
+void no_check(const LintInput& /*input*/, Report& /*report*/) {}
 
 // A new rule: a row here, a check in the file of its subject, a test.
 constexpr std::array kRules{

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -100,7 +101,7 @@ std::string script_text(const Word& word,
 
 std::vector<std::pair<std::string, std::optional<std::string>>> runtime_variables(const std::string& json) {
   std::vector<std::pair<std::string, std::optional<std::string>>> out;
-  const auto environment = nlohmann::ordered_json::parse(json, nullptr, false);
+  const auto environment = parse_ordered_json(json);
   if (!environment.is_object()) return out;
   const auto variables = environment.find("env_vars");
   if (variables == environment.end() || !variables->is_object()) return out;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lint/scene.h"
+#include "lint/lint_input.h"
 
 /// What a script asks of Slurm.
 namespace nlaunch::lint {

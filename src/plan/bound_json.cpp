@@ -1,6 +1,7 @@
 #include "plan/bound_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/format.h"
 

@@ -1,6 +1,7 @@
 #include "plan/json.h"
 
 #include "base/format.h"
+#include "base/json.h"
 #include "config/names.h"
 #include "plan/beaker.h"
 #include "plan/bench.h"
@@ -251,7 +252,7 @@ ordered_json to_json(const Plan& plan) {
 
 Result<Plan> from_json(const std::string& text, const std::string& name) {
   std::string why;
-  const auto parsed = json::parse(text, nullptr, false);
+  const auto parsed = parse_json(text);
   if (!parsed.is_object()) {
     why = "it is not JSON";
   } else if (const auto known = check_format(parsed, formats::kPlan, name); !known) {

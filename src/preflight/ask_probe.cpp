@@ -1,5 +1,6 @@
 #include "preflight/ask_probe.h"
 
+#include "base/json.h"
 #include "base/text.h"
 #include "plan/container.h"
 #include "sys/command.h"
@@ -19,7 +20,7 @@ std::optional<std::uint64_t> number(const json& from, const char* key) {
 json answer_in(std::string_view out) {
   const auto lines = text::split(out, '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (auto said = json::parse(*line, nullptr, false); said.is_object()) return said;
+    if (auto said = parse_json(*line); said.is_object()) return said;
   }
   return {};
 }

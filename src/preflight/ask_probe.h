@@ -1,10 +1,10 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 

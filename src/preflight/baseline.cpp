@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/format.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "preflight/figures.h"
 #include "sys/files.h"
@@ -145,7 +147,7 @@ std::vector<Row> compare(const Baseline& baseline, const Report& report, const s
   const Remedy remedy{fmt::format("{}{}if nothing was changed on purpose, report the node",
                                   changed("the driver", baseline.driver, now.driver),
                                   changed("NCCL", baseline.nccl, now.nccl)),
-                      Who::admin};
+                      Responsible::admin};
   std::vector<Row> rows;
   std::set<std::string> found;
   for (const auto& metric : metrics_of(report)) {
@@ -183,7 +185,7 @@ Result<Baseline> read_baseline(const std::string& path) {
   constexpr std::uint64_t kMost = 16U << 20U;
   const auto content = sys::read_regular_file(path, kMost);
   if (!content) return no_baseline(path, content.error().items().front().message);
-  const auto from = json::parse(*content, nullptr, false);
+  const auto from = parse_json(*content);
   if (!from.is_object() || from.value("format", json()) != formats::kBaseline.name)
     return no_baseline(path, fmt::format("'{}' is no baseline", path));
   if (const auto known = check_format(from, formats::kBaseline, path); !known)

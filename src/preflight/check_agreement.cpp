@@ -13,48 +13,50 @@ constexpr const char* kCheck = "gemm-agreement";
 
 using Prints = std::vector<const Fingerprint*>;
 
-std::string host_of(const Evidence& evidence, const Fingerprint& print) {
-  return evidence.hosts.empty() ? "" : evidence.hosts.at(print.node);
+std::string host_of(const Observations& observations, const Fingerprint& print) {
+  return observations.hosts.empty() ? "" : observations.hosts.at(print.node);
 }
 
-std::string name_of_gpu(const Evidence& evidence, const Fingerprint& print) {
-  const auto host = host_of(evidence, print);
+std::string name_of_gpu(const Observations& observations, const Fingerprint& print) {
+  const auto host = host_of(observations, print);
   return host.empty() ? print.gpu : host + " " + print.gpu;
 }
 
-std::string names_of(const Evidence& evidence, const Prints& prints) {
+std::string names_of(const Observations& observations, const Prints& prints) {
   std::vector<std::string> names;
-  for (const auto* print : prints) names.push_back(name_of_gpu(evidence, *print));
+  for (const auto* print : prints) names.push_back(name_of_gpu(observations, *print));
   return text::join(names, ", ");
 }
 
-Row minority(const Evidence& evidence, const Fingerprint& print, std::size_t others) {
+Row minority(const Observations& observations, const Fingerprint& print, std::size_t others) {
   auto row = failed(
-      kCheck, name_of_gpu(evidence, print),
+      kCheck, name_of_gpu(observations, print),
       fmt::format("its product of the same matrices has other bits than that of {} other GPUs of its model",
                   others),
       "the same bits on every " + print.model,
-      {"silent data corruption is suspected: do not train on this GPU, and report the node", Who::admin});
-  if (const auto host = host_of(evidence, print); !host.empty()) row.hosts = {host};
+      {"silent data corruption is suspected: do not train on this GPU, and report the node",
+       Responsible::admin});
+  if (const auto host = host_of(observations, print); !host.empty()) row.hosts = {host};
   return row;
 }
 
 /// As many say one thing as another: a node is blamed only where all of them are on it.
-Row undecided(const Evidence& evidence, const std::string& model, const Prints& all) {
+Row undecided(const Observations& observations, const std::string& model, const Prints& all) {
   auto row = failed(kCheck, model,
                     fmt::format("{} found different bits in the same product: one of them is wrong",
-                                names_of(evidence, all)),
+                                names_of(observations, all)),
                     "the same bits on every GPU of a model",
                     {"silent data corruption is suspected: compare each with a third GPU of the model before "
                      "training on any of them",
-                     Who::admin});
+                     Responsible::admin});
   const auto first = all.front()->node;
   const bool together = std::ranges::all_of(all, [&](const auto* print) { return print->node == first; });
-  if (const auto host = host_of(evidence, *all.front()); together && !host.empty()) row.hosts = {host};
+  if (const auto host = host_of(observations, *all.front()); together && !host.empty()) row.hosts = {host};
   return row;
 }
 
-void judge(const Evidence& evidence, const std::string& model, const Prints& all, std::vector<Row>& rows) {
+void judge(const Observations& observations, const std::string& model, const Prints& all,
+           std::vector<Row>& rows) {
   std::map<std::string, Prints> by_value;
   for (const auto* print : all) by_value[print->value].push_back(print);
   if (by_value.size() == 1) {
@@ -65,22 +67,22 @@ void judge(const Evidence& evidence, const std::string& model, const Prints& all
   }
   const auto most = std::ranges::max_element(by_value, {}, [](const auto& one) { return one.second.size(); });
   if (2 * most->second.size() <= all.size()) {
-    rows.push_back(undecided(evidence, model, all));
+    rows.push_back(undecided(observations, model, all));
     return;
   }
   for (const auto& [value, prints] : by_value) {
     if (value == most->first) continue;
-    for (const auto* print : prints) rows.push_back(minority(evidence, *print, most->second.size()));
+    for (const auto* print : prints) rows.push_back(minority(observations, *print, most->second.size()));
   }
 }
 
 }  // namespace
 
-std::vector<Row> check_agreement(const Evidence& evidence) {
+std::vector<Row> check_agreement(const Observations& observations) {
   std::map<std::string, Prints> by_model;
-  for (const auto& print : evidence.fingerprints) by_model[print.model].push_back(&print);
+  for (const auto& print : observations.fingerprints) by_model[print.model].push_back(&print);
   std::vector<Row> rows;
-  for (const auto& [model, prints] : by_model) judge(evidence, model, prints, rows);
+  for (const auto& [model, prints] : by_model) judge(observations, model, prints, rows);
   return rows;
 }
 

@@ -41,14 +41,14 @@ Row judge_answer(const plan::Role& role, const json& said, bool needs_gpus) {
 
 }  // namespace
 
-std::vector<Row> check_container(const NodeEvidence& evidence) {
+std::vector<Row> check_container(const NodeObservations& observations) {
   std::vector<Row> rows;
-  for (const auto& [index, process] : evidence.first_of_roles()) {
-    const auto& role = evidence.plan.roles[index];
-    const auto* answer = evidence.answer("container/" + role.name);
+  for (const auto& [index, process] : observations.first_of_roles()) {
+    const auto& role = observations.plan.roles[index];
+    const auto* answer = observations.answer("container/" + role.name);
     if (answer == nullptr) continue;
     rows.push_back(answer->error.empty()
-                       ? judge_answer(role, answer->said, evidence.has_gpus() && role.gpus > 0)
+                       ? judge_answer(role, answer->said, observations.has_gpus() && role.gpus > 0)
                        : judge_silent(role.name, *answer, role));
   }
   return rows;

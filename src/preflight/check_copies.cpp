@@ -30,11 +30,12 @@ std::string range_of(const json& lines, const char* key) {
 }
 
 Row damaged(const std::string& subject, const json& line, std::uint64_t bytes) {
-  return failed(kCheck, subject,
-                fmt::format("{} of {} elements arrived as others", line.at("wrong").get<std::uint64_t>(),
-                            bytes / sizeof(std::uint32_t)),
-                "every byte as it was sent",
-                {"data is damaged on the way: do not train on these GPUs; report the node", Who::admin});
+  return failed(
+      kCheck, subject,
+      fmt::format("{} of {} elements arrived as others", line.at("wrong").get<std::uint64_t>(),
+                  bytes / sizeof(std::uint32_t)),
+      "every byte as it was sent",
+      {"data is damaged on the way: do not train on these GPUs; report the node", Responsible::admin});
 }
 
 /// What went wrong with some of the lines, each by itself. True when nothing did.
@@ -59,7 +60,7 @@ std::string host_name(const json& gpu) {
   return fmt::format("{} to the host and back", gpu_name(gpu.at("gpu")));
 }
 
-void judge_pairs(const NodeEvidence& evidence, const json& said, std::vector<Row>& rows) {
+void judge_pairs(const NodeObservations& observations, const json& said, std::vector<Row>& rows) {
   const auto& pairs = said.at("pairs");
   if (pairs.empty()) return;
   std::vector<std::string> apart;
@@ -67,13 +68,13 @@ void judge_pairs(const NodeEvidence& evidence, const json& said, std::vector<Row
     if (!pair.contains("error") && !pair.at("peer").get<bool>()) apart.push_back(pair_name(pair));
   }
   const bool well = judge_each(pairs, said.at("bytes"), pair_name, rows);
-  const auto& expected = evidence.plan.expected.intra_node;
+  const auto& expected = observations.plan.expected.intra_node;
   if (!apart.empty() && expected == "P2P") {
     rows.push_back(failed(kCheck, "GPU to GPU", "no peer access: " + text::join(apart, ", "),
                           "P2P within a node, as the profile says",
                           {"nvidia-smi topo -p2p r says why: a container without peer access, PCIe ACS or an "
                            "IOMMU does this",
-                           Who::admin}));
+                           Responsible::admin}));
   } else if (well) {
     rows.push_back(passed(kCheck, "GPU to GPU",
                           fmt::format("{} ways, {} with peer access: {}, every element right", pairs.size(),
@@ -84,14 +85,14 @@ void judge_pairs(const NodeEvidence& evidence, const json& said, std::vector<Row
 
 }  // namespace
 
-std::vector<Row> check_copies(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer(kCheck);
+std::vector<Row> check_copies(const NodeObservations& observations) {
+  const auto* answer = observations.answer(kCheck);
   if (answer == nullptr) return {};
   if (!answer->error.empty()) return {unknown(kCheck, "GPUs", answer->error)};
   const auto& said = answer->said;
   if (said.contains("error")) return {unknown(kCheck, "GPUs", said.at("error"))};
   std::vector<Row> rows;
-  judge_pairs(evidence, said, rows);
+  judge_pairs(observations, said, rows);
   if (judge_each(said.at("gpus"), said.at("host_bytes"), host_name, rows)) {
     rows.push_back(passed(kCheck, "GPU to host",
                           fmt::format("{} GPUs: to the GPU {}, from it {}, every element right",
@@ -101,9 +102,9 @@ std::vector<Row> check_copies(const NodeEvidence& evidence) {
   return rows;
 }
 
-std::vector<Figure> copy_figures(const NodeEvidence& evidence) {
+std::vector<Figure> copy_figures(const NodeObservations& observations) {
   std::vector<Figure> out;
-  const auto* answer = evidence.answer(kCheck);
+  const auto* answer = observations.answer(kCheck);
   if (answer == nullptr || !answer->said.contains("gpus")) return out;
   for (const auto& gpu : answer->said.at("gpus")) {
     for (const auto* what : {"host_to_device", "device_to_host"}) {

@@ -14,12 +14,12 @@ constexpr auto kCheck = "fabric";
 
 /// What is to be told of one role.
 struct Asked {
-  const NodeEvidence& evidence;
+  const NodeObservations& observations;
   std::string role;
   std::string provider;
   json said;
 
-  [[nodiscard]] const plan::Node& node() const { return evidence.plan.node; }
+  [[nodiscard]] const plan::Node& node() const { return observations.plan.node; }
   /// NCCL's plugin for these NICs is libfabric's user; all others NCCL drives by itself.
   [[nodiscard]] bool needed() const { return provider == "cxi" || provider == "efa"; }
   [[nodiscard]] std::string library() const {
@@ -95,14 +95,14 @@ std::string fabric_provider(const plan::Node& node) {
   return node.nic_kind == "ib" || node.nic_kind == "roce" ? "verbs" : "tcp";
 }
 
-std::vector<Row> check_fabric(const NodeEvidence& evidence) {
+std::vector<Row> check_fabric(const NodeObservations& observations) {
   std::vector<Row> rows;
-  for (const auto& [role, process] : evidence.first_of_roles()) {
-    const auto& name = evidence.plan.roles[role].name;
-    const auto* answer = evidence.answer("fabric/" + name);
+  for (const auto& [role, process] : observations.first_of_roles()) {
+    const auto& name = observations.plan.roles[role].name;
+    const auto* answer = observations.answer("fabric/" + name);
     if (answer == nullptr) continue;
     rows.push_back(answer->error.empty()
-                       ? judge({evidence, name, fabric_provider(evidence.plan.node), answer->said})
+                       ? judge({observations, name, fabric_provider(observations.plan.node), answer->said})
                        : unknown(kCheck, name, answer->error));
   }
   return rows;

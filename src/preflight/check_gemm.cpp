@@ -20,15 +20,16 @@ std::string subject_of(const json& gpu) {
 }
 
 /// The GPUs in the probe's answer; nothing where there is none.
-const json& gpus_in(const NodeEvidence& evidence) {
+const json& gpus_in(const NodeObservations& observations) {
   static const json kNone = json::array();
-  const auto* answer = evidence.answer(kCheck);
+  const auto* answer = observations.answer(kCheck);
   const bool there = answer != nullptr && answer->said.is_object() && answer->said.contains("gpus");
   return there ? answer->said.at("gpus") : kNone;
 }
 
 Remedy do_not_train() {
-  return {"silent data corruption is suspected: do not train on this GPU, and report the node", Who::admin};
+  return {"silent data corruption is suspected: do not train on this GPU, and report the node",
+          Responsible::admin};
 }
 
 /// What is wrong with one GPU, or nothing.
@@ -76,14 +77,14 @@ Row sum_up(const std::vector<json>& well) {
 
 }  // namespace
 
-std::vector<Row> check_gemm(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer(kCheck);
+std::vector<Row> check_gemm(const NodeObservations& observations) {
+  const auto* answer = observations.answer(kCheck);
   if (answer == nullptr) return {};
   if (!answer->error.empty()) return {unknown(kCheck, "GPUs", answer->error)};
   if (answer->said.contains("error")) return {unknown(kCheck, "GPUs", answer->said.at("error"))};
   std::vector<Row> rows;
   std::vector<json> well;
-  for (const auto& gpu : gpus_in(evidence)) {
+  for (const auto& gpu : gpus_in(observations)) {
     if (auto row = judge(gpu)) {
       rows.push_back(std::move(*row));
     } else {
@@ -94,17 +95,17 @@ std::vector<Row> check_gemm(const NodeEvidence& evidence) {
   return rows;
 }
 
-std::vector<Figure> gemm_figures(const NodeEvidence& evidence) {
+std::vector<Figure> gemm_figures(const NodeObservations& observations) {
   std::vector<Figure> out;
-  for (const auto& gpu : gpus_in(evidence)) {
+  for (const auto& gpu : gpus_in(observations)) {
     if (gpu.contains("flops")) out.push_back({kCheck, "", gpu_name(gpu), "", gpu.at("flops"), "FLOP/s"});
   }
   return out;
 }
 
-std::vector<Fingerprint> gemm_fingerprints(const NodeEvidence& evidence) {
+std::vector<Fingerprint> gemm_fingerprints(const NodeObservations& observations) {
   std::vector<Fingerprint> out;
-  for (const auto& gpu : gpus_in(evidence)) {
+  for (const auto& gpu : gpus_in(observations)) {
     if (gpu.contains("hash")) out.push_back({0, gpu_name(gpu), gpu.at("name"), gpu.at("hash")});
   }
   return out;

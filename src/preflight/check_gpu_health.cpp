@@ -16,10 +16,10 @@ Remedy reset() {
   return {
       "reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes "
       "back, have the GPU replaced",
-      Who::admin};
+      Responsible::admin};
 }
 Remedy replace() {
-  return {"take the node out of service and have the GPU replaced", Who::admin};
+  return {"take the node out of service and have the GPU replaced", Responsible::admin};
 }
 
 /// The driver itself says that nothing has to be done (nvml.h, NVML_GPU_RECOVERY_ACTION_NONE).
@@ -82,7 +82,7 @@ void judge_recovery(const GpuState& gpu, std::vector<Row>& rows) {
       rows, [&](const Row& row) { return row.subject == gpu.name && row.status == Status::fail; });
   if (action == 0 || told) return;
   rows.push_back(failed(kCheck, gpu.name, fmt::format("its driver asks for {}", recovery_text(action)),
-                        "a GPU that needs no recovery", {"do what the driver asks for", Who::admin}));
+                        "a GPU that needs no recovery", {"do what the driver asks for", Responsible::admin}));
 }
 
 /// The three that the hardware decides (nvml.h, nvmlClocksEventReason*). A software power cap is how a GPU
@@ -100,7 +100,7 @@ void judge_clocks(const GpuState& gpu, std::vector<Row>& rows) {
                     : braked      ? "the node's power supply asks for it"
                                   : "it is too hot or draws too much power";
   rows.push_back(warned(kCheck, gpu.name, fmt::format("its hardware slows it down: {}", why), "full clocks",
-                        {"report the node: look at its cooling and its power supply", Who::admin}));
+                        {"report the node: look at its cooling and its power supply", Responsible::admin}));
 }
 
 void judge(const GpuState& gpu, std::vector<Row>& rows) {
@@ -141,11 +141,11 @@ std::string looked_at(const std::vector<GpuState>& gpus) {
 
 }  // namespace
 
-std::vector<Row> check_gpu_health(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer("gpu-health");
+std::vector<Row> check_gpu_health(const NodeObservations& observations) {
+  const auto* answer = observations.answer("gpu-health");
   if (answer == nullptr) return {};
-  if (const auto* said = gpu_health_answer(evidence)) {
-    const auto gpus = gpu_states(evidence);
+  if (const auto* said = gpu_health_answer(observations)) {
+    const auto gpus = gpu_states(observations);
     auto rows = judge_gpus(gpus, judge, passed(kCheck, text::count(gpus.size(), "GPU"), looked_at(gpus)));
     for (const auto& gpu : said->value("refused", json::array())) judge_refused(gpu, rows);
     return rows;

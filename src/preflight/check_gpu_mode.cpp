@@ -23,11 +23,11 @@ void judge_mig(const GpuState& gpu, bool slices, std::vector<Row>& rows) {
                           "MIG mode off, or MIG devices in CUDA_VISIBLE_DEVICES",
                           {"turn it off while nobody uses the GPU (nvidia-smi -mig 0), or give nlaunch the "
                            "slices by their UUIDs",
-                           Who::admin}));
+                           Responsible::admin}));
   } else if (on != mig.value("pending", on)) {
     rows.push_back(warned(kCheck, gpu.name,
                           fmt::format("MIG mode goes {} at its next reset", on ? "off" : "on"),
-                          "a mode that stays", {"ask who has changed it", Who::admin}));
+                          "a mode that stays", {"ask who has changed it", Responsible::admin}));
   }
 }
 
@@ -35,7 +35,7 @@ void judge_mig(const GpuState& gpu, bool slices, std::vector<Row>& rows) {
 void judge_compute_mode(const GpuState& gpu, std::vector<Row>& rows) {
   constexpr unsigned kProhibited = 2;
   constexpr unsigned kExclusive = 3;
-  const Remedy remedy{"set it back: nvidia-smi --compute-mode=DEFAULT", Who::admin};
+  const Remedy remedy{"set it back: nvidia-smi --compute-mode=DEFAULT", Responsible::admin};
   const auto mode = gpu.get<unsigned>("compute_mode").value_or(0);
   if (mode == kProhibited) {
     rows.push_back(
@@ -55,9 +55,9 @@ void judge_pcie(const GpuState& gpu, std::vector<Row>& rows) {
   const auto width = pcie.value("width", 0U);
   const auto full = pcie.value("max_width", 0U);
   if (width == 0 || width >= full || gpu.said.contains("c2c")) return;
-  rows.push_back(
-      warned(kCheck, gpu.name, fmt::format("PCIe x{}", width), fmt::format("x{}", full),
-             {"report the node: its slot or its riser card gives the GPU a part of the lanes", Who::admin}));
+  rows.push_back(warned(
+      kCheck, gpu.name, fmt::format("PCIe x{}", width), fmt::format("x{}", full),
+      {"report the node: its slot or its riser card gives the GPU a part of the lanes", Responsible::admin}));
 }
 
 /// Minor releases of one major one go together ("CUDA Compatibility").
@@ -87,12 +87,12 @@ std::string fine(const json& answer, const std::vector<GpuState>& gpus) {
 
 }  // namespace
 
-std::vector<Row> check_gpu_mode(const NodeEvidence& evidence) {
-  const auto gpus = gpu_states(evidence);
+std::vector<Row> check_gpu_mode(const NodeObservations& observations) {
+  const auto gpus = gpu_states(observations);
   if (gpus.empty()) return {};
-  const auto& answer = *gpu_health_answer(evidence);
+  const auto& answer = *gpu_health_answer(observations);
   const bool slices = std::ranges::any_of(
-      evidence.node.gpus, [](const plan::BoundGpu& gpu) { return gpu.uuid.starts_with("MIG-"); });
+      observations.node.gpus, [](const plan::BoundGpu& gpu) { return gpu.uuid.starts_with("MIG-"); });
   std::vector<Row> rows;
   for (const auto& gpu : gpus) {
     judge_mig(gpu, slices, rows);

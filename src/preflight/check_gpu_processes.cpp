@@ -36,7 +36,7 @@ bool matters(const json& process, std::uint64_t limit) {
 std::string describe(const json& process) {
   constexpr std::size_t kLongest = 60;
   auto command = process.value("command", "not visible here");
-  if (command.size() > kLongest) command = command.substr(0, kLongest) + "...";
+  if (command.size() > kLongest) command.replace(kLongest, std::string::npos, "...");
   std::string out = fmt::format("pid {} ({}", process.value("pid", 0), text::printable(command));
   if (process.contains("user")) out += ", " + process["user"].get<std::string>();
   if (process.contains("memory")) out += ", " + size_text(process["memory"].get<std::uint64_t>());
@@ -59,10 +59,10 @@ Remedy remedy(const std::vector<json>& holders) {
   if (!own.empty()) return {"end what is yours: kill" + own};
   if (!others.empty()) {
     const std::vector<std::string> names(others.begin(), others.end());
-    return {fmt::format("ask {}, or take another node", text::join(names, ", ")), Who::admin};
+    return {fmt::format("ask {}, or take another node", text::join(names, ", ")), Responsible::admin};
   }
   return {hidden ? "look on the host itself: it is outside of this container, or hidden from you" : "",
-          Who::admin};
+          Responsible::admin};
 }
 
 /// "held by pid 4711 (...), pid 4712 (...) and 3 more"
@@ -100,14 +100,14 @@ void judge(const GpuState& gpu, std::vector<Row>& rows) {
              "an idle GPU",
              {"it may be a process of another container, or one that ends and cannot (state D in "
               "ps): look on the host; if there is none, reset the GPU",
-              Who::admin}));
+              Responsible::admin}));
   rows.back().status = status;
 }
 
 }  // namespace
 
-std::vector<Row> check_gpu_processes(const NodeEvidence& evidence) {
-  const auto gpus = gpu_states(evidence);
+std::vector<Row> check_gpu_processes(const NodeObservations& observations) {
+  const auto gpus = gpu_states(observations);
   return judge_gpus(gpus, judge,
                     passed(kCheck, text::count(gpus.size(), "GPU"), "nobody uses them", "idle GPUs"));
 }

@@ -20,18 +20,18 @@ std::string device_of(const Identity& identity) {
 
 /// One rank that NCCL would take for a double of an earlier one: same host, same bus id. Why decides who can
 /// help.
-Row judge_double(const Evidence& evidence, std::size_t first, std::size_t second) {
-  const auto& one = *evidence.reports[first].identity;
-  const auto& two = *evidence.reports[second].identity;
-  const auto& a = evidence.ranks[first].subject;
-  const auto& b = evidence.ranks[second].subject;
-  const bool one_node = evidence.ranks[first].node == evidence.ranks[second].node;
+Row judge_double(const Observations& observations, std::size_t first, std::size_t second) {
+  const auto& one = *observations.reports[first].identity;
+  const auto& two = *observations.reports[second].identity;
+  const auto& a = observations.ranks[first].subject;
+  const auto& b = observations.ranks[second].subject;
+  const bool one_node = observations.ranks[first].node == observations.ranks[second].node;
   if (!one_node) {
     return failed(
         "identity", b,
         fmt::format("two hosts that look like one: {} on node {} and {} on node {} both say host '{}' (from "
                     "{}) and bus id {}",
-                    a, evidence.ranks[first].node, b, evidence.ranks[second].node, one.host_id,
+                    a, observations.ranks[first].node, b, observations.ranks[second].node, one.host_id,
                     one.host_id_source, one.bus_id),
         "a host identity for each node",
         one.host_id_source == "NCCL_HOSTID"
@@ -46,7 +46,7 @@ Row judge_double(const Evidence& evidence, std::size_t first, std::size_t second
         "a bus id for each GPU, with its PCI domain",
         {"NCCL before 2.30 refuses this (\"Duplicate GPU detected\"): for MIG slices give each rank its own "
          "GPU; else use NCCL 2.30.7 or later, and report the node",
-         Who::admin});
+         Responsible::admin});
   }
   return failed("identity", b,
                 fmt::format("two ranks were given one GPU: {} ({}) and {} ({}) both have {}", a,
@@ -79,34 +79,35 @@ class Owners {
   std::map<std::pair<std::string, std::string>, std::size_t> buses_;
 };
 
-Row judge_rank(const Evidence& evidence, std::size_t index, Owners& owners) {
-  const auto& identity = *evidence.reports[index].identity;
-  if (const auto owner = owners.take(evidence.ranks[index].node, identity, index)) {
-    auto row = judge_double(evidence, *owner, index);
-    row.hosts = evidence.hosts_of({*owner, index});
+Row judge_rank(const Observations& observations, std::size_t index, Owners& owners) {
+  const auto& identity = *observations.reports[index].identity;
+  if (const auto owner = owners.take(observations.ranks[index].node, identity, index)) {
+    auto row = judge_double(observations, *owner, index);
+    row.hosts = observations.hosts_of({*owner, index});
     return row;
   }
   if (disagree(identity)) {
     return failed(
-        "identity", evidence.ranks[index].subject,
+        "identity", observations.ranks[index].subject,
         fmt::format("CUDA says {} at {}, NVML says {}", identity.uuid, identity.bus_id, identity.nvml_uuid),
-        "one GPU at a bus id", {"report the node", Who::admin});
+        "one GPU at a bus id", {"report the node", Responsible::admin});
   }
-  return passed("identity", evidence.ranks[index].subject, place_of(identity));
+  return passed("identity", observations.ranks[index].subject, place_of(identity));
 }
 
 /// Of groups that are tried apart only the members have one.
-bool has_probe(const Evidence& evidence, std::size_t rank) {
-  if (!evidence.ranks[rank].no_probe.empty()) return false;
-  return !evidence.apart || std::ranges::any_of(evidence.groups, [&](const GroupTrial& group) {
+bool has_probe(const Observations& observations, std::size_t rank) {
+  if (!observations.ranks[rank].no_probe.empty()) return false;
+  return !observations.apart || std::ranges::any_of(observations.groups, [&](const GroupTrial& group) {
     return std::ranges::find(group.members, rank) != group.members.end();
   });
 }
 
 /// A rank that said nothing of itself: broken, or never there.
-Row judge_absent(const Evidence& evidence, std::size_t index, const std::vector<std::size_t>& arrived) {
-  const auto& subject = evidence.ranks[index].subject;
-  const auto& report = evidence.reports[index];
+Row judge_absent(const Observations& observations, std::size_t index,
+                 const std::vector<std::size_t>& arrived) {
+  const auto& subject = observations.ranks[index].subject;
+  const auto& report = observations.reports[index];
   const auto told =
       std::ranges::find_if(report.errors, [](const ProbeError& error) { return error.kind != "deadline"; });
   if (told != report.errors.end() && told->kind == "unavailable")
@@ -119,34 +120,34 @@ Row judge_absent(const Evidence& evidence, std::size_t index, const std::vector<
     return failed("identity", subject, "its probe " + report.end, "a probe that reaches its GPU",
                   {"look at its .err file in the preflight folder"});
   }
-  return failed("identity", subject, did_not_join(evidence, {index}, arrived), "all ranks",
-                {"its GPU or its driver does not answer: report the node", Who::admin});
+  return failed("identity", subject, did_not_join(observations, {index}, arrived), "all ranks",
+                {"its GPU or its driver does not answer: report the node", Responsible::admin});
 }
 
 }  // namespace
 
-std::vector<Row> check_identity(const Evidence& evidence) {
-  if (evidence.reports.empty()) return {};
+std::vector<Row> check_identity(const Observations& observations) {
+  if (observations.reports.empty()) return {};
   std::vector<std::size_t> arrived;
-  for (std::size_t i = 0; i < evidence.reports.size(); ++i) {
-    if (evidence.reports[i].identity) arrived.push_back(i);
+  for (std::size_t i = 0; i < observations.reports.size(); ++i) {
+    if (observations.reports[i].identity) arrived.push_back(i);
   }
   std::vector<Row> rows;
   // When some are missing because another failed first, only the cause is told.
-  const bool cause = std::ranges::any_of(evidence.reports, [](const RankReport& report) {
+  const bool cause = std::ranges::any_of(observations.reports, [](const RankReport& report) {
     return !report.identity && (!report.end.empty() || !report.errors.empty());
   });
   Owners owners;
   const auto add = [&](std::size_t rank, Row row) {
-    if (row.hosts.empty()) row.hosts = evidence.hosts_of({rank});
+    if (row.hosts.empty()) row.hosts = observations.hosts_of({rank});
     rows.push_back(std::move(row));
   };
-  for (std::size_t i = 0; i < evidence.reports.size(); ++i) {
-    const auto& report = evidence.reports[i];
-    if (report.identity && !report.identity->bus_id.empty()) add(i, judge_rank(evidence, i, owners));
+  for (std::size_t i = 0; i < observations.reports.size(); ++i) {
+    const auto& report = observations.reports[i];
+    if (report.identity && !report.identity->bus_id.empty()) add(i, judge_rank(observations, i, owners));
     const bool told = !report.end.empty() || !report.errors.empty();
-    if (!report.identity && (told || !cause) && has_probe(evidence, i))
-      add(i, judge_absent(evidence, i, arrived));
+    if (!report.identity && (told || !cause) && has_probe(observations, i))
+      add(i, judge_absent(observations, i, arrived));
   }
   if (rows.empty())
     rows.push_back(skipped("identity", "this machine", "the ranks are CPU slots: they have no GPU"));

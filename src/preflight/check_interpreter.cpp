@@ -14,12 +14,14 @@ constexpr auto kCheck = "interpreter";
 
 /// A role's Python, and what it said.
 struct Python {
-  const NodeEvidence& evidence;
+  const NodeObservations& observations;
   std::uint32_t role = 0;
   json said;
 
-  [[nodiscard]] const std::string& name() const { return evidence.plan.roles[role].name; }
-  [[nodiscard]] bool on_gpus() const { return evidence.has_gpus() && evidence.plan.roles[role].gpus > 0; }
+  [[nodiscard]] const std::string& name() const { return observations.plan.roles[role].name; }
+  [[nodiscard]] bool on_gpus() const {
+    return observations.has_gpus() && observations.plan.roles[role].gpus > 0;
+  }
 };
 
 std::vector<std::string> words(const json& of, const char* key) {
@@ -48,9 +50,10 @@ Row judge_start(const Python& python) {
   if (!imported.empty()) value = fmt::format("imports {}", text::join(imported, ", "));
   if (cuda) value += fmt::format("{}starts CUDA", value.empty() ? "" : " and ");
   const auto by = words(python.said, "by");
-  const auto who = by.empty() ? std::string("what its site-packages run at the start") : text::join(by, ", ");
+  const auto responsible =
+      by.empty() ? std::string("what its site-packages run at the start") : text::join(by, ", ");
   auto row = failed(
-      kCheck, python.name(), fmt::format("{} {} before the program begins", who, value),
+      kCheck, python.name(), fmt::format("{} {} before the program begins", responsible, value),
       "a Python that starts without torch and CUDA",
       {fmt::format("take it out of {}, or import it there only where it is used: CUDA counts its GPUs once, "
                    "and a CUDA_VISIBLE_DEVICES that is set later (by Ray, by vLLM) changes nothing",
@@ -62,7 +65,7 @@ Row judge_start(const Python& python) {
 /// The major numbers: within one of them a driver runs what a newer toolkit has built.
 std::optional<std::pair<Version, Version>> too_new(const Python& python) {
   const auto built = parse_version(python.said.value("torch_cuda", ""));
-  const auto driver = parse_version(python.evidence.machine.cuda_driver);
+  const auto driver = parse_version(python.observations.machine.cuda_driver);
   if (!built || !driver || built->parts.front() <= driver->parts.front()) return std::nullopt;
   return std::pair(*built, *driver);
 }
@@ -109,14 +112,14 @@ void judge(const Python& python, bool named, std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<Row> check_interpreter(const NodeEvidence& evidence) {
+std::vector<Row> check_interpreter(const NodeObservations& observations) {
   std::vector<Row> rows;
-  for (const auto& [role, python] : evidence.pythons) {
-    const auto& name = evidence.plan.roles[role].name;
-    const auto* answer = evidence.answer("interpreter/" + name);
+  for (const auto& [role, python] : observations.pythons) {
+    const auto& name = observations.plan.roles[role].name;
+    const auto* answer = observations.answer("interpreter/" + name);
     if (answer == nullptr) continue;
     const nlohmann::json silent{{"error", answer->error}};
-    judge({evidence, role, answer->error.empty() ? answer->said : silent}, python.named, rows);
+    judge({observations, role, answer->error.empty() ? answer->said : silent}, python.named, rows);
   }
   return rows;
 }

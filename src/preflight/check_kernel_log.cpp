@@ -55,22 +55,22 @@ bool is_fit(const GpuState& gpu) {
   return gpu.get<unsigned>("recovery_action") == 0U;
 }
 
-About about(const Told& told, const NodeEvidence& evidence, const std::vector<GpuState>& gpus) {
+About about(const Told& told, const NodeObservations& observations, const std::vector<GpuState>& gpus) {
   const auto bus_id = whole(told.event.bus_id);
   const auto is_it = [&](const std::string& other) { return same_bus(bus_id, other); };
   if (told.event.kind == GpuEvent::Kind::sxid)
     return {fmt::format("NVSwitch {}", bus_id), true, !gpus.empty() && std::ranges::all_of(gpus, is_fit)};
-  for (std::size_t i = 0; i < evidence.node.gpus.size(); ++i) {
-    const auto& gpu = evidence.node.gpus[i];
+  for (std::size_t i = 0; i < observations.node.gpus.size(); ++i) {
+    const auto& gpu = observations.node.gpus[i];
     if (!is_it(gpu.bus_id)) continue;
     const auto state =
         std::ranges::find_if(gpus, [&](const GpuState& one) { return is_it(one.said.value("bus_id", "")); });
     return {fmt::format("GPU {} ({})", i, gpu.bus_id), true, state != gpus.end() && is_fit(*state)};
   }
-  const bool sites = std::ranges::any_of(evidence.plan.expected.bus_ids,
+  const bool sites = std::ranges::any_of(observations.plan.expected.bus_ids,
                                          [&](const std::string& one) { return same_bus(one, bus_id); });
   // Where no GPU can be seen, it may be for this very reason.
-  return {fmt::format("GPU {}, none of the plan's", bus_id), sites || evidence.node.gpus.empty(), false};
+  return {fmt::format("GPU {}, none of the plan's", bus_id), sites || observations.node.gpus.empty(), false};
 }
 
 std::string value_of(const Told& told) {
@@ -87,16 +87,16 @@ std::string value_of(const Told& told) {
 Remedy remedy_of(XidAction action) {
   switch (action) {
     case XidAction::reboot:
-      return {"reboot the node; if it comes back, have the GPU and its slot looked at", Who::admin};
+      return {"reboot the node; if it comes back, have the GPU and its slot looked at", Responsible::admin};
     case XidAction::repair:
-      return {"have the GPU's power cable and its seat looked at", Who::admin};
+      return {"have the GPU's power cable and its seat looked at", Responsible::admin};
     case XidAction::reset:
       return {
           "reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes "
           "back, have the GPU replaced",
-          Who::admin};
+          Responsible::admin};
     default:
-      return {"watch whether it comes back; NVIDIA's Xid catalog says what it may mean", Who::admin};
+      return {"watch whether it comes back; NVIDIA's Xid catalog says what it may mean", Responsible::admin};
   }
 }
 
@@ -130,7 +130,8 @@ void judge_hung_tasks(const json& lines, std::vector<Row>& rows) {
   rows.push_back(warned(
       kCheck, "tasks",
       fmt::format("{} hung in the last hour: {}", text::count(tasks.size(), "task"), text::join(tasks, ", ")),
-      "none", {"see what they wait for: a file system or a driver that does not answer", Who::admin}));
+      "none",
+      {"see what they wait for: a file system or a driver that does not answer", Responsible::admin}));
 }
 
 /// What programs did to themselves says nothing against the node.
@@ -144,8 +145,8 @@ std::string fine(const std::vector<Told>& of_programs) {
 
 }  // namespace
 
-std::vector<Row> check_kernel_log(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer(kCheck);
+std::vector<Row> check_kernel_log(const NodeObservations& observations) {
+  const auto* answer = observations.answer(kCheck);
   if (answer == nullptr) return {};
   constexpr auto kSubject = "Xid, SXid, hung tasks";
   if (!answer->error.empty()) return {unknown(kCheck, kSubject, answer->error)};
@@ -159,18 +160,18 @@ std::vector<Row> check_kernel_log(const NodeEvidence& evidence) {
                             said.value("denied", "")))};
   }
   const auto lines = said.value("lines", json::array());
-  const auto gpus = gpu_states(evidence);
+  const auto gpus = gpu_states(observations);
   std::vector<Row> rows;
   std::vector<Told> of_programs;
   for (auto& told : collect(lines)) {
     if (action_of(told.event) == XidAction::none) {
       of_programs.push_back(std::move(told));
     } else {
-      rows.push_back(judge(told, about(told, evidence, gpus)));
+      rows.push_back(judge(told, about(told, observations, gpus)));
     }
   }
   // On a machine without GPUs they are no matter of ours.
-  if (!evidence.machine.no_driver) judge_hung_tasks(lines, rows);
+  if (!observations.machine.no_driver) judge_hung_tasks(lines, rows);
   if (rows.empty()) rows.push_back(passed(kCheck, kSubject, fine(of_programs)));
   return rows;
 }

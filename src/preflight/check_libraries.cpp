@@ -4,11 +4,11 @@
 
 namespace nlaunch::preflight {
 
-std::vector<Row> check_libraries(const NodeEvidence& evidence) {
-  if (!evidence.has_gpus()) return {skipped("nccl", "this machine", "no GPUs: no libnccl is needed")};
+std::vector<Row> check_libraries(const NodeObservations& observations) {
+  if (!observations.has_gpus()) return {skipped("nccl", "this machine", "no GPUs: no libnccl is needed")};
   std::vector<Row> rows;
-  for (const auto& [role, library] : evidence.libraries) {
-    const auto& subject = evidence.plan.roles[role].name;
+  for (const auto& [role, library] : observations.libraries) {
+    const auto& subject = observations.plan.roles[role].name;
     if (!library.version.empty()) {
       rows.push_back(
           passed("nccl", subject, fmt::format("{} {} ({})", library.version, library.path, library.by)));

@@ -11,20 +11,20 @@ constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint64_t kGiB = 1U << 30U;
 
 /// Network cards register the memory that they read and write; a GPU of the same node needs nothing locked.
-Row judge_memlock(const NodeEvidence& evidence) {
-  const auto& limit = evidence.machine.memlock;
+Row judge_memlock(const NodeObservations& observations) {
+  const auto& limit = observations.machine.memlock;
   const auto value = limit ? size_text(*limit) : "unlimited";
-  const bool over_a_fabric = evidence.plan.node.count > 1 && evidence.has_gpus();
+  const bool over_a_fabric = observations.plan.node.count > 1 && observations.has_gpus();
   constexpr std::uint64_t kForAFabric = 16 * kGiB;
   if (!over_a_fabric || !limit || *limit >= kForAFabric) return passed("limits", "memlock", value);
   return failed("limits", "memlock", value, "unlimited, or 16 GiB and more",
                 {"network cards cannot register memory: raise `ulimit -l` in limits.conf and, for Slurm, "
                  "LimitMEMLOCK=infinity of slurmd",
-                 Who::admin});
+                 Responsible::admin});
 }
 
-Row judge_nofile(const NodeEvidence& evidence) {
-  const auto& limit = evidence.machine.nofile;
+Row judge_nofile(const NodeObservations& observations) {
+  const auto& limit = observations.machine.nofile;
   constexpr std::uint64_t kComfortable = 4096;
   constexpr std::uint64_t kLeast = 256;
   const auto value = limit ? fmt::format("{}", *limit) : "unlimited";
@@ -35,14 +35,15 @@ Row judge_nofile(const NodeEvidence& evidence) {
 }
 
 /// NCCL and PyTorch's data loaders put buffers there; with too little a process dies of SIGBUS.
-Row judge_shm(const NodeEvidence& evidence) {
-  const auto& free = evidence.machine.shm_free;
+Row judge_shm(const NodeObservations& observations) {
+  const auto& free = observations.machine.shm_free;
   if (!free) {
-    auto row = failed("limits", "/dev/shm", "does not exist", "a tmpfs", {"mount it", Who::admin});
-    if (evidence.ranks.empty()) row.status = Status::warn;
+    auto row = failed("limits", "/dev/shm", "does not exist", "a tmpfs", {"mount it", Responsible::admin});
+    if (observations.ranks.empty()) row.status = Status::warn;
     return row;
   }
-  const auto wanted = std::max<std::uint64_t>(1, evidence.has_gpus() ? evidence.ranks.size() : 1) * kGiB;
+  const auto wanted =
+      std::max<std::uint64_t>(1, observations.has_gpus() ? observations.ranks.size() : 1) * kGiB;
   const auto value = size_text(*free) + " free";
   if (*free >= wanted) return passed("limits", "/dev/shm", value);
   constexpr std::uint64_t kLeast = 128 * kMiB;
@@ -53,8 +54,8 @@ Row judge_shm(const NodeEvidence& evidence) {
 }
 
 /// Threads count: a rank has hundreds, a Ray node thousands.
-Row judge_nproc(const NodeEvidence& evidence) {
-  const auto& limit = evidence.machine.nproc;
+Row judge_nproc(const NodeObservations& observations) {
+  const auto& limit = observations.machine.nproc;
   constexpr std::uint64_t kComfortable = 4096;
   const auto value = limit ? fmt::format("{}", *limit) : "unlimited";
   if (!limit || *limit >= kComfortable) return passed("limits", "processes", value);
@@ -62,8 +63,8 @@ Row judge_nproc(const NodeEvidence& evidence) {
                 {"raise it: ulimit -u 65536"});
 }
 
-Row judge_core(const NodeEvidence& evidence) {
-  const auto& limit = evidence.machine.core;
+Row judge_core(const NodeObservations& observations) {
+  const auto& limit = observations.machine.core;
   const auto value = !limit        ? "unlimited"
                      : *limit == 0 ? "0: a crash leaves no core file"
                                    : size_text(*limit);
@@ -73,14 +74,14 @@ Row judge_core(const NodeEvidence& evidence) {
 /// libfabric opens it for all faults before 2.0.0, and for those of user mode alone since
 /// (prov/util/src/util_mem_monitor.c). The cxi provider does not start without the monitor that was asked
 /// for; others go on without a cache of registrations.
-void judge_userfaultfd(const NodeEvidence& evidence, std::vector<Row>& rows) {
-  const auto& can = evidence.machine.userfaultfd;
-  for (const auto& [role, process] : evidence.first_of_roles()) {
+void judge_userfaultfd(const NodeObservations& observations, std::vector<Row>& rows) {
+  const auto& can = observations.machine.userfaultfd;
+  for (const auto& [role, process] : observations.first_of_roles()) {
     const auto asked = variable_of(*process, "FI_MR_CACHE_MONITOR");
     if (can.empty() || (asked != "userfaultfd" && asked != "uffd")) continue;
-    const auto& name = evidence.plan.roles[role].name;
+    const auto& name = observations.plan.roles[role].name;
     const auto subject = name + "'s userfaultfd";
-    const auto* fabric = evidence.answer("fabric/" + name);
+    const auto* fabric = observations.answer("fabric/" + name);
     const bool known = fabric != nullptr && fabric->said.is_object();
     const auto version = parse_version(known ? fabric->said.value("version", "") : "");
     if (can == "all" || (can == "user mode" && version && *version >= Version{{2}})) {
@@ -96,7 +97,7 @@ void judge_userfaultfd(const NodeEvidence& evidence, std::vector<Row>& rows) {
         "limits", subject, value, "what FI_MR_CACHE_MONITOR=userfaultfd needs",
         {"FI_MR_CACHE_MONITOR=kdreg2, where that module is loaded; or sysctl vm.unprivileged_userfaultfd=1"});
     const bool certain = can == "none" || version.has_value();
-    if (evidence.plan.node.nic_kind != "cxi" || evidence.plan.node.count < 2 || !certain)
+    if (observations.plan.node.nic_kind != "cxi" || observations.plan.node.count < 2 || !certain)
       row.status = Status::warn;
     rows.push_back(std::move(row));
   }
@@ -104,18 +105,19 @@ void judge_userfaultfd(const NodeEvidence& evidence, std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<Row> check_limits(const NodeEvidence& evidence) {
-  if (!evidence.machine.error.empty()) return {unknown("limits", "this machine", evidence.machine.error)};
-  std::vector<Row> rows{judge_memlock(evidence), judge_nofile(evidence), judge_nproc(evidence),
-                        judge_core(evidence), judge_shm(evidence)};
-  judge_userfaultfd(evidence, rows);
+std::vector<Row> check_limits(const NodeObservations& observations) {
+  if (!observations.machine.error.empty())
+    return {unknown("limits", "this machine", observations.machine.error)};
+  std::vector<Row> rows{judge_memlock(observations), judge_nofile(observations), judge_nproc(observations),
+                        judge_core(observations), judge_shm(observations)};
+  judge_userfaultfd(observations, rows);
   return rows;
 }
 
-std::vector<Row> check_ports(const NodeEvidence& evidence) {
+std::vector<Row> check_ports(const NodeObservations& observations) {
   std::vector<Row> rows;
   std::string free;
-  for (const auto& port : evidence.ports) {
+  for (const auto& port : observations.ports) {
     if (port.error.empty()) {
       free += fmt::format("{}{}", free.empty() ? "" : ", ", port.port);
     } else {

@@ -24,8 +24,8 @@ bool is_virtual(const std::string& interface) {
 }
 
 /// By which torch's Gloo finds its interface; without it, by this host's name.
-bool gloo_has_its_interface(const NodeEvidence& evidence) {
-  return std::ranges::all_of(evidence.first_of_roles(), [](const auto& entry) {
+bool gloo_has_its_interface(const NodeObservations& observations) {
+  return std::ranges::all_of(observations.first_of_roles(), [](const auto& entry) {
     return variable_of(*entry.second, "GLOO_SOCKET_IFNAME").has_value();
   });
 }
@@ -52,16 +52,16 @@ Row fault(const Name& name, const std::string& value, const std::string& expecte
   return row;
 }
 
-Row judge(const NodeEvidence& evidence, const Name& name) {
-  const auto& prefix = evidence.plan.node.interface;
+Row judge(const NodeObservations& observations, const Name& name) {
+  const auto& prefix = observations.plan.node.interface;
   const auto expected = prefix.empty() ? std::string("an address that the other nodes reach")
                                        : fmt::format("an address of {}*", prefix);
   const Remedy own{
       "Gloo and Ray ask for it: set GLOO_SOCKET_IFNAME for the roles, and let /etc/hosts or the DNS give "
       "this host its address in the cluster",
-      Who::user};
+      Responsible::user};
   const Remedy other{"name the interface that carries the job: node.nics.interface of the site's profile",
-                     Who::user};
+                     Responsible::user};
   const auto& remedy = name.own ? own : other;
   if (!name.error.empty()) return fault(name, fmt::format("{}: {}", name.name, name.error), expected, remedy);
   if (is_loopback(name.address)) return fault(name, name.value(), expected, remedy);
@@ -73,22 +73,23 @@ Row judge(const NodeEvidence& evidence, const Name& name) {
 
 }  // namespace
 
-std::vector<std::string> meeting_points(const NodeEvidence& evidence) {
+std::vector<std::string> meeting_points(const NodeObservations& observations) {
   std::vector<std::string> out;
-  for (const auto& process : evidence.node.processes) {
+  for (const auto& process : observations.node.processes) {
     auto address = variable_of(process, "MASTER_ADDR").value_or("");
     if (!address.empty() && std::ranges::find(out, address) == out.end()) out.push_back(std::move(address));
   }
   return out;
 }
 
-std::vector<Row> check_names(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer("names");
+std::vector<Row> check_names(const NodeObservations& observations) {
+  const auto* answer = observations.answer("names");
   if (answer == nullptr) return {};
   if (!answer->error.empty()) return {unknown(kCheck, "this machine", answer->error)};
   // Reached over loopback, this node is on one machine with whoever decides, and so are all that look like
   // it.
-  if (is_loopback(evidence.address)) return {skipped(kCheck, "this machine", "the nodes are on one machine")};
+  if (is_loopback(observations.address))
+    return {skipped(kCheck, "this machine", "the nodes are on one machine")};
   std::vector<Row> rows;
   for (const auto& said : answer->said.value("names", json::array())) {
     const auto addresses = said.value("addresses", std::vector<std::string>());
@@ -96,8 +97,8 @@ std::vector<Row> check_names(const NodeEvidence& evidence) {
                     said.value("interface", ""), said.value("error", ""), said.value("own", false)};
     // Nothing of nlaunch's asks for a host's own name; what may (Gloo, Ray) does so on clusters with several
     // networks.
-    const bool idle = evidence.plan.node.interface.empty() || gloo_has_its_interface(evidence);
-    if (!name.own || !idle) rows.push_back(judge(evidence, name));
+    const bool idle = observations.plan.node.interface.empty() || gloo_has_its_interface(observations);
+    if (!name.own || !idle) rows.push_back(judge(observations, name));
   }
   return rows;
 }

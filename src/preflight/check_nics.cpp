@@ -19,7 +19,7 @@ std::string str(const json& of, const char* key) {
 }
 
 struct Nics {
-  const NodeEvidence& evidence;
+  const NodeObservations& observations;
   std::string kind;          ///< that the site names
   std::vector<json> mine{};  ///< of that kind
   std::size_t usable = 0;
@@ -27,7 +27,7 @@ struct Nics {
   /// The run, or the profile of a node that is checked for itself, counts on them.
   bool needed = false;
 
-  [[nodiscard]] std::size_t wanted() const { return evidence.plan.node.nic_count; }
+  [[nodiscard]] std::size_t wanted() const { return observations.plan.node.nic_count; }
   [[nodiscard]] std::string expected() const {
     return wanted() == 0 ? fmt::format("{} NICs", kind) : fmt::format("{} x {}", wanted(), kind);
   }
@@ -53,11 +53,11 @@ std::string summary(const std::vector<json>& nics) {
 std::pair<std::string, Remedy> trouble_of(const json& nic) {
   const auto device = str(nic, "device");
   if (str(nic, "driver").empty())
-    return {"has no driver", {"load its driver, or report the node", Who::admin}};
+    return {"has no driver", {"load its driver, or report the node", Responsible::admin}};
   if (!nic.value("up", false)) {
     const auto state = str(nic, "state");
     return {fmt::format("the link is down{}", state.empty() ? "" : fmt::format(" ({})", state)),
-            {"report the node: a cable, a switch port or the NIC itself", Who::admin}};
+            {"report the node: a cable, a switch port or the NIC itself", Responsible::admin}};
   }
   if (const auto error = str(nic, "device_error"); !error.empty()) {
     return {
@@ -86,7 +86,7 @@ void judge_each(const Nics& nics, std::vector<Row>& rows) {
     } else if (const auto gbits = nic.value("gbits", 0.0); gbits > 0 && gbits < nics.fastest) {
       rows.push_back(warned(kCheck, subject, fmt::format("{:g} Gb/s", gbits),
                             fmt::format("{:g} Gb/s, as the others have", nics.fastest),
-                            {"report the node: its link came up slower than it should", Who::admin}));
+                            {"report the node: its link came up slower than it should", Responsible::admin}));
     }
   }
 }
@@ -100,7 +100,7 @@ void judge_idle(const Nics& nics, const json& cards, std::vector<Row>& rows) {
     if (!is_kind(str(card, "kind"), nics.kind)) continue;
     rows.push_back(of_status(
         failed(kCheck, fmt::format("{} ({})", str(card, "bus_id"), str(card, "id")), "has no driver",
-               nics.expected(), {"load its driver, or report the node", Who::admin}),
+               nics.expected(), {"load its driver, or report the node", Responsible::admin}),
         nics.needed && nics.usable < std::max<std::size_t>(nics.wanted(), 1) ? Status::fail : Status::warn));
   }
 }
@@ -112,22 +112,23 @@ Row judge_number(const Nics& nics, const std::vector<json>& all) {
   }
   const auto value = nics.mine.empty() ? fmt::format("none of this kind; there are: {}", summary(all))
                                        : fmt::format("{} of {} can be used", nics.usable, nics.mine.size());
-  return of_status(failed(kCheck, nics.kind, value, nics.expected(),
-                          {"report the node; or correct node.nics of the site's profile", Who::admin}),
-                   nics.needed ? Status::fail : Status::warn);
+  return of_status(
+      failed(kCheck, nics.kind, value, nics.expected(),
+             {"report the node; or correct node.nics of the site's profile", Responsible::admin}),
+      nics.needed ? Status::fail : Status::warn);
 }
 
 /// Without these the cxi provider takes whatever service of the NIC is open to everybody, if there is one
 /// (libfabric 2.6.0, prov/cxi/src/cxip_nic.c).
-void judge_slingshot(const NodeEvidence& evidence, std::vector<Row>& rows) {
+void judge_slingshot(const NodeObservations& observations, std::vector<Row>& rows) {
   constexpr std::array<std::string_view, 3> kNeeded{"SLINGSHOT_VNIS", "SLINGSHOT_SVC_IDS",
                                                     "SLINGSHOT_DEVICES"};
-  for (const auto& [role, process] : evidence.first_of_roles()) {
+  for (const auto& [role, process] : observations.first_of_roles()) {
     std::vector<std::string> absent;
     for (const auto name : kNeeded) {
       if (variable_of(*process, name).value_or("").empty()) absent.emplace_back(name);
     }
-    const auto& subject = evidence.plan.roles[role].name;
+    const auto& subject = observations.plan.roles[role].name;
     if (absent.empty()) {
       rows.push_back(passed(kCheck, subject, "has the job's SLINGSHOT_ variables"));
     } else {
@@ -142,10 +143,10 @@ void judge_slingshot(const NodeEvidence& evidence, std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<Row> check_nics(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer("nics");
+std::vector<Row> check_nics(const NodeObservations& observations) {
+  const auto* answer = observations.answer("nics");
   if (answer == nullptr) return {};
-  const auto& node = evidence.plan.node;
+  const auto& node = observations.plan.node;
   if (!answer->error.empty()) {
     return node.nic_kind.empty() ? std::vector<Row>()
                                  : std::vector{unknown(kCheck, node.nic_kind, answer->error)};
@@ -158,8 +159,8 @@ std::vector<Row> check_nics(const NodeEvidence& evidence) {
                     fmt::format("it is not known how such NICs are found; those that are: {}",
                                 text::join(std::vector<std::string>(kKinds.begin(), kKinds.end()), ", ")))};
   }
-  Nics nics{.evidence = evidence, .kind = node.nic_kind};
-  nics.needed = node.count > 1 || evidence.for_the_machine();
+  Nics nics{.observations = observations, .kind = node.nic_kind};
+  nics.needed = node.count > 1 || observations.for_the_machine();
   for (const auto& nic : all) {
     if (str(nic, "kind") != nics.kind) continue;
     nics.mine.push_back(nic);
@@ -169,7 +170,7 @@ std::vector<Row> check_nics(const NodeEvidence& evidence) {
   std::vector<Row> rows{judge_number(nics, all)};
   judge_each(nics, rows);
   judge_idle(nics, answer->said.value("idle", json::array()), rows);
-  if (nics.kind == "cxi" && node.count > 1) judge_slingshot(evidence, rows);
+  if (nics.kind == "cxi" && node.count > 1) judge_slingshot(observations, rows);
   return rows;
 }
 

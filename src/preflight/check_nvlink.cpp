@@ -73,7 +73,7 @@ void judge_links(const GpuState& gpu, const Expected& expected, std::vector<Row>
         failed(kCheck, gpu.name, fmt::format("{} of {} links up: {} down", links.up(), links.all, which),
                fmt::format("{} links up", expected.up),
                {"reset the GPUs (nvidia-smi --gpu-reset) or reboot the node; if a link stays down, report it",
-                Who::admin});
+                Responsible::admin});
     if (!certain) row.status = Status::warn;
     rows.push_back(std::move(row));
   }
@@ -82,7 +82,7 @@ void judge_links(const GpuState& gpu, const Expected& expected, std::vector<Row>
                           fmt::format("its links had to be brought up again {} since the driver was loaded",
                                       text::count(links.recovery, "time")),
                           "links that stay up",
-                          {"watch whether the number grows; if so, report the node", Who::admin}));
+                          {"watch whether the number grows; if so, report the node", Responsible::admin}));
   }
 }
 
@@ -117,7 +117,7 @@ FabricHealth fabric_health(const json& fabric) {
 void judge_fabric(const GpuState& gpu, std::vector<Row>& rows) {
   constexpr auto kExpected = "registered with the NVSwitch fabric, and healthy";
   const Remedy manager{"see why: systemctl status nvidia-fabricmanager (on NVL72 machines nvidia-imex, too)",
-                       Who::admin};
+                       Responsible::admin};
   const auto fabric = gpu.said.value("fabric", json::object());
   const auto state = fabric_state(gpu);
   if (state == kFabricNone) return;
@@ -147,7 +147,7 @@ void judge_c2c(const GpuState& gpu, std::vector<Row>& rows) {
       std::ranges::count_if(links, [](const json& link) { return !link.value("active", false); });
   if (down == 0) return;
   rows.push_back(failed(kCheck, gpu.name, fmt::format("{} of {} links to its CPU down", down, links.size()),
-                        "all up", {"reboot the node; if a link stays down, report it", Who::admin}));
+                        "all up", {"reboot the node; if a link stays down, report it", Responsible::admin}));
 }
 
 std::string fine(const std::vector<GpuState>& gpus) {
@@ -165,8 +165,8 @@ std::string fine(const std::vector<GpuState>& gpus) {
 
 }  // namespace
 
-std::vector<Row> check_nvlink(const NodeEvidence& evidence) {
-  const auto gpus = gpu_states(evidence);
+std::vector<Row> check_nvlink(const NodeObservations& observations) {
+  const auto gpus = gpu_states(observations);
   if (gpus.empty()) return {};
   const auto expected = expected_links(gpus);
   std::vector<Row> rows;

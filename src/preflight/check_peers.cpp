@@ -89,8 +89,9 @@ bool rare(const std::vector<Entry>& slow, const std::vector<Entry>& all) {
 
 Remedy remedy_of(const Kind& kind) {
   if (kind.what == "gemm")
-    return {"nvidia-smi -q -d PERFORMANCE,POWER says what holds its clock; report the node", Who::admin};
-  return {"nvidia-smi topo -m and nvidia-smi nvlink -s show its links; report the node", Who::admin};
+    return {"nvidia-smi -q -d PERFORMANCE,POWER says what holds its clock; report the node",
+            Responsible::admin};
+  return {"nvidia-smi topo -m and nvidia-smi nvlink -s show its links; report the node", Responsible::admin};
 }
 
 Row odd_row(const Kind& kind, const Entry& entry, std::string_view of) {
@@ -148,16 +149,16 @@ bool has_peers(const Figure& figure) {
          figure.what == "device_to_host";
 }
 
-std::string model_of(const Evidence& evidence, const std::string& host) {
-  const auto node = std::ranges::find(evidence.nodes, host, &NodeSummary::host);
-  return host.empty() || node == evidence.nodes.end() ? "" : node->gpu;
+std::string model_of(const Observations& observations, const std::string& host) {
+  const auto node = std::ranges::find(observations.nodes, host, &NodeSummary::host);
+  return host.empty() || node == observations.nodes.end() ? "" : node->gpu;
 }
 
-std::vector<Kind> kinds_of(const Evidence& evidence) {
+std::vector<Kind> kinds_of(const Observations& observations) {
   std::map<std::pair<std::string, std::string>, Kind> kinds;
-  for (const auto& figure : evidence.figures) {
+  for (const auto& figure : observations.figures) {
     if (!has_peers(figure)) continue;
-    auto& kind = kinds[{figure.what, model_of(evidence, figure.host)}];
+    auto& kind = kinds[{figure.what, model_of(observations, figure.host)}];
     kind.what = figure.what;
     kind.unit = figure.unit;
     kind.entries.push_back({figure.host, figure.from, figure.to, figure.value});
@@ -171,9 +172,9 @@ std::vector<Kind> kinds_of(const Evidence& evidence) {
 
 }  // namespace
 
-std::vector<Row> check_peers(const Evidence& evidence) {
+std::vector<Row> check_peers(const Observations& observations) {
   std::vector<Row> rows;
-  for (auto& kind : kinds_of(evidence)) {
+  for (auto& kind : kinds_of(observations)) {
     set_medians(kind.entries);
     const auto found = judge_kind(kind);
     rows.insert(rows.end(), found.begin(), found.end());

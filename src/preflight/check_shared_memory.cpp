@@ -44,8 +44,8 @@ std::string removal(const std::string& folder, const std::vector<json>& files) {
 
 }  // namespace
 
-std::vector<Row> check_shared_memory(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer(kCheck);
+std::vector<Row> check_shared_memory(const NodeObservations& observations) {
+  const auto* answer = observations.answer(kCheck);
   if (answer == nullptr) return {};
   if (!answer->error.empty()) return {unknown(kCheck, "/dev/shm", answer->error)};
   const auto folder = answer->said.value("folder", "");
@@ -65,7 +65,7 @@ std::vector<Row> check_shared_memory(const NodeEvidence& evidence) {
     rows.push_back(warned(kCheck, folder, list(own), kExpected, {"remove them: " + removal(folder, own)}));
   for (const auto& [user, files] : of_others) {
     rows.push_back(warned(kCheck, fmt::format("{}, of {}", folder, user), list(files), kExpected,
-                          {fmt::format("{} or an administrator can remove them", user), Who::admin}));
+                          {fmt::format("{} or an administrator can remove them", user), Responsible::admin}));
   }
   if (!hidden.empty()) {
     rows.push_back(

@@ -24,13 +24,13 @@ struct NodeTime {
 /// All nodes with as many ranks in the group, at one size.
 using Peers = std::map<std::pair<std::size_t, std::uint64_t>, std::vector<NodeTime>>;
 
-Peers peers_in(const Evidence& evidence) {
+Peers peers_in(const Observations& observations) {
   Peers peers;
-  for (const auto& group : evidence.groups) {
+  for (const auto& group : observations.groups) {
     const bool comparable = group.kind == plan::GroupKind::node && group.backend == Backend::nccl &&
-                            group.not_run.empty() && complete(evidence, group);
+                            group.not_run.empty() && complete(observations, group);
     if (!comparable || group.neighbours || group.sizes.empty() || group.sizes.back() < kLeast) continue;
-    const auto last = measured(evidence, group).back();
+    const auto last = measured(observations, group).back();
     peers[{group.members.size(), last.bytes}].push_back({&group, last.seconds, last.busbw});
   }
   return peers;
@@ -40,10 +40,10 @@ Peers peers_in(const Evidence& evidence) {
 
 /// All nodes run the same group at the same time: who takes much longer than most is slower than they are,
 /// whatever the site expects. Over Gloo times are those of processors that do other things as well.
-std::vector<Row> check_slow_node(const Evidence& evidence) {
+std::vector<Row> check_slow_node(const Observations& observations) {
   std::vector<Row> rows;
-  if (!evidence.went) return rows;
-  for (auto& [key, times] : peers_in(evidence)) {
+  if (!observations.went) return rows;
+  for (auto& [key, times] : peers_in(observations)) {
     if (times.size() < kFewest) continue;
     auto sorted = times;
     std::ranges::sort(sorted, {}, &NodeTime::seconds);
@@ -59,8 +59,8 @@ std::vector<Row> check_slow_node(const Evidence& evidence) {
                             "as fast as the other nodes",
                             {"a GPU or a link of this node is slower than those of the others: nvidia-smi "
                              "nvlink -s, nvidia-smi -q -d PERFORMANCE; report the node",
-                             Who::admin}));
-      rows.back().hosts = evidence.host_of(*one.group);
+                             Responsible::admin}));
+      rows.back().hosts = observations.host_of(*one.group);
     }
     if (slow == 0) {
       rows.push_back(passed("slow-node", fmt::format("{} nodes", times.size()),

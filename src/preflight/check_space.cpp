@@ -55,15 +55,15 @@ Row judge_folder(const Folder& folder, const Answer& answer, bool has_ranks) {
 
 }  // namespace
 
-std::vector<Row> check_space(const NodeEvidence& evidence) {
+std::vector<Row> check_space(const NodeObservations& observations) {
   std::vector<Row> rows;
-  for (const auto& folder : evidence.folders) {
-    const auto* answer = evidence.answer("folder/" + folder.path);
+  for (const auto& folder : observations.folders) {
+    const auto* answer = observations.answer("folder/" + folder.path);
     if (answer == nullptr) continue;
-    auto row = judge_folder(folder, *answer, !evidence.ranks.empty());
+    auto row = judge_folder(folder, *answer, !observations.ranks.empty());
     // Whether /dev/shm is there, and large enough, stands among the limits.
     const bool told =
-        folder.use == Folder::Use::write && (row.status == Status::pass || !evidence.machine.shm_free);
+        folder.use == Folder::Use::write && (row.status == Status::pass || !observations.machine.shm_free);
     if (!told) rows.push_back(std::move(row));
   }
   return rows;

@@ -8,15 +8,15 @@ namespace {
 constexpr auto kCheck = "torch";
 
 /// That torch has loaded, against what the role was found to load: by its preload, its wheel, the loader.
-Row judge(const NodeEvidence& evidence, std::uint32_t role, const nlohmann::json& said) {
-  const auto& name = evidence.plan.roles[role].name;
+Row judge(const NodeObservations& observations, std::uint32_t role, const nlohmann::json& said) {
+  const auto& name = observations.plan.roles[role].name;
   if (const auto error = said.value("error", ""); !error.empty()) return unknown(kCheck, name, error);
   const auto nccl = said.value("nccl", "");
   const auto value = fmt::format("torch {}, CUDA {}, NCCL {}", said.value("version", ""),
                                  said.value("cuda", "") == "" ? "none" : said.value("cuda", ""),
                                  nccl.empty() ? "none" : nccl);
-  const auto library = evidence.libraries.find(role);
-  if (nccl.empty() || library == evidence.libraries.end() || library->second.version.empty())
+  const auto library = observations.libraries.find(role);
+  if (nccl.empty() || library == observations.libraries.end() || library->second.version.empty())
     return passed(kCheck, name, value);
   const auto& expected = library->second;
   if (expected.version == nccl) return passed(kCheck, name, value);
@@ -29,13 +29,13 @@ Row judge(const NodeEvidence& evidence, std::uint32_t role, const nlohmann::json
 
 }  // namespace
 
-std::vector<Row> check_torch(const NodeEvidence& evidence) {
+std::vector<Row> check_torch(const NodeObservations& observations) {
   std::vector<Row> rows;
-  for (const auto& [role, python] : evidence.pythons) {
-    const auto& name = evidence.plan.roles[role].name;
-    const auto* answer = evidence.answer("torch/" + name);
+  for (const auto& [role, python] : observations.pythons) {
+    const auto& name = observations.plan.roles[role].name;
+    const auto* answer = observations.answer("torch/" + name);
     if (answer == nullptr) continue;
-    rows.push_back(answer->error.empty() ? judge(evidence, role, answer->said)
+    rows.push_back(answer->error.empty() ? judge(observations, role, answer->said)
                                          : unknown(kCheck, name, answer->error));
   }
   return rows;

@@ -18,18 +18,18 @@ struct Chosen {
   std::string error;
 };
 
-Chosen chosen_by(const Evidence& evidence, const GroupTrial& group) {
+Chosen chosen_by(const Observations& observations, const GroupTrial& group) {
   Chosen chosen;
   for (const auto rank : group.members) {
-    const auto found = evidence.reports[rank].groups.find(group.name);
-    if (found == evidence.reports[rank].groups.end()) continue;
+    const auto found = observations.reports[rank].groups.find(group.name);
+    if (found == observations.reports[rank].groups.end()) continue;
     const auto& progress = found->second;
     if (!progress.transport_error.empty()) chosen.error = progress.transport_error;
     if (!progress.network.empty()) chosen.network = progress.network;
     for (const auto& pair : progress.pairs) {
       if (pair.from >= group.members.size() || pair.to >= group.members.size()) continue;
-      const bool one_node =
-          evidence.ranks[group.members[pair.from]].node == evidence.ranks[group.members[pair.to]].node;
+      const bool one_node = observations.ranks[group.members[pair.from]].node ==
+                            observations.ranks[group.members[pair.to]].node;
       (one_node ? chosen.within_node : chosen.between_nodes).insert(pair.via);
     }
   }
@@ -40,13 +40,13 @@ std::string list(const std::set<std::string>& names) {
   return text::join(std::vector<std::string>(names.begin(), names.end()), " and ");
 }
 
-Row judge(const Evidence& evidence, const GroupTrial& group, const char* where,
+Row judge(const Observations& observations, const GroupTrial& group, const char* where,
           const std::set<std::string>& via, const std::string& expected) {
   const auto value = fmt::format("{} {}", list(via), where);
   if (expected.empty() || (via.size() == 1 && *via.begin() == expected)) {
     return passed("transport", group.name, value, expected);
   }
-  const auto settings = slow_settings(evidence, group);
+  const auto settings = slow_settings(observations, group);
   if (!settings.empty()) {
     return failed(
         "transport", group.name, value, expected,
@@ -60,26 +60,26 @@ Row judge(const Evidence& evidence, const GroupTrial& group, const char* where,
                    "set?"}
           : Remedy{"the GPUs cannot reach each other directly: nvidia-smi topo -p2p r; a container without "
                    "peer access, PCIe ACS or an IOMMU does this",
-                   Who::admin});
+                   Responsible::admin});
 }
 
 }  // namespace
 
-std::vector<Row> check_transport(const Evidence& evidence) {
+std::vector<Row> check_transport(const Observations& observations) {
   std::vector<Row> rows;
-  if (!evidence.went) return rows;
-  for (const auto& group : evidence.groups) {
+  if (!observations.went) return rows;
+  for (const auto& group : observations.groups) {
     if (!group.transport || !group.not_run.empty()) continue;
-    const auto chosen = chosen_by(evidence, group);
-    const auto& expected = evidence.plan.expected;
+    const auto chosen = chosen_by(observations, group);
+    const auto& expected = observations.plan.expected;
     if (!chosen.within_node.empty()) {
-      rows.push_back(judge(evidence, group, "within a node", chosen.within_node, expected.intra_node));
+      rows.push_back(judge(observations, group, "within a node", chosen.within_node, expected.intra_node));
     }
     if (!chosen.between_nodes.empty()) {
-      rows.push_back(judge(evidence, group, "between nodes", chosen.between_nodes, expected.inter_node));
+      rows.push_back(judge(observations, group, "between nodes", chosen.between_nodes, expected.inter_node));
     }
     const bool all_done =
-        std::ranges::all_of(group.members, [&](auto rank) { return evidence.reports[rank].done; });
+        std::ranges::all_of(group.members, [&](auto rank) { return observations.reports[rank].done; });
     if (chosen.within_node.empty() && chosen.between_nodes.empty() && all_done) {
       rows.push_back(unknown("transport", group.name,
                              chosen.error.empty() ? "NCCL's log does not name one" : chosen.error));
@@ -88,16 +88,17 @@ std::vector<Row> check_transport(const Evidence& evidence) {
   return rows;
 }
 
-std::vector<Row> check_leftovers(const Evidence& evidence) {
+std::vector<Row> check_leftovers(const Observations& observations) {
   std::vector<Row> rows;
-  for (std::size_t i = 0; i < evidence.reports.size(); ++i) {
-    if (evidence.reports[i].stuck.empty()) continue;
+  for (std::size_t i = 0; i < observations.reports.size(); ++i) {
+    if (observations.reports[i].stuck.empty()) continue;
     rows.push_back(failed(
-        "leftovers", evidence.ranks[i].subject,
-        fmt::format("its probe survived SIGKILL ({}): it may still hold its GPU", evidence.reports[i].stuck),
+        "leftovers", observations.ranks[i].subject,
+        fmt::format("its probe survived SIGKILL ({}): it may still hold its GPU",
+                    observations.reports[i].stuck),
         "no probe is left",
-        {"a driver call does not return: dmesg says more; the node may need a restart", Who::admin}));
-    rows.back().hosts = evidence.hosts_of({i});
+        {"a driver call does not return: dmesg says more; the node may need a restart", Responsible::admin}));
+    rows.back().hosts = observations.hosts_of({i});
   }
   return rows;
 }

@@ -18,23 +18,23 @@ struct Loaded {
 /// By role and version; ranks without a known version are left out.
 using Copies = std::map<std::pair<std::uint32_t, std::string>, Loaded>;
 
-void add(const Evidence& evidence, std::size_t index, Copies& copies) {
-  const auto& rank = evidence.ranks[index];
+void add(const Observations& observations, std::size_t index, Copies& copies) {
+  const auto& rank = observations.ranks[index];
   if (rank.library.version.empty()) return;
-  auto& loaded = copies[{evidence.plan.processes[rank.process].role, rank.library.version}];
+  auto& loaded = copies[{observations.plan.processes[rank.process].role, rank.library.version}];
   if (loaded.first == nullptr) loaded.first = &rank;
   loaded.ranks.push_back(index);
 }
 
 /// "learner", or "learner on node1 and node2" where it loads another one elsewhere.
-std::string who_loads(const Evidence& evidence, const Copies& copies, std::uint32_t role,
+std::string who_loads(const Observations& observations, const Copies& copies, std::uint32_t role,
                       const Loaded& loaded) {
   const auto several =
       std::ranges::count_if(copies, [&](const auto& entry) { return entry.first.first == role; });
-  const auto& name = evidence.plan.roles[role].name;
-  if (several < 2 || evidence.hosts.empty()) return name;
+  const auto& name = observations.plan.roles[role].name;
+  if (several < 2 || observations.hosts.empty()) return name;
   constexpr std::size_t kMost = 4;
-  auto hosts = evidence.hosts_of(loaded.ranks);
+  auto hosts = observations.hosts_of(loaded.ranks);
   const auto more = hosts.size() > kMost ? hosts.size() - kMost : 0;
   hosts.resize(hosts.size() - more);
   return fmt::format("{} on {}{}", name, text::join(hosts, ", "),
@@ -42,7 +42,7 @@ std::string who_loads(const Evidence& evidence, const Copies& copies, std::uint3
 }
 
 /// The nodes on which a role loads another version than on most nodes.
-std::vector<std::string> odd_hosts(const Evidence& evidence, const Copies& copies) {
+std::vector<std::string> odd_hosts(const Observations& observations, const Copies& copies) {
   std::map<std::uint32_t, std::size_t> all;
   for (const auto& [key, loaded] : copies) all[key.first] += loaded.ranks.size();
   std::vector<std::size_t> odd;
@@ -53,59 +53,61 @@ std::vector<std::string> odd_hosts(const Evidence& evidence, const Copies& copie
     });
     if (most_know_better) odd.insert(odd.end(), loaded.ranks.begin(), loaded.ranks.end());
   }
-  return evidence.hosts_of(odd);
+  return observations.hosts_of(odd);
 }
 
-void judge_group(const Evidence& evidence, const GroupTrial& group, std::vector<Row>& rows) {
+void judge_group(const Observations& observations, const GroupTrial& group, std::vector<Row>& rows) {
   Copies copies;
-  for (const auto rank : group.members) add(evidence, rank, copies);
+  for (const auto rank : group.members) add(observations, rank, copies);
   std::set<std::string> versions;
-  std::vector<std::string> who;
+  std::vector<std::string> responsible;
   for (const auto& [key, loaded] : copies) {
     const auto& library = loaded.first->library;
     versions.insert(library.version);
-    who.push_back(fmt::format("{} loads {} ({}, {})", who_loads(evidence, copies, key.first, loaded),
-                              library.version, library.path, library.by));
+    responsible.push_back(fmt::format("{} loads {} ({}, {})",
+                                      who_loads(observations, copies, key.first, loaded), library.version,
+                                      library.path, library.by));
   }
   if (versions.size() == 1)
     rows.push_back(passed("nccl-version", group.name, *versions.begin(), "one version"));
   if (versions.size() > 1) {
     rows.push_back(
-        failed("nccl-version", group.name, text::join(who, "; "), "one version of NCCL in the group",
+        failed("nccl-version", group.name, text::join(responsible, "; "), "one version of NCCL in the group",
                {"let these roles load one version: the same `preload:`, or the same wheel in their "
                 "environments (vLLM also takes VLLM_NCCL_SO_PATH)"}));
-    rows.back().hosts = odd_hosts(evidence, copies);
+    rows.back().hosts = odd_hosts(observations, copies);
   }
 }
 
-void judge_range(const Evidence& evidence, std::vector<Row>& rows) {
-  const auto wanted = evidence.plan.libraries.find("nccl");
-  if (wanted == evidence.plan.libraries.end() || !wanted->second.version) return;
+void judge_range(const Observations& observations, std::vector<Row>& rows) {
+  const auto wanted = observations.plan.libraries.find("nccl");
+  if (wanted == observations.plan.libraries.end() || !wanted->second.version) return;
   Copies copies;
-  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) add(evidence, rank, copies);
+  for (std::size_t rank = 0; rank < observations.ranks.size(); ++rank) add(observations, rank, copies);
   for (const auto& [key, loaded] : copies) {
     const auto& library = loaded.first->library;
     const auto version = parse_version(library.version);
     if (!version || wanted->second.version->contains(*version)) continue;
-    rows.push_back(failed("nccl-version", who_loads(evidence, copies, key.first, loaded),
+    rows.push_back(failed("nccl-version", who_loads(observations, copies, key.first, loaded),
                           fmt::format("{} ({}, {})", library.version, library.path, library.by),
                           fmt::format("{} ({})", wanted->second.version->str(), wanted->second.origin),
                           {"install an NCCL in that range, or `preload:` one"}));
-    rows.back().hosts = evidence.hosts_of(loaded.ranks);
+    rows.back().hosts = observations.hosts_of(loaded.ranks);
   }
 }
 
 }  // namespace
 
-std::vector<Row> check_versions(const Evidence& evidence) {
+std::vector<Row> check_versions(const Observations& observations) {
   std::vector<Row> rows;
-  const bool gpus = std::ranges::any_of(evidence.ranks, [](const Rank& rank) { return rank.device >= 0; });
-  for (const auto& group : evidence.groups) {
+  const bool gpus =
+      std::ranges::any_of(observations.ranks, [](const Rank& rank) { return rank.device >= 0; });
+  for (const auto& group : observations.groups) {
     const bool across_roles =
         group.kind == plan::GroupKind::world || group.kind == plan::GroupKind::weight_sync;
-    if (across_roles && group.backend == Backend::nccl && gpus) judge_group(evidence, group, rows);
+    if (across_roles && group.backend == Backend::nccl && gpus) judge_group(observations, group, rows);
   }
-  judge_range(evidence, rows);
+  judge_range(observations, rows);
   return rows;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 

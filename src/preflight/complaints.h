@@ -1,5 +1,5 @@
 #pragma once
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 
@@ -13,6 +13,6 @@ struct Complaint {
 /// made although all arrived, a collective that does not end, less than the site's floor. Those within a node
 /// come alone, all of them, since they explain what is wrong with larger ones; of groups that cross nodes the
 /// first one. At level deep the largest that crosses nodes is taken apart even if nothing is wrong with it.
-std::vector<Complaint> complaints(const Evidence& evidence);
+std::vector<Complaint> complaints(const Observations& observations);
 
 }  // namespace nlaunch::preflight

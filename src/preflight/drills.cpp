@@ -163,7 +163,7 @@ double longest(const Seen& seen) {
 }
 
 /// "all ranks", "all ranks that took part", "ranks 0, 2".
-std::string who(const std::vector<std::size_t>& some, std::size_t took_part, std::size_t ranks) {
+std::string responsible(const std::vector<std::size_t>& some, std::size_t took_part, std::size_t ranks) {
   if (some.size() == ranks) return "all ranks";
   return some.size() == took_part ? "all ranks that took part" : ranks_text(some);
 }
@@ -177,14 +177,15 @@ std::string end_of(const Seen& seen, Duration deadline) {
   if (std::ranges::find(seen, nullptr) != seen.end())
     return "not known: not every rank could say what it saw";
   if (!failed.empty()) {
-    return fmt::format("fails on {} after {}: {}{}", who(failed, all.size(), seen.size()),
+    return fmt::format("fails on {} after {}: {}{}", responsible(failed, all.size(), seen.size()),
                        time_text(longest(seen)), message_of(*seen[failed.front()]),
                        stuck.empty() ? "" : fmt::format("; {} waited until the deadline", ranks_text(stuck)));
   }
   if (!stuck.empty()) {
     const auto* first = seen[stuck.front()];
     return fmt::format("hangs: {} wait, {}; ended after {} by its deadline",
-                       who(stuck, all.size(), seen.size()), message_of(*first), seconds_text(deadline));
+                       responsible(stuck, all.size(), seen.size()), message_of(*first),
+                       seconds_text(deadline));
   }
   if (!wrong.empty()) {
     return fmt::format("completes with wrong numbers and no message: {} elements on {}",

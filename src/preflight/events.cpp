@@ -1,5 +1,7 @@
 #include "preflight/events.h"
 
+#include "base/json.h"
+
 #include <nlohmann/json.hpp>
 
 namespace nlaunch::preflight {
@@ -94,7 +96,7 @@ void read(const json& line, RankReport& report) {
 }  // namespace
 
 bool read_event(std::string_view text, RankReport& report) {
-  return read_event(json::parse(text, nullptr, false), report);
+  return read_event(parse_json(text), report);
 }
 
 bool read_event(const json& line, RankReport& report) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "preflight/bisect.h"
 #include "preflight/checks.h"
 #include "preflight/expectations.h"
 #include "preflight/ladder.h"
-#include "preflight/take_apart.h"
 #include "preflight/trials.h"
 #include "preflight/try_groups.h"
 
@@ -65,7 +65,7 @@ class Examiner {
 
   sys::Loop& loop_;
   const Examination& request_;
-  Evidence evidence_;
+  Observations evidence_;
   Report report_;
   bool judged_identity_ = false;
 };
@@ -167,7 +167,7 @@ void Examiner::search() {
   const auto wrong = complaints(evidence_);
   if (wrong.empty()) return;
   request_.options.tell("looking for the part that is to blame");
-  auto found = take_apart(loop_, request_, evidence_, wrong);
+  auto found = bisect(loop_, request_, evidence_, wrong);
   add(std::move(found.rows));
   std::ranges::move(found.figures, std::back_inserter(evidence_.figures));
   if (found.cancelled) cancel();

@@ -5,10 +5,10 @@
 
 namespace nlaunch::preflight {
 
-bool fits(const plan::Expectation& expectation, const Evidence& evidence, const GroupTrial& group) {
+bool fits(const plan::Expectation& expectation, const Observations& observations, const GroupTrial& group) {
   if (group.backend != Backend::nccl || group.op() != Collective::all_reduce) return false;
   std::map<std::uint32_t, std::uint32_t> on_node;
-  for (const auto rank : group.members) ++on_node[evidence.ranks[rank].node];
+  for (const auto rank : group.members) ++on_node[observations.ranks[rank].node];
   const auto nodes = static_cast<std::uint32_t>(on_node.size());
   if (expectation.nodes && !expectation.nodes->contains(Version{{nodes}})) return false;
   return !expectation.gpus_per_node || std::ranges::all_of(on_node, [&](const auto& entry) {
@@ -21,13 +21,13 @@ std::uint64_t tried_size(const plan::Expectation& expectation) {
   return expectation.size / kElement * kElement;
 }
 
-void set_expectations(const Evidence& evidence, std::vector<Measurement>& measurements) {
+void set_expectations(const Observations& observations, std::vector<Measurement>& measurements) {
   for (auto& one : measurements) {
-    const auto group = std::ranges::find(evidence.groups, one.group, &GroupTrial::name);
-    if (group == evidence.groups.end()) continue;
+    const auto group = std::ranges::find(observations.groups, one.group, &GroupTrial::name);
+    if (group == observations.groups.end()) continue;
     one.kind = name_of(group->kind);
-    for (const auto& expectation : evidence.plan.expected.all_reduce_busbw) {
-      if (one.op != "all_reduce" || !fits(expectation, evidence, *group)) continue;
+    for (const auto& expectation : observations.plan.expected.all_reduce_busbw) {
+      if (one.op != "all_reduce" || !fits(expectation, observations, *group)) continue;
       one.limit = std::max(one.limit, expectation.limit);
       if (expectation.size == one.bytes) one.floor = std::max(one.floor, expectation.min);
     }

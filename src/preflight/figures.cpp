@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 

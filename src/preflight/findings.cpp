@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 
+#include "base/json.h"
 #include "preflight/ask_probe.h"
 #include "preflight/checks.h"
 #include "preflight/gather.h"
@@ -21,29 +22,30 @@ namespace {
 using nlohmann::json;
 
 /// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
-NodeEvidence gather(const Look& request) {
-  NodeEvidence evidence{.plan = request.plan, .node = request.node, .address = request.address};
-  evidence.ranks = make_ranks(request.plan, request.node);
-  evidence.folders = folders_of(evidence, request.folder);
-  if (request.level >= PreflightLevel::standard) evidence.pythons = pythons_of_roles(evidence);
-  auto answers = std::async(std::launch::async, [&request, known = evidence] { return ask(request, known); });
+NodeObservations gather(const Look& request) {
+  NodeObservations observations{.plan = request.plan, .node = request.node, .address = request.address};
+  observations.ranks = make_ranks(request.plan, request.node);
+  observations.folders = folders_of(observations, request.folder);
+  if (request.level >= PreflightLevel::standard) observations.pythons = pythons_of_roles(observations);
+  auto answers =
+      std::async(std::launch::async, [&request, known = observations] { return ask(request, known); });
   auto machine = std::async(std::launch::async, [&] {
-    const auto known = json::parse(request.facts, nullptr, false);
+    const auto known = parse_json(request.facts);
     return known.is_object() ? read_machine_facts(known) : ask_machine_facts(request.probe);
   });
   std::map<std::uint32_t, std::future<LibraryFact>> libraries;
-  for (const auto& rank : evidence.ranks) {
+  for (const auto& rank : observations.ranks) {
     const auto role = request.plan.processes[rank.process].role;
     if (rank.device < 0 || libraries.contains(role)) continue;
     libraries[role] = std::async(std::launch::async, [&request, bound = rank.bound] {
       return find_role_library(request.node.processes[bound], request.probe);
     });
   }
-  evidence.ports = ask_ports(request.node);
-  for (auto& [role, library] : libraries) evidence.libraries[role] = library.get();
-  evidence.machine = machine.get();
-  evidence.answers = answers.get();
-  return evidence;
+  observations.ports = ask_ports(request.node);
+  for (auto& [role, library] : libraries) observations.libraries[role] = library.get();
+  observations.machine = machine.get();
+  observations.answers = answers.get();
+  return observations;
 }
 
 void add_once(std::string& list, const std::string& word) {
@@ -51,20 +53,20 @@ void add_once(std::string& list, const std::string& word) {
   list += (list.empty() ? "" : ", ") + word;
 }
 
-NodeSummary summary_of(const NodeEvidence& evidence) {
+NodeSummary summary_of(const NodeObservations& observations) {
   NodeSummary out;
-  out.host = evidence.node.host;
-  out.arch = evidence.machine.arch;
-  out.gpus = static_cast<std::uint32_t>(evidence.machine.gpus.size());
-  out.driver = evidence.machine.driver;
-  for (const auto& gpu : evidence.machine.gpus) add_once(out.gpu, gpu.name);
-  for (const auto& [role, library] : evidence.libraries) add_once(out.nccl, library.version);
+  out.host = observations.node.host;
+  out.arch = observations.machine.arch;
+  out.gpus = static_cast<std::uint32_t>(observations.machine.gpus.size());
+  out.driver = observations.machine.driver;
+  for (const auto& gpu : observations.machine.gpus) add_once(out.gpu, gpu.name);
+  for (const auto& [role, library] : observations.libraries) add_once(out.nccl, library.version);
   return out;
 }
 
-std::string why_no_probe(const NodeEvidence& evidence, const Rank& rank) {
-  const auto& role = evidence.role_of(rank).name;
-  const auto* container = evidence.answer("container/" + role);
+std::string why_no_probe(const NodeObservations& observations, const Rank& rank) {
+  const auto& role = observations.role_of(rank).name;
+  const auto* container = observations.answer("container/" + role);
   if (container == nullptr || container->error.empty()) return "";
   return fmt::format("nlaunch-probe does not start in the container of '{}'", role);
 }
@@ -72,22 +74,22 @@ std::string why_no_probe(const NodeEvidence& evidence, const Rank& rank) {
 }  // namespace
 
 Findings look(const Look& request) {
-  auto evidence = gather(request);
+  auto observations = gather(request);
   Findings findings;
   for (const auto& check : node_checks()) {
-    for (auto& row : check.judge(evidence)) findings.rows.push_back(std::move(row));
+    for (auto& row : check.judge(observations)) findings.rows.push_back(std::move(row));
     if (check.figures == nullptr) continue;
-    for (auto& figure : check.figures(evidence)) findings.figures.push_back(std::move(figure));
+    for (auto& figure : check.figures(observations)) findings.figures.push_back(std::move(figure));
   }
-  findings.fingerprints = gemm_fingerprints(evidence);
-  findings.summary = summary_of(evidence);
-  for (auto& rank : evidence.ranks) {
-    const auto library = evidence.libraries.find(request.plan.processes[rank.process].role);
-    if (library != evidence.libraries.end()) rank.library = library->second;
+  findings.fingerprints = gemm_fingerprints(observations);
+  findings.summary = summary_of(observations);
+  for (auto& rank : observations.ranks) {
+    const auto library = observations.libraries.find(request.plan.processes[rank.process].role);
+    if (library != observations.libraries.end()) rank.library = library->second;
     rank.slow = slow_settings(request.node.processes[rank.bound]);
-    rank.no_probe = why_no_probe(evidence, rank);
+    rank.no_probe = why_no_probe(observations, rank);
   }
-  findings.ranks = std::move(evidence.ranks);
+  findings.ranks = std::move(observations.ranks);
   return findings;
 }
 

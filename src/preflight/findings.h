@@ -1,9 +1,9 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 #include "preflight/row.h"
 
 namespace nlaunch::preflight {

@@ -26,14 +26,14 @@ std::vector<PortFact> ask_ports(const plan::BoundNode& node) {
   return out;
 }
 
-std::vector<Folder> folders_of(const NodeEvidence& evidence, const std::string& run_folder) {
+std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder) {
   std::vector<Folder> out;
   add(out, {"run directory", run_folder});
-  add(out, {"scratch", evidence.node.scratch});
+  add(out, {"scratch", observations.node.scratch});
   add(out, {"shared memory", "/dev/shm", Folder::Use::write});
-  if (evidence.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
-  for (const auto& [role, process] : evidence.first_of_roles())
-    add(out, {evidence.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
+  if (observations.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
+  for (const auto& [role, process] : observations.first_of_roles())
+    add(out, {observations.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
   return out;
 }
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 
@@ -10,6 +10,6 @@ namespace nlaunch::preflight {
 std::vector<PortFact> ask_ports(const plan::BoundNode& node);
 
 /// The folders that the run will use here, each once. None is touched.
-std::vector<Folder> folders_of(const NodeEvidence& evidence, const std::string& run_folder);
+std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder);
 
 }  // namespace nlaunch::preflight

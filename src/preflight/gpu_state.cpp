@@ -24,21 +24,21 @@ bool same_bus(std::string_view shorter, std::string_view longer) {
   return text::lower(longer).ends_with(text::lower(shorter));
 }
 
-const json* gpu_health_answer(const NodeEvidence& evidence) {
-  const auto* answer = evidence.answer("gpu-health");
+const json* gpu_health_answer(const NodeObservations& observations) {
+  const auto* answer = observations.answer("gpu-health");
   return answer != nullptr && answer->said.is_object() && answer->said.contains("gpus") ? &answer->said
                                                                                         : nullptr;
 }
 
-std::vector<GpuState> gpu_states(const NodeEvidence& evidence) {
+std::vector<GpuState> gpu_states(const NodeObservations& observations) {
   std::vector<GpuState> out;
-  const auto* answer = gpu_health_answer(evidence);
+  const auto* answer = gpu_health_answer(observations);
   if (answer == nullptr) return out;
   std::vector<bool> taken(answer->at("gpus").size());
-  for (std::size_t number = 0; number < evidence.node.gpus.size(); ++number) {
+  for (std::size_t number = 0; number < observations.node.gpus.size(); ++number) {
     for (std::size_t i = 0; i < taken.size(); ++i) {
       const auto& gpu = answer->at("gpus")[i];
-      if (taken[i] || !stands_for(evidence.node.gpus[number], gpu)) continue;
+      if (taken[i] || !stands_for(observations.node.gpus[number], gpu)) continue;
       taken[i] = true;
       out.push_back({fmt::format("GPU {} ({})", number, gpu.value("bus_id", "")), gpu});
     }

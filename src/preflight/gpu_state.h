@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 
@@ -28,10 +28,10 @@ struct GpuState {
 /// Those of the plan on this node, in the plan's order: nothing is said of GPUs that others may use. Of a MIG
 /// device the GPU that it is on cannot be told: all are meant that are in MIG mode. Empty where there is no
 /// answer.
-std::vector<GpuState> gpu_states(const NodeEvidence& evidence);
+std::vector<GpuState> gpu_states(const NodeObservations& observations);
 
 /// The whole answer; null where the question was not asked, or not answered.
-const nlohmann::json* gpu_health_answer(const NodeEvidence& evidence);
+const nlohmann::json* gpu_health_answer(const NodeObservations& observations);
 
 /// Rows of all GPUs, or, where nothing is wrong, `fine`.
 std::vector<Row> judge_gpus(const std::vector<GpuState>& gpus,

@@ -1,16 +1,16 @@
 #pragma once
 #include <string_view>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 /// How far a group came, from what its ranks said.
 namespace nlaunch::preflight {
 
 /// What the rank said of the group; null: nothing.
-const Progress* progress_of(const Evidence& evidence, const GroupTrial& group, std::size_t rank);
+const Progress* progress_of(const Observations& observations, const GroupTrial& group, std::size_t rank);
 
 /// Every rank has done every size.
-bool complete(const Evidence& evidence, const GroupTrial& group);
+bool complete(const Observations& observations, const GroupTrial& group);
 
 /// An error that is about a group, with the rank that told it; null: there is none.
 struct Told {
@@ -18,20 +18,20 @@ struct Told {
   const ProbeError* error = nullptr;
 };
 /// The first of this kind: "unavailable", "failed", "deadline".
-Told find_error(const Evidence& evidence, const GroupTrial& group, std::string_view kind);
+Told find_error(const Observations& observations, const GroupTrial& group, std::string_view kind);
 
 /// The first wrong result, with the rank that found it; null: there is none.
 struct WrongData {
   std::size_t rank = 0;
   const SizeResult* result = nullptr;
 };
-WrongData find_wrong_data(const Evidence& evidence, const GroupTrial& group);
+WrongData find_wrong_data(const Observations& observations, const GroupTrial& group);
 
 /// The slowest rank's figure for each size of a group that is complete.
-std::vector<Measurement> measured(const Evidence& evidence, const GroupTrial& group);
+std::vector<Measurement> measured(const Observations& observations, const GroupTrial& group);
 
 /// It is not complete because another group was not: all ranks take the groups in the same order, so that the
 /// first one that fails holds the cause, and then all probes are ended.
-bool is_consequence(const Evidence& evidence, const GroupTrial& group);
+bool is_consequence(const Observations& observations, const GroupTrial& group);
 
 }  // namespace nlaunch::preflight

@@ -17,34 +17,37 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<std::string> folders(const NodeEvidence& evidence) {
+std::vector<std::string> folders(const NodeObservations& observations) {
   std::vector<std::string> out;
-  for (const auto& folder : evidence.folders) out.push_back(folder.path);
+  for (const auto& folder : observations.folders) out.push_back(folder.path);
   return out;
 }
 
-bool over_a_fabric(const NodeEvidence& evidence) {
-  return evidence.plan.node.count > 1 || !evidence.plan.node.nic_kind.empty();
+bool over_a_fabric(const NodeObservations& observations) {
+  return observations.plan.node.count > 1 || !observations.plan.node.nic_kind.empty();
 }
 
-std::vector<std::string> provider(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
-  return {fabric_provider(evidence.plan.node)};
+std::vector<std::string> provider(const NodeObservations& observations,
+                                  const plan::BoundProcess* /*process*/) {
+  return {fabric_provider(observations.plan.node)};
 }
 
-bool on_several_nodes(const NodeEvidence& evidence) {
-  return evidence.plan.node.count > 1;
+bool on_several_nodes(const NodeObservations& observations) {
+  return observations.plan.node.count > 1;
 }
 
-std::vector<std::string> leaders(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
-  return meeting_points(evidence);
+std::vector<std::string> leaders(const NodeObservations& observations,
+                                 const plan::BoundProcess* /*process*/) {
+  return meeting_points(observations);
 }
 
-bool has_container(const NodeEvidence& evidence, std::uint32_t role) {
-  return plan::is_container(evidence.plan.roles[role].wrapper);
+bool has_container(const NodeObservations& observations, std::uint32_t role) {
+  return plan::is_container(observations.plan.roles[role].wrapper);
 }
 
 /// All that is preloaded there, as the loader will be told.
-std::vector<std::string> preloaded(const NodeEvidence& /*evidence*/, const plan::BoundProcess* process) {
+std::vector<std::string> preloaded(const NodeObservations& /*observations*/,
+                                   const plan::BoundProcess* process) {
   const auto value = variable_of(*process, "LD_PRELOAD").value_or("");
   return value.empty() ? std::vector<std::string>() : text::split(value, ':');
 }
@@ -63,35 +66,37 @@ nlohmann::json try_without_probe(const plan::BoundProcess& process) {
   return {{"words", fmt::format("{}: {}", said->status.str(), text::printable(text::trim(said->err)))}};
 }
 
-bool has_python(const NodeEvidence& evidence, std::uint32_t role) {
-  return evidence.pythons.contains(role);
+bool has_python(const NodeObservations& observations, std::uint32_t role) {
+  return observations.pythons.contains(role);
 }
 
-std::vector<std::string> python(const NodeEvidence& evidence, const plan::BoundProcess* process) {
-  const auto role = evidence.plan.processes[process->process].role;
-  return {evidence.pythons.at(role).path, process->workdir};
+std::vector<std::string> python(const NodeObservations& observations, const plan::BoundProcess* process) {
+  const auto role = observations.plan.processes[process->process].role;
+  return {observations.pythons.at(role).path, process->workdir};
 }
 
 /// With what the role preloads: torch then loads that NCCL.
-std::vector<std::string> python_and_preload(const NodeEvidence& evidence, const plan::BoundProcess* process) {
-  auto out = python(evidence, process);
+std::vector<std::string> python_and_preload(const NodeObservations& observations,
+                                            const plan::BoundProcess* process) {
+  auto out = python(observations, process);
   out.push_back(text::join(process->preload, ":"));
   return out;
 }
 
-bool has_python_and_gpus(const NodeEvidence& evidence, std::uint32_t role) {
-  return has_python(evidence, role) && evidence.has_gpus() && evidence.plan.roles[role].gpus > 0;
+bool has_python_and_gpus(const NodeObservations& observations, std::uint32_t role) {
+  return has_python(observations, role) && observations.has_gpus() && observations.plan.roles[role].gpus > 0;
 }
 
 /// The GPUs of the plan on this node, which the probe numbers in this order.
-std::vector<std::string> all_gpus(const NodeEvidence& evidence, const plan::BoundProcess* /*process*/) {
+std::vector<std::string> all_gpus(const NodeObservations& observations,
+                                  const plan::BoundProcess* /*process*/) {
   std::vector<std::string> visible;
-  for (const auto& gpu : evidence.node.gpus) visible.push_back(gpu.visible);
+  for (const auto& gpu : observations.node.gpus) visible.push_back(gpu.visible);
   return {"--devices", text::join(visible, ",")};
 }
 
-bool has_gpus(const NodeEvidence& evidence) {
-  return evidence.has_gpus();
+bool has_gpus(const NodeObservations& observations) {
+  return observations.has_gpus();
 }
 
 constexpr Duration kMeasurement = std::chrono::minutes(1);
@@ -143,34 +148,35 @@ struct Question {
   std::string thing{};
 };
 
-std::vector<Question> questions(const Look& request, const NodeEvidence& evidence, Inquiry::When when) {
+std::vector<Question> questions(const Look& request, const NodeObservations& observations,
+                                Inquiry::When when) {
   std::vector<Question> out;
   for (const auto& inquiry : inquiries()) {
     const bool wanted = inquiry.level <= request.level && inquiry.when == when;
-    if (!wanted || (inquiry.applies != nullptr && !inquiry.applies(evidence))) continue;
+    if (!wanted || (inquiry.applies != nullptr && !inquiry.applies(observations))) continue;
     const std::string name(inquiry.name);
     if (inquiry.of == Inquiry::Of::machine) {
       out.push_back({inquiry, name});
       continue;
     }
     if (inquiry.of == Inquiry::Of::things) {
-      for (auto& thing : inquiry.things(evidence))
+      for (auto& thing : inquiry.things(observations))
         out.push_back({inquiry, fmt::format("{}/{}", name, thing), nullptr, thing});
       continue;
     }
-    for (const auto& [role, process] : evidence.first_of_roles()) {
-      if (inquiry.concerns != nullptr && !inquiry.concerns(evidence, role)) continue;
+    for (const auto& [role, process] : observations.first_of_roles()) {
+      if (inquiry.concerns != nullptr && !inquiry.concerns(observations, role)) continue;
       out.push_back({inquiry, fmt::format("{}/{}", name, request.plan.roles[role].name), process});
     }
   }
   return out;
 }
 
-Answer put(const Look& request, const NodeEvidence& evidence, const Question& question) {
+Answer put(const Look& request, const NodeObservations& observations, const Question& question) {
   std::vector<std::string> arguments{std::string(question.inquiry.name)};
   if (!question.thing.empty()) arguments.push_back(question.thing);
   if (question.inquiry.arguments != nullptr) {
-    for (auto& argument : question.inquiry.arguments(evidence, question.process))
+    for (auto& argument : question.inquiry.arguments(observations, question.process))
       arguments.push_back(std::move(argument));
   }
   const auto deadline = question.inquiry.deadline;
@@ -189,16 +195,17 @@ std::span<const Inquiry> inquiries() {
   return kInquiries;
 }
 
-Answers ask(const Look& request, const NodeEvidence& evidence) {
+Answers ask(const Look& request, const NodeObservations& observations) {
   Answers answers;
   std::map<std::string, std::future<Answer>> going;
-  const auto together = questions(request, evidence, Inquiry::When::together);
+  const auto together = questions(request, observations, Inquiry::When::together);
   for (const auto& question : together) {
-    going[question.name] = std::async(std::launch::async, [&] { return put(request, evidence, question); });
+    going[question.name] =
+        std::async(std::launch::async, [&] { return put(request, observations, question); });
   }
   for (auto& [name, answer] : going) answers[name] = answer.get();
-  for (const auto& question : questions(request, evidence, Inquiry::When::alone)) {
-    answers[question.name] = put(request, evidence, question);
+  for (const auto& question : questions(request, observations, Inquiry::When::alone)) {
+    answers[question.name] = put(request, observations, question);
   }
   return answers;
 }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "preflight/evidence.h"
 #include "preflight/findings.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 
@@ -29,16 +29,16 @@ struct Inquiry {
   Of of = Of::machine;
   When when = When::together;
   /// What follows the subcommand; null: nothing. `process` is the role's, null where it is of the machine.
-  std::vector<std::string> (*arguments)(const NodeEvidence& evidence,
+  std::vector<std::string> (*arguments)(const NodeObservations& observations,
                                         const plan::BoundProcess* process) = nullptr;
   /// What Of::things asks about: the answer is "NAME/THING".
-  std::vector<std::string> (*things)(const NodeEvidence& evidence) = nullptr;
+  std::vector<std::string> (*things)(const NodeObservations& observations) = nullptr;
   /// Of::roles: those that are asked; null: all.
-  bool (*concerns)(const NodeEvidence& evidence, std::uint32_t role) = nullptr;
+  bool (*concerns)(const NodeObservations& observations, std::uint32_t role) = nullptr;
   /// Of a role's probe that said nothing: what else was found out, for Answer::said. Null: nothing.
   nlohmann::json (*otherwise)(const plan::BoundProcess& process) = nullptr;
   /// Whether there is anything to ask for here; null: always.
-  bool (*applies)(const NodeEvidence& evidence) = nullptr;
+  bool (*applies)(const NodeObservations& observations) = nullptr;
 };
 
 /// All of them.
@@ -46,6 +46,6 @@ std::span<const Inquiry> inquiries();
 
 /// Asks those of the level. Returns when all have answered, or have had their time. Of `evidence` the plan,
 /// the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
-Answers ask(const Look& request, const NodeEvidence& evidence);
+Answers ask(const Look& request, const NodeObservations& observations);
 
 }  // namespace nlaunch::preflight

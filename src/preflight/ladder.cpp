@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "preflight/bisect.h"
 #include "preflight/checks.h"
-#include "preflight/take_apart.h"
 #include "preflight/try_groups.h"
 
 namespace nlaunch::preflight {
@@ -20,25 +20,25 @@ struct Rung {
   const char* folder;
   const char* layer;  ///< what is new at it
   const char* next;   ///< what to look at when it fails
-  std::vector<GroupTrial> (*groups)(const Evidence&);
+  std::vector<GroupTrial> (*groups)(const Observations&);
   const char* absent;  ///< why there are no groups
 };
 
 /// Each rank by itself: its context, its library, a communicator of one.
-std::vector<GroupTrial> each_rank(const Evidence& evidence) {
+std::vector<GroupTrial> each_rank(const Observations& observations) {
   std::vector<GroupTrial> out;
-  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
-    const auto backend = evidence.ranks[rank].device >= 0 ? Backend::nccl : Backend::gloo;
-    if (backend == Backend::nccl && evidence.ranks[rank].library.version.empty()) continue;
+  for (std::size_t rank = 0; rank < observations.ranks.size(); ++rank) {
+    const auto backend = observations.ranks[rank].device >= 0 ? Backend::nccl : Backend::gloo;
+    if (backend == Backend::nccl && observations.ranks[rank].library.version.empty()) continue;
     out.push_back(
-        {evidence.ranks[rank].subject, plan::GroupKind::node, backend, {rank}, {kSmall}, false, ""});
+        {observations.ranks[rank].subject, plan::GroupKind::node, backend, {rank}, {kSmall}, false, ""});
   }
   return out;
 }
 
-std::vector<GroupTrial> each_node(const Evidence& evidence) {
+std::vector<GroupTrial> each_node(const Observations& observations) {
   std::vector<GroupTrial> out;
-  for (const auto& group : evidence.groups) {
+  for (const auto& group : observations.groups) {
     if (group.kind != plan::GroupKind::node || group.neighbours || !group.not_run.empty()) continue;
     out.push_back(group);
     out.back().transport = false;
@@ -47,10 +47,10 @@ std::vector<GroupTrial> each_node(const Evidence& evidence) {
 }
 
 /// Each node's first group with that of the next node; the last of an odd number has no partner.
-std::vector<GroupTrial> two_nodes(const Evidence& evidence) {
+std::vector<GroupTrial> two_nodes(const Observations& observations) {
   std::map<std::uint32_t, GroupTrial> by_node;
-  for (auto& group : each_node(evidence))
-    by_node.try_emplace(evidence.ranks[group.members.front()].node, group);
+  for (auto& group : each_node(observations))
+    by_node.try_emplace(observations.ranks[group.members.front()].node, group);
   std::vector<GroupTrial> out;
   bool alone = true;
   for (const auto& [node, group] : by_node) {
@@ -103,34 +103,35 @@ Row rung_row(const std::string& name, const std::vector<Row>& trouble, const std
 }
 
 /// What is wrong with the ranks themselves comes before what their groups say.
-std::vector<Row> judge(const Evidence& evidence) {
-  auto rows = troubles(check_identity(evidence));
+std::vector<Row> judge(const Observations& observations) {
+  auto rows = troubles(check_identity(observations));
   if (!rows.empty()) return rows;
-  return troubles(check_collectives(evidence));
+  return troubles(check_collectives(observations));
 }
 
 /// Pairs of nodes say little of either: which node it is, unless a row knows already.
-void search_nodes(sys::Loop& loop, const Examination& request, const Evidence& evidence, Ladder& ladder) {
+void search_nodes(sys::Loop& loop, const Examination& request, const Observations& observations,
+                  Ladder& ladder) {
   if (std::ranges::any_of(ladder.rows, [](const Row& row) { return !row.hosts.empty(); })) return;
-  const auto group = std::ranges::find_if(evidence.groups, [&](const GroupTrial& one) {
-    return one.not_run.empty() && !one.neighbours && evidence.crosses_nodes(one);
+  const auto group = std::ranges::find_if(observations.groups, [&](const GroupTrial& one) {
+    return one.not_run.empty() && !one.neighbours && observations.crosses_nodes(one);
   });
-  if (group == evidence.groups.end()) return;
-  auto blank = evidence;
-  blank.reports.resize(evidence.ranks.size());
-  const auto index = static_cast<std::size_t>(group - evidence.groups.begin());
-  auto found = take_apart(loop, request, blank, {{index, kSmall}});
+  if (group == observations.groups.end()) return;
+  auto blank = observations;
+  blank.reports.resize(observations.ranks.size());
+  const auto index = static_cast<std::size_t>(group - observations.groups.begin());
+  auto found = bisect(loop, request, blank, {{index, kSmall}});
   std::ranges::move(found.rows, std::back_inserter(ladder.rows));
   ladder.cancelled = found.cancelled;
 }
 
 }  // namespace
 
-Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Evidence& evidence) {
+Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Observations& observations) {
   Ladder ladder;
   for (const auto& rung : kRungs) {
-    auto here = evidence_for(request, evidence.ranks);
-    here.groups = rung.groups(evidence);
+    auto here = evidence_for(request, observations.ranks);
+    here.groups = rung.groups(observations);
     if (here.groups.empty()) {
       ladder.rows.push_back(skipped("ladder", rung.name, rung.absent));
       continue;
@@ -153,7 +154,7 @@ Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Evidence&
         rung.layer, rung.next));
     if (trouble.empty()) continue;
     std::ranges::copy(trouble, std::back_inserter(ladder.rows));
-    if (rung.groups == two_nodes) search_nodes(loop, request, evidence, ladder);
+    if (rung.groups == two_nodes) search_nodes(loop, request, observations, ladder);
     return ladder;
   }
   ladder.all_well = true;

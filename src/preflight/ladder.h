@@ -13,7 +13,7 @@ struct Ladder {
 
 /// One GPU, one node, two nodes, each with fresh probes, up to the first rung that fails. `evidence` before
 /// any probe.
-Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Evidence& evidence);
+Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Observations& observations);
 
 /// The last rung: the plan's own groups, of which these rows tell.
 Row top_rung(const std::vector<Row>& judged, Duration took);

@@ -5,7 +5,7 @@
 
 #include "base/diagnostic.h"
 #include "plan/bound.h"
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 #include "preflight/probes.h"
 #include "sys/files.h"
 #include "sys/loop.h"

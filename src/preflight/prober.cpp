@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "preflight/events.h"
 
 namespace nlaunch::preflight {
@@ -99,7 +100,7 @@ void Prober::hear(std::size_t rank, const probe_news::Said& said) {
   auto& report = outcome_.reports[rank];
   const bool known = report.identity.has_value();
   const bool done = report.done;
-  const auto line = nlohmann::json::parse(said.line, nullptr, false);
+  const auto line = parse_json(said.line);
   if (!hand_around(rank, line) && !read_event(line, report)) return;
   heard();
   if (!known && report.identity) know(rank);

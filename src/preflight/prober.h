@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 #include "preflight/probes.h"
 #include "sys/loop.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 #include "preflight/probes.h"
 #include "sys/channel.h"
 #include "sys/loop.h"

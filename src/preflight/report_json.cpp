@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/format.h"
@@ -36,15 +37,19 @@ Word word(const json& name, const std::array<Word, N>& all) {
 }
 
 constexpr std::array kStatuses{Status::pass, Status::warn, Status::fail, Status::unknown, Status::skip};
-constexpr std::array kWho{Who::nobody, Who::user, Who::admin};
+constexpr std::array kWho{Responsible::nobody, Responsible::user, Responsible::admin};
 constexpr std::array kLevels{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep};
 
 }  // namespace
 
 json to_json(const Row& row) {
-  json out{{"check", row.check},     {"status", name_of(row.status)}, {"subject", row.subject},
-           {"value", row.value},     {"expected", row.expected},      {"fix", row.fix},
-           {"who", name_of(row.who)}};
+  json out{{"check", row.check},
+           {"status", name_of(row.status)},
+           {"subject", row.subject},
+           {"value", row.value},
+           {"expected", row.expected},
+           {"fix", row.fix},
+           {"who", name_of(row.responsible)}};
   if (!row.hosts.empty()) out["hosts"] = row.hosts;
   return out;
 }

@@ -4,7 +4,7 @@
 
 #include "plan/bound.h"
 #include "plan/plan.h"
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 

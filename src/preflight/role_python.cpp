@@ -51,12 +51,12 @@ RolePython python_of(const plan::BoundProcess& process) {
   return {sys::find_program("python3", path, process.workdir).value_or(""), false};
 }
 
-std::map<std::uint32_t, RolePython> pythons_of_roles(const NodeEvidence& evidence) {
+std::map<std::uint32_t, RolePython> pythons_of_roles(const NodeObservations& observations) {
   std::map<std::uint32_t, RolePython> out;
-  for (const auto& [role, process] : evidence.first_of_roles()) {
+  for (const auto& [role, process] : observations.first_of_roles()) {
     auto python = python_of(*process);
-    const bool expected =
-        python.named || (evidence.plan.roles[role].kind != RoleKind::service && !evidence.for_the_machine());
+    const bool expected = python.named || (observations.plan.roles[role].kind != RoleKind::service &&
+                                           !observations.for_the_machine());
     if (expected && !python.path.empty()) out[role] = std::move(python);
   }
   return out;

@@ -1,7 +1,7 @@
 #pragma once
 #include <map>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 
@@ -11,6 +11,6 @@ RolePython python_of(const plan::BoundProcess& process);
 
 /// Of each role on the node: an experiment's learners and engines are taken to use one in any case, others
 /// only where the command says so.
-std::map<std::uint32_t, RolePython> pythons_of_roles(const NodeEvidence& evidence);
+std::map<std::uint32_t, RolePython> pythons_of_roles(const NodeObservations& observations);
 
 }  // namespace nlaunch::preflight

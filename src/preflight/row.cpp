@@ -21,13 +21,13 @@ std::string_view name_of(Status status) {
   return "";
 }
 
-std::string_view name_of(Who who) {
-  switch (who) {
-    case Who::nobody:
+std::string_view name_of(Responsible responsible) {
+  switch (responsible) {
+    case Responsible::nobody:
       return "";
-    case Who::user:
+    case Responsible::user:
       return "user";
-    case Who::admin:
+    case Responsible::admin:
       return "admin";
   }
   return "";
@@ -35,20 +35,21 @@ std::string_view name_of(Who who) {
 
 Row passed(std::string check, std::string subject, std::string value, std::string expected) {
   return {std::move(check),    Status::pass, std::move(subject), std::move(value),
-          std::move(expected), "",           Who::nobody};
+          std::move(expected), "",           Responsible::nobody};
 }
 
 Row skipped(std::string check, std::string subject, std::string reason) {
-  return {std::move(check), Status::skip, std::move(subject), std::move(reason), "", "", Who::nobody};
+  return {std::move(check), Status::skip, std::move(subject), std::move(reason), "", "", Responsible::nobody};
 }
 
 Row unknown(std::string check, std::string subject, std::string reason) {
-  return {std::move(check), Status::unknown, std::move(subject), std::move(reason), "", "", Who::nobody};
+  return {std::move(check),   Status::unknown, std::move(subject), std::move(reason), "", "",
+          Responsible::nobody};
 }
 
 Row failed(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy) {
   return {std::move(check),    Status::fail,          std::move(subject), std::move(value),
-          std::move(expected), std::move(remedy.fix), remedy.who};
+          std::move(expected), std::move(remedy.fix), remedy.responsible};
 }
 
 Row warned(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy) {

@@ -7,10 +7,10 @@ namespace nlaunch::preflight {
 
 /// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not asked for.
 enum class Status { pass, warn, fail, unknown, skip };
-enum class Who { nobody, user, admin };
+enum class Responsible { nobody, user, admin };
 
 std::string_view name_of(Status status);
-std::string_view name_of(Who who);
+std::string_view name_of(Responsible responsible);
 
 /// What one check says of one subject, as a person should read it.
 struct Row {
@@ -20,7 +20,7 @@ struct Row {
   std::string value;     ///< what was found
   std::string expected;  ///< what should have been; may be empty
   std::string fix;       ///< what to do about it; empty unless something is wrong
-  Who who = Who::nobody;
+  Responsible responsible = Responsible::nobody;
   std::vector<std::string>
       hosts{};  ///< the nodes that it is about; empty: none in particular, or the only one
 };
@@ -31,7 +31,7 @@ Row unknown(std::string check, std::string subject, std::string reason);
 /// A fault and how to mend it.
 struct Remedy {
   std::string fix;
-  Who who = Who::user;
+  Responsible responsible = Responsible::user;
 };
 Row failed(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy);
 Row warned(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy);

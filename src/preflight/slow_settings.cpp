@@ -25,12 +25,12 @@ std::vector<std::string> slow_settings(const plan::BoundProcess& process) {
   return found;
 }
 
-std::string slow_settings(const Evidence& evidence, const GroupTrial& group) {
+std::string slow_settings(const Observations& observations, const GroupTrial& group) {
   std::vector<std::string> found;
   for (const auto index : group.members) {
-    const auto& rank = evidence.ranks[index];
+    const auto& rank = observations.ranks[index];
     for (const auto& setting : rank.slow) {
-      auto line = fmt::format("{} is set for {}", setting, evidence.role_of(rank).name);
+      auto line = fmt::format("{} is set for {}", setting, observations.role_of(rank).name);
       if (std::ranges::find(found, line) == found.end()) found.push_back(std::move(line));
     }
   }

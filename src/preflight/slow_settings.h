@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::preflight {
 
@@ -11,6 +11,6 @@ std::vector<std::string> slow_settings(const plan::BoundProcess& process);
 
 /// The variables that take a transport or a protocol away, as set in the environments of a group's ranks:
 /// "NCCL_P2P_DISABLE=1 is set for learner". Empty where there is none.
-std::string slow_settings(const Evidence& evidence, const GroupTrial& group);
+std::string slow_settings(const Observations& observations, const GroupTrial& group);
 
 }  // namespace nlaunch::preflight

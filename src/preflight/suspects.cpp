@@ -27,13 +27,13 @@ std::vector<Suspect> suspects(const Report& report, std::size_t nodes) {
   for (const auto& row : report.rows) {
     if (row.status != Status::fail) continue;
     const bool everywhere = failing.at(row.check).size() == nodes;
-    if (everywhere && (nodes > 1 || row.who != Who::admin)) continue;
+    if (everywhere && (nodes > 1 || row.responsible != Responsible::admin)) continue;
     for (const auto& host : row.hosts) {
       const auto known = std::ranges::find(out, host, &Suspect::host);
       if (known == out.end()) {
-        out.push_back({host, fmt::format("{} {}: {}", row.check, row.subject, row.value), row.who});
-      } else if (row.who == Who::admin) {
-        known->who = Who::admin;
+        out.push_back({host, fmt::format("{} {}: {}", row.check, row.subject, row.value), row.responsible});
+      } else if (row.responsible == Responsible::admin) {
+        known->responsible = Responsible::admin;
       }
     }
   }

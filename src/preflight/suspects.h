@@ -10,8 +10,9 @@ namespace nlaunch::preflight {
 /// A node without which the job might go on.
 struct Suspect {
   std::string host;
-  std::string reason;     ///< "limits memlock: 8.0 MiB"
-  Who who = Who::nobody;  ///< can mend it; admin: the node is not to be used until then
+  std::string reason;  ///< "limits memlock: 8.0 MiB"
+  Responsible responsible =
+      Responsible::nobody;  ///< can mend it; admin: the node is not to be used until then
 };
 
 /// The nodes that a report's failures blame, each once. What fails on all of several nodes blames none of

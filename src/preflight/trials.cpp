@@ -25,9 +25,10 @@ constexpr std::uint64_t kSweepGloo = 64U << 20U;
 
 std::string subject_of(const plan::Plan& plan, const plan::BoundNode& node, const plan::Process& process,
                        std::uint16_t gpu) {
-  const auto who = process.rank >= 0 ? fmt::format("{} rank {}", plan.role_of(process).name, process.rank)
-                                     : plan.name_of(process);
-  return fmt::format("{} ({}{} {})", who, plan.node.count > 1 ? node.host + " " : "",
+  const auto responsible = process.rank >= 0
+                               ? fmt::format("{} rank {}", plan.role_of(process).name, process.rank)
+                               : plan.name_of(process);
+  return fmt::format("{} ({}{} {})", responsible, plan.node.count > 1 ? node.host + " " : "",
                      node.gpus.empty() ? "CPU slot" : "GPU", gpu);
 }
 
@@ -59,15 +60,15 @@ std::map<std::string, std::vector<std::size_t>> by_version(const std::vector<Ran
   return out;
 }
 
-std::vector<std::uint64_t> sizes_of(const Evidence& evidence, const GroupTrial& trial) {
+std::vector<std::uint64_t> sizes_of(const Observations& observations, const GroupTrial& trial) {
   const bool gloo = trial.backend == Backend::gloo;
   if (trial.neighbours) return gloo ? std::vector{kSmall} : std::vector{kSmall, kLarge};
   std::vector<std::uint64_t> sizes{kLatency, kSmall, kTensor};
   if (gloo) return sizes;
   sizes.push_back(kLarge);
-  if (evidence.crosses_nodes(trial)) sizes.push_back(kLargest);
-  for (const auto& expectation : evidence.plan.expected.all_reduce_busbw) {
-    if (tried_size(expectation) > 0 && fits(expectation, evidence, trial))
+  if (observations.crosses_nodes(trial)) sizes.push_back(kLargest);
+  for (const auto& expectation : observations.plan.expected.all_reduce_busbw) {
+    if (tried_size(expectation) > 0 && fits(expectation, observations, trial))
       sizes.push_back(tried_size(expectation));
   }
   return sizes;
@@ -79,8 +80,9 @@ void sort_once(std::vector<std::uint64_t>& sizes) {
   sizes.erase(first, last);
 }
 
-void add_node_trials(const Evidence& evidence, const GroupTrial& whole, std::vector<GroupTrial>& trials) {
-  const auto versions = by_version(evidence.ranks, whole.members);
+void add_node_trials(const Observations& observations, const GroupTrial& whole,
+                     std::vector<GroupTrial>& trials) {
+  const auto versions = by_version(observations.ranks, whole.members);
   if (whole.backend == Backend::gloo || versions.size() == 1) {
     trials.push_back(whole);
     return;
@@ -105,12 +107,12 @@ void mark_mixed(const std::vector<Rank>& ranks, GroupTrial& trial) {
   trial.not_run = "not run: its ranks load different versions of NCCL";
 }
 
-void add_trials(const Evidence& evidence, const plan::Group& group,
+void add_trials(const Observations& observations, const plan::Group& group,
                 const std::map<GpuKey, std::size_t>& index, std::vector<GroupTrial>& trials) {
   if (group.kind == plan::GroupKind::tensor_parallel) return;
   auto trial = bare_trial(group, index);
-  if (group.kind == plan::GroupKind::node) return add_node_trials(evidence, trial, trials);
-  mark_mixed(evidence.ranks, trial);
+  if (group.kind == plan::GroupKind::node) return add_node_trials(observations, trial, trials);
+  mark_mixed(observations.ranks, trial);
   trials.push_back(std::move(trial));
 }
 
@@ -183,10 +185,10 @@ void add_sweeps(std::vector<GroupTrial>& trials) {
 }
 
 /// Around the ring of each node's group, and of each group that crosses nodes: over the same communicators.
-void add_neighbours(const Evidence& evidence, std::vector<GroupTrial>& trials) {
+void add_neighbours(const Observations& observations, std::vector<GroupTrial>& trials) {
   const auto count = trials.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const bool wanted = trials[i].kind == plan::GroupKind::node || evidence.crosses_nodes(trials[i]);
+    const bool wanted = trials[i].kind == plan::GroupKind::node || observations.crosses_nodes(trials[i]);
     if (!wanted || !trials[i].not_run.empty()) continue;
     auto ring = trials[i];
     ring.name += ", neighbours";
@@ -219,16 +221,16 @@ GroupTrial trial_of(const plan::Group& group, const std::vector<Rank>& ranks) {
   return trial;
 }
 
-std::vector<GroupTrial> make_trials(const Evidence& evidence) {
+std::vector<GroupTrial> make_trials(const Observations& observations) {
   std::vector<GroupTrial> trials;
-  const auto index = index_ranks(evidence.ranks);
-  for (const auto& group : evidence.plan.groups) add_trials(evidence, group, index, trials);
-  for (auto& trial : trials) mark_impossible(evidence.ranks, trial);
+  const auto index = index_ranks(observations.ranks);
+  for (const auto& group : observations.plan.groups) add_trials(observations, group, index, trials);
+  for (auto& trial : trials) mark_impossible(observations.ranks, trial);
   mark_repeated(trials);
   choose_transports(trials);
-  add_neighbours(evidence, trials);
-  for (auto& trial : trials) trial.sizes = sizes_of(evidence, trial);
-  if (evidence.level == PreflightLevel::deep) add_sweeps(trials);
+  add_neighbours(observations, trials);
+  for (auto& trial : trials) trial.sizes = sizes_of(observations, trial);
+  if (observations.level == PreflightLevel::deep) add_sweeps(trials);
   for (auto& trial : trials) sort_once(trial.sizes);
   return trials;
 }
@@ -270,24 +272,24 @@ json drill_json(const Drill& drill) {
 
 }  // namespace
 
-json make_spec(const Evidence& evidence, const std::string& folder,
+json make_spec(const Observations& observations, const std::string& folder,
                const std::vector<std::string>& addresses) {
   json spec{{"folder", folder},
-            {"join_ms", evidence.deadlines.join.count()},
-            {"op_ms", evidence.deadlines.op.count()},
+            {"join_ms", observations.deadlines.join.count()},
+            {"op_ms", observations.deadlines.op.count()},
             {"ranks", json::array()},
             {"groups", json::array()}};
-  const bool nccl = std::ranges::any_of(evidence.groups, [](const GroupTrial& trial) {
+  const bool nccl = std::ranges::any_of(observations.groups, [](const GroupTrial& trial) {
     return trial.backend == Backend::nccl && trial.not_run.empty();
   });
-  for (const auto& rank : evidence.ranks) {
+  for (const auto& rank : observations.ranks) {
     const bool needed = nccl && rank.device >= 0;
     spec["ranks"].push_back({{"name", rank.subject},
                              {"device", rank.device},
                              {"library", needed ? rank.library.path : ""},
                              {"address", addresses.empty() ? "" : addresses.at(rank.node)}});
   }
-  for (const auto& trial : evidence.groups) {
+  for (const auto& trial : observations.groups) {
     if (!trial.not_run.empty()) continue;
     spec["groups"].push_back({{"name", trial.name},
                               {"op", name_of(trial.op())},

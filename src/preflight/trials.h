@@ -1,10 +1,10 @@
 #pragma once
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 /// What the probes will do, as a function of the plan and of the libraries.
 namespace nlaunch::preflight {
@@ -16,7 +16,7 @@ std::vector<Rank> make_ranks(const plan::Plan& plan, const plan::BoundNode& node
 /// tried by itself: its node's group holds all its members. A node group whose ranks load several versions of
 /// NCCL becomes one for each version; another group of that kind is not run, nor is one of the ranks of a
 /// group before it. Of groups that use the same links only the largest asks for the transport.
-std::vector<GroupTrial> make_trials(const Evidence& evidence);
+std::vector<GroupTrial> make_trials(const Observations& observations);
 
 /// A group of the plan over these ranks, with no work yet. `not_run` says why it cannot be tried: its ranks
 /// load different versions of NCCL, or none is known for one of them.
@@ -24,7 +24,7 @@ GroupTrial trial_of(const plan::Group& group, const std::vector<Rank>& ranks);
 
 /// The file that all probes read (src/probe/spec.h has its form). `addresses` by node; empty: this machine
 /// alone.
-nlohmann::json make_spec(const Evidence& evidence, const std::string& folder,
+nlohmann::json make_spec(const Observations& observations, const std::string& folder,
                          const std::vector<std::string>& addresses = {});
 
 }  // namespace nlaunch::preflight

@@ -12,15 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::size_t> wanted_ranks(const Evidence& evidence, bool apart) {
+std::vector<std::size_t> wanted_ranks(const Observations& observations, bool apart) {
   std::vector<std::size_t> out;
   if (!apart) {
-    for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
-      if (evidence.ranks[rank].no_probe.empty()) out.push_back(rank);
+    for (std::size_t rank = 0; rank < observations.ranks.size(); ++rank) {
+      if (observations.ranks[rank].no_probe.empty()) out.push_back(rank);
     }
     return out;
   }
-  for (const auto& group : evidence.groups) out.insert(out.end(), group.members.begin(), group.members.end());
+  for (const auto& group : observations.groups)
+    out.insert(out.end(), group.members.begin(), group.members.end());
   std::ranges::sort(out);
   return out;
 }
@@ -36,50 +37,51 @@ void tidy(const fs::path& folder) {
   for (const auto& path : gone) fs::remove_all(path, error);
 }
 
-Result<void> prepare(const Examination& request, const Evidence& evidence, const std::string& folder) {
+Result<void> prepare(const Examination& request, const Observations& observations,
+                     const std::string& folder) {
   std::error_code error;
   fs::remove_all(folder, error);  // what is left of an earlier preflight would lead ranks astray
   if (auto made = sys::make_private_folder(folder); !made) return made;
   return sys::write_file_atomically(folder + "/spec.json",
-                                    json_text(make_spec(evidence, folder, request.addresses), 1) + "\n");
+                                    json_text(make_spec(observations, folder, request.addresses), 1) + "\n");
 }
 
-void drop_sizes_without_room(Evidence& evidence, const std::vector<std::size_t>& wanted) {
-  const auto common = evidence.apart ? 0 : room_for_messages(evidence.reports, wanted);
-  for (auto& group : evidence.groups) {
-    const auto room = evidence.apart ? room_for_messages(evidence.reports, group.members) : common;
+void drop_sizes_without_room(Observations& observations, const std::vector<std::size_t>& wanted) {
+  const auto common = observations.apart ? 0 : room_for_messages(observations.reports, wanted);
+  for (auto& group : observations.groups) {
+    const auto room = observations.apart ? room_for_messages(observations.reports, group.members) : common;
     std::erase_if(group.sizes, [&](std::uint64_t bytes) { return bytes > room; });
   }
 }
 
 }  // namespace
 
-Evidence evidence_for(const Examination& request, const std::vector<Rank>& ranks) {
-  Evidence out{.plan = request.plan,
-               .hosts = request.hosts,
-               .clocks = request.clocks,
-               .deadlines = request.deadlines,
-               .ranks = ranks};
+Observations evidence_for(const Examination& request, const std::vector<Rank>& ranks) {
+  Observations out{.plan = request.plan,
+                   .hosts = request.hosts,
+                   .clocks = request.clocks,
+                   .deadlines = request.deadlines,
+                   .ranks = ranks};
   out.level = request.options.level;
   return out;
 }
 
-Result<bool> try_groups(sys::Loop& loop, const Examination& request, Evidence& evidence,
+Result<bool> try_groups(sys::Loop& loop, const Examination& request, Observations& observations,
                         const GroupRun& run) {
   // The probes keep their own deadlines and say more; these are for those that cannot.
   constexpr Duration kSlack{500};
-  if (auto ready = prepare(request, evidence, run.folder); !ready) return std::unexpected(ready.error());
-  const auto& deadlines = evidence.deadlines;
-  const auto wanted = wanted_ranks(evidence, run.apart);
-  const auto probes = request.probes({evidence.ranks, wanted, run.folder});
+  if (auto ready = prepare(request, observations, run.folder); !ready) return std::unexpected(ready.error());
+  const auto& deadlines = observations.deadlines;
+  const auto wanted = wanted_ranks(observations, run.apart);
+  const auto probes = request.probes({observations.ranks, wanted, run.folder});
   auto outcome = run_probes(loop, *probes,
-                            {wanted, evidence.ranks.size(), evidence.groups, deadlines.join + kSlack,
+                            {wanted, observations.ranks.size(), observations.groups, deadlines.join + kSlack,
                              std::max(deadlines.join, deadlines.op) + kSlack, run.fit, request.cancelled,
                              run.apart, request.options.progress});
-  evidence.reports = std::move(outcome.reports);
-  evidence.went = outcome.went;
-  evidence.apart = run.apart;
-  drop_sizes_without_room(evidence, wanted);
+  observations.reports = std::move(outcome.reports);
+  observations.went = outcome.went;
+  observations.apart = run.apart;
+  drop_sizes_without_room(observations, wanted);
   tidy(run.folder);
   return outcome.cancelled;
 }

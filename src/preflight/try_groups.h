@@ -14,9 +14,10 @@ struct GroupRun {
 
 /// Lets probes try `evidence.groups`, and puts what they said into the evidence. Sizes for which there was no
 /// room are taken out of the groups. True when it was cancelled. A folder that cannot be made is an error.
-Result<bool> try_groups(sys::Loop& loop, const Examination& request, Evidence& evidence, const GroupRun& run);
+Result<bool> try_groups(sys::Loop& loop, const Examination& request, Observations& observations,
+                        const GroupRun& run);
 
 /// What the job has, without any group or report.
-Evidence evidence_for(const Examination& request, const std::vector<Rank>& ranks);
+Observations evidence_for(const Examination& request, const std::vector<Rank>& ranks);
 
 }  // namespace nlaunch::preflight

@@ -31,7 +31,7 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
   /// Does it once and compares every element of the result.
-  virtual Result<Verdict> check(Collective op, std::uint64_t bytes) = 0;
+  virtual Result<Comparison> check(Collective op, std::uint64_t bytes) = 0;
   /// Seconds for one of many such operations, back to back: the median of several batches.
   virtual Result<double> time(Collective op, std::uint64_t bytes) = 0;
   /// Seconds of each step of a workload, one after another without a pause.

@@ -2,6 +2,7 @@
 
 #include <gnu/libc-version.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>

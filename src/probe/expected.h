@@ -77,7 +77,7 @@ constexpr std::string_view name_of(Fault fault) {
 }
 
 /// How the elements of one collective compare with what they must be.
-struct Verdict {
+struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t wrong = 0;
   std::uint64_t first_wrong = 0;  ///< index, where any is wrong
@@ -88,37 +88,37 @@ struct Verdict {
 };
 
 /// Which rank alone explains that `found` stands at `index` of a sum where `verdict.expected` should.
-inline void explain_sum(Verdict& verdict, std::uint64_t index, unsigned ranks) {
+inline void explain_sum(Comparison& comparison, std::uint64_t index, unsigned ranks) {
   for (const auto fault : {Fault::missing, Fault::twice}) {
-    const auto difference = fault == Fault::missing ? verdict.expected - verdict.found  // modulo 2^32
-                                                    : verdict.found - verdict.expected;
-    verdict.rank = rank_of_term(ranks, index, difference);
-    if (verdict.rank < 0) continue;
-    verdict.fault = fault;
+    const auto difference = fault == Fault::missing ? comparison.expected - comparison.found  // modulo 2^32
+                                                    : comparison.found - comparison.expected;
+    comparison.rank = rank_of_term(ranks, index, difference);
+    if (comparison.rank < 0) continue;
+    comparison.fault = fault;
     return;
   }
 }
 
 /// `found` stands at index `first_wrong`, where any is wrong.
-inline Verdict judge(const std::vector<Stretch>& stretches, std::uint64_t wrong, std::uint64_t first_wrong,
-                     std::uint32_t found, unsigned ranks) {
-  Verdict verdict;
-  verdict.wrong = wrong;
+inline Comparison judge(const std::vector<Stretch>& stretches, std::uint64_t wrong, std::uint64_t first_wrong,
+                        std::uint32_t found, unsigned ranks) {
+  Comparison comparison;
+  comparison.wrong = wrong;
   for (const auto& one : stretches) {
-    verdict.elements += one.count;
+    comparison.elements += one.count;
     if (wrong == 0 || first_wrong < one.offset || first_wrong >= one.offset + one.count) continue;
     const auto index = one.first + (first_wrong - one.offset);
-    verdict.first_wrong = first_wrong;
-    verdict.found = found;
-    verdict.expected = expected_element(one.weight, index);
+    comparison.first_wrong = first_wrong;
+    comparison.found = found;
+    comparison.expected = expected_element(one.weight, index);
     if (one.owner < 0) {
-      explain_sum(verdict, index, ranks);
+      explain_sum(comparison, index, ranks);
     } else {
-      verdict.fault = Fault::received;
-      verdict.rank = one.owner;
+      comparison.fault = Fault::received;
+      comparison.rank = one.owner;
     }
   }
-  return verdict;
+  return comparison;
 }
 
 }  // namespace nlaunch::probe

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <chrono>

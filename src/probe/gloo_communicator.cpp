@@ -70,7 +70,7 @@ class GlooCommunicator : public Communicator {
                    std::unique_ptr<DeviceCopies> device)
       : module_(module), context_(context), request_(request), device_(std::move(device)) {}
 
-  Result<Verdict> check(Collective op, std::uint64_t bytes) override {
+  Result<Comparison> check(Collective op, std::uint64_t bytes) override {
     const auto elements = bytes / sizeof(std::uint32_t);
     if (auto room = reserve(elements); !room) return std::unexpected(room.error());
     const auto rank = static_cast<std::uint32_t>(request_.rank);
@@ -128,7 +128,7 @@ class GlooCommunicator : public Communicator {
     return {};
   }
 
-  [[nodiscard]] Verdict compare(Collective op, std::uint64_t elements) const {
+  [[nodiscard]] Comparison compare(Collective op, std::uint64_t elements) const {
     const auto ranks = static_cast<unsigned>(request_.size);
     const auto stretches = expected_in(op, elements, static_cast<unsigned>(request_.rank), ranks);
     std::uint64_t wrong = 0;

@@ -29,9 +29,9 @@ class GlooRehearsal : public Rehearsal {
 
  private:
   Result<void> reduce(unsigned communicator) {
-    const auto verdict = communicators_[communicator]->check(Collective::all_reduce, bytes_);
-    if (!verdict) return std::unexpected(verdict.error());
-    wrong_ += verdict->wrong;
+    const auto comparison = communicators_[communicator]->check(Collective::all_reduce, bytes_);
+    if (!comparison) return std::unexpected(comparison.error());
+    wrong_ += comparison->wrong;
     return {};
   }
 

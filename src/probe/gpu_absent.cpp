@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "probe/gpu_rank.h"
 #include "probe/node_gpus.h"
 

@@ -28,7 +28,7 @@ struct Card {
   cudaStream_t stream = nullptr;
   std::uint32_t* send = nullptr;  ///< holds the terms of rank `device`
   std::uint32_t* receive = nullptr;
-  DeviceVerdict* verdict = nullptr;
+  DeviceVerdict* comparison = nullptr;
   std::vector<unsigned> cpus;  ///< near it; empty: all are
   std::string error;           ///< why it cannot be used; empty: it can
 };
@@ -47,7 +47,7 @@ Result<void> prepare(Card& card) {
     done = cuda("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&card.stream, cudaStreamNonBlocking));
   if (done) done = cuda("cudaMalloc", cudaMalloc(&card.send, kBytes));
   if (done) done = cuda("cudaMalloc", cudaMalloc(&card.receive, kBytes));
-  if (done) done = cuda("cudaMalloc", cudaMalloc(&card.verdict, sizeof(*card.verdict)));
+  if (done) done = cuda("cudaMalloc", cudaMalloc(&card.comparison, sizeof(*card.comparison)));
   if (done)
     done = cuda("fill kernel", fill_terms(card.send, kBytes / sizeof(std::uint32_t),
                                           static_cast<std::uint32_t>(card.device), card.stream));
@@ -89,15 +89,15 @@ Result<void> poison(const Card& card, std::uint64_t bytes) {
 /// How many elements of the card's buffer are not those of the GPU `owner`.
 Result<std::uint64_t> wrong_in(const Card& card, std::uint64_t bytes, int owner) {
   auto done = select(card);
-  if (done) done = cuda("clear kernel", clear_verdict(card.verdict, card.stream));
+  if (done) done = cuda("clear kernel", clear_verdict(card.comparison, card.stream));
   if (done)
     done = cuda("compare kernel",
                 compare_elements(card.receive, bytes / sizeof(std::uint32_t), 0,
-                                 static_cast<std::uint32_t>(owner) + 1, 0, card.verdict, card.stream));
+                                 static_cast<std::uint32_t>(owner) + 1, 0, card.comparison, card.stream));
   DeviceVerdict seen{};
   if (done)
     done = cuda("cudaMemcpyAsync",
-                cudaMemcpyAsync(&seen, card.verdict, sizeof(seen), cudaMemcpyDeviceToHost, card.stream));
+                cudaMemcpyAsync(&seen, card.comparison, sizeof(seen), cudaMemcpyDeviceToHost, card.stream));
   if (done) done = settle(card);
   if (!done) return std::unexpected(done.error());
   return seen.wrong;

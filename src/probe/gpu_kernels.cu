@@ -25,12 +25,12 @@ __global__ void fill(uint32_t* data, uint64_t count, uint32_t rank) {
   for (uint64_t i = first_index(); i < count; i += stride()) data[i] = term(rank, i);
 }
 
-__global__ void clear(DeviceVerdict* verdict) {
-  *verdict = {0, ~0ULL};
+__global__ void clear(DeviceVerdict* comparison) {
+  *comparison = {0, ~0ULL};
 }
 
 __global__ void compare(const uint32_t* data, uint64_t count, uint64_t first, uint32_t weight,
-                        uint64_t offset, DeviceVerdict* verdict) {
+                        uint64_t offset, DeviceVerdict* comparison) {
   unsigned long long wrong = 0;
   unsigned long long first_wrong = ~0ULL;
   for (uint64_t i = first_index(); i < count; i += stride()) {
@@ -38,8 +38,8 @@ __global__ void compare(const uint32_t* data, uint64_t count, uint64_t first, ui
     if (wrong++ == 0) first_wrong = offset + i;
   }
   if (wrong == 0) return;
-  atomicAdd(&verdict->wrong, wrong);
-  atomicMin(&verdict->first_wrong, first_wrong);
+  atomicAdd(&comparison->wrong, wrong);
+  atomicMin(&comparison->first_wrong, first_wrong);
 }
 
 }  // namespace kernels
@@ -50,14 +50,14 @@ cudaError_t fill_terms(uint32_t* data, uint64_t count, uint32_t rank, cudaStream
 }
 
 cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint64_t first, uint32_t weight,
-                             uint64_t offset, DeviceVerdict* verdict, cudaStream_t stream) {
+                             uint64_t offset, DeviceVerdict* comparison, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  compare<<<blocks_for(count), kThreads, 0, stream>>>(data, count, first, weight, offset, verdict);
+  compare<<<blocks_for(count), kThreads, 0, stream>>>(data, count, first, weight, offset, comparison);
   return cudaGetLastError();
 }
 
-cudaError_t clear_verdict(DeviceVerdict* verdict, cudaStream_t stream) {
-  clear<<<1, 1, 0, stream>>>(verdict);
+cudaError_t clear_verdict(DeviceVerdict* comparison, cudaStream_t stream) {
+  clear<<<1, 1, 0, stream>>>(comparison);
   return cudaGetLastError();
 }
 

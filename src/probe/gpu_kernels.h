@@ -16,7 +16,7 @@ cudaError_t fill_terms(uint32_t* data, uint64_t count, uint32_t rank, cudaStream
 /// Compares data[i] with expected_element(weight, first + i) and adds what is wrong to `verdict` in device
 /// memory, whose `first_wrong` counts from data[-offset].
 cudaError_t compare_elements(const uint32_t* data, uint64_t count, uint64_t first, uint32_t weight,
-                             uint64_t offset, DeviceVerdict* verdict, cudaStream_t stream);
-cudaError_t clear_verdict(DeviceVerdict* verdict, cudaStream_t stream);
+                             uint64_t offset, DeviceVerdict* comparison, cudaStream_t stream);
+cudaError_t clear_verdict(DeviceVerdict* comparison, cudaStream_t stream);
 
 }  // namespace nlaunch::probe

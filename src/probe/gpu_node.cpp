@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "probe/gpu_call.h"
 #include "probe/nvml.h"

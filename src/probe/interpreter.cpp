@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "probe/output.h"
 #include "sys/command.h"
@@ -132,7 +133,7 @@ json run(const Run& what) {
   }
   for (const auto& line : text::split(done->out, '\n')) {
     if (!line.starts_with(kMark)) continue;
-    auto said = json::parse(line.substr(kMark.size()), nullptr, false);
+    auto said = parse_json(line.substr(kMark.size()));
     if (!said.is_object()) continue;
     said["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return said;

@@ -51,7 +51,7 @@ class NcclCommunicator : public Communicator {
   NcclCommunicator(const NcclLibrary& nccl, GpuBuffers& buffers, ncclComm_t comm, const JoinRequest& request)
       : nccl_(nccl), buffers_(buffers), comm_(comm), request_(request) {}
 
-  Result<Verdict> check(Collective op, std::uint64_t bytes) override;
+  Result<Comparison> check(Collective op, std::uint64_t bytes) override;
   Result<double> time(Collective op, std::uint64_t bytes) override;
   Result<std::vector<double>> run(const Workload& workload) override;
 
@@ -65,7 +65,7 @@ class NcclCommunicator : public Communicator {
   Result<unsigned> agree(double seconds);
   Result<std::vector<double>> timed(const std::vector<Operation>& warm_up, const std::vector<Operation>& step,
                                     unsigned steps);
-  Result<Verdict> compare(Collective op, std::uint64_t elements);
+  Result<Comparison> compare(Collective op, std::uint64_t elements);
 
   const NcclLibrary& nccl_;
   GpuBuffers& buffers_;
@@ -146,7 +146,7 @@ Result<void> NcclCommunicator::wait() {
   }
 }
 
-Result<Verdict> NcclCommunicator::check(Collective op, std::uint64_t bytes) {
+Result<Comparison> NcclCommunicator::check(Collective op, std::uint64_t bytes) {
   const auto elements = bytes / sizeof(std::uint32_t);
   const auto rank = static_cast<std::uint32_t>(request_.rank);
   auto done = cuda("fill kernel", fill_terms(buffers_.send, elements, rank, buffers_.stream));
@@ -158,19 +158,19 @@ Result<Verdict> NcclCommunicator::check(Collective op, std::uint64_t bytes) {
   return compare(op, elements);
 }
 
-Result<Verdict> NcclCommunicator::compare(Collective op, std::uint64_t elements) {
+Result<Comparison> NcclCommunicator::compare(Collective op, std::uint64_t elements) {
   const auto ranks = static_cast<unsigned>(request_.size);
   const auto stretches = expected_in(op, elements, static_cast<unsigned>(request_.rank), ranks);
-  auto done = cuda("clear kernel", clear_verdict(buffers_.verdict, buffers_.stream));
+  auto done = cuda("clear kernel", clear_verdict(buffers_.comparison, buffers_.stream));
   for (const auto& one : stretches) {
     if (!done) break;
-    done =
-        cuda("compare kernel", compare_elements(buffers_.receive + one.offset, one.count, one.first,
-                                                one.weight, one.offset, buffers_.verdict, buffers_.stream));
+    done = cuda("compare kernel",
+                compare_elements(buffers_.receive + one.offset, one.count, one.first, one.weight, one.offset,
+                                 buffers_.comparison, buffers_.stream));
   }
   DeviceVerdict seen{};
   if (done)
-    done = cuda("cudaMemcpyAsync", cudaMemcpyAsync(&seen, buffers_.verdict, sizeof(seen),
+    done = cuda("cudaMemcpyAsync", cudaMemcpyAsync(&seen, buffers_.comparison, sizeof(seen),
                                                    cudaMemcpyDeviceToHost, buffers_.stream));
   if (done) done = cuda("cudaStreamSynchronize", cudaStreamSynchronize(buffers_.stream));
   std::uint32_t found = 0;
@@ -262,7 +262,7 @@ Result<std::vector<double>> NcclCommunicator::run(const Workload& workload) {
 Result<void> GpuBuffers::reserve(std::uint64_t largest) {
   if (bytes >= largest) return {};
   auto done = cuda("cudaStreamCreate", stream == nullptr ? cudaStreamCreate(&stream) : cudaSuccess);
-  if (done) done = cuda("cudaMalloc", cudaMalloc(&verdict, sizeof(*verdict)));
+  if (done) done = cuda("cudaMalloc", cudaMalloc(&comparison, sizeof(*comparison)));
   for (auto** buffer : {&send, &receive}) {
     if (!done) return done;
     cudaFree(*buffer);

@@ -15,7 +15,7 @@ struct GpuBuffers {
   cudaStream_t stream = nullptr;
   std::uint32_t* send = nullptr;
   std::uint32_t* receive = nullptr;
-  DeviceVerdict* verdict = nullptr;
+  DeviceVerdict* comparison = nullptr;
   std::uint64_t bytes = 0;
 
   Result<void> reserve(std::uint64_t largest);

@@ -1,7 +1,7 @@
 #pragma once
 #include <nccl.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 

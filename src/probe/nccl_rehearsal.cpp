@@ -71,13 +71,13 @@ class NcclRehearsal : public Rehearsal {
   }
 
   Result<std::uint64_t> wrong() override {
-    auto done = cuda("clear kernel", clear_verdict(buffers_.verdict, buffers_.stream));
+    auto done = cuda("clear kernel", clear_verdict(buffers_.comparison, buffers_.stream));
     if (done)
       done = cuda("compare kernel", compare_elements(buffers_.receive, done_elements_, 0, sum_weight(ranks_),
-                                                     0, buffers_.verdict, buffers_.stream));
+                                                     0, buffers_.comparison, buffers_.stream));
     DeviceVerdict seen{};
     if (done)
-      done = cuda("cudaMemcpyAsync", cudaMemcpyAsync(&seen, buffers_.verdict, sizeof(seen),
+      done = cuda("cudaMemcpyAsync", cudaMemcpyAsync(&seen, buffers_.comparison, sizeof(seen),
                                                      cudaMemcpyDeviceToHost, buffers_.stream));
     if (done) done = cuda("cudaStreamSynchronize", cudaStreamSynchronize(buffers_.stream));
     if (!done) return std::unexpected(done.error());

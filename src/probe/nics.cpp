@@ -1,5 +1,7 @@
 #include "probe/nics.h"
 
+#include <nlohmann/json.hpp>
+
 #include "sys/nics.h"
 
 namespace nlaunch::probe {

@@ -1,6 +1,6 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace nlaunch::probe {
 

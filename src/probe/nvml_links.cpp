@@ -1,6 +1,7 @@
 #include "probe/nvml_links.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
 namespace nlaunch::probe {

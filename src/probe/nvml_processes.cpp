@@ -1,6 +1,7 @@
 #include "probe/nvml_processes.h"
 
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

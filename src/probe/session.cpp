@@ -30,21 +30,21 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-json result_line(const GroupSpec& group, std::uint64_t bytes, const Verdict& verdict, double seconds) {
+json result_line(const GroupSpec& group, std::uint64_t bytes, const Comparison& comparison, double seconds) {
   json line{{"event", "result"},
             {"group", group.name},
             {"op", name_of(group.op)},
             {"bytes", bytes},
-            {"elements", verdict.elements},
-            {"wrong", verdict.wrong},
+            {"elements", comparison.elements},
+            {"wrong", comparison.wrong},
             {"seconds", seconds},
             {"busbw", bus_bandwidth(group.op, bytes, seconds, group.members.size())}};
-  if (verdict.wrong > 0) {
-    line["first_wrong"] = verdict.first_wrong;
-    line["expected"] = verdict.expected;
-    line["found"] = verdict.found;
-    line["fault"] = name_of(verdict.fault);
-    line["rank"] = verdict.rank;
+  if (comparison.wrong > 0) {
+    line["first_wrong"] = comparison.first_wrong;
+    line["expected"] = comparison.expected;
+    line["found"] = comparison.found;
+    line["fault"] = name_of(comparison.fault);
+    line["rank"] = comparison.rank;
   }
   return line;
 }
@@ -204,13 +204,13 @@ bool Session::measure_group(std::size_t index) {
 
 /// Every operation of the step is checked once before it is timed.
 bool Session::measure(const GroupSpec& group, Communicator& communicator, const Workload& workload) {
-  Verdict verdict;
+  Comparison comparison;
   for (const auto& operation : workload.step) {
     if (operation.bytes < sizeof(std::uint32_t)) continue;
     expect("collective", group.name, spec_.op);
     const auto one = communicator.check(operation.op, operation.bytes);
     if (!one) return fail("collective", group.name, one.error());
-    if (verdict.wrong == 0) verdict = *one;
+    if (comparison.wrong == 0) comparison = *one;
   }
   expect("collective", group.name, spec_.op);
   const auto seconds = timed(communicator, workload);
@@ -219,7 +219,7 @@ bool Session::measure(const GroupSpec& group, Communicator& communicator, const 
   emit({{"event", "workload"},
         {"group", group.name},
         {"workload", workload.name},
-        {"wrong", verdict.wrong},
+        {"wrong", comparison.wrong},
         {"seconds", *seconds}});
   return true;
 }
@@ -236,13 +236,13 @@ Result<std::vector<double>> Session::timed(Communicator& communicator, const Wor
 
 bool Session::measure_size(const GroupSpec& group, Communicator& communicator, std::uint64_t bytes) {
   expect("collective", group.name, spec_.op);
-  const auto verdict = communicator.check(group.op, bytes);
-  if (!verdict) return fail("collective", group.name, verdict.error());
+  const auto comparison = communicator.check(group.op, bytes);
+  if (!comparison) return fail("collective", group.name, comparison.error());
   expect("collective", group.name, spec_.op);
   const auto seconds = communicator.time(group.op, bytes);
   if (!seconds) return fail("collective", group.name, seconds.error());
   watchdog_.done();
-  emit(result_line(group, bytes, *verdict, *seconds));
+  emit(result_line(group, bytes, *comparison, *seconds));
   return true;
 }
 
@@ -296,9 +296,9 @@ bool Session::find_transport(std::size_t index) {
   if (!enter(index, "transport." + std::to_string(spec_.communicator_of(index)), communicator)) return false;
   expect("collective", group.name, spec_.op);
   // Connections are made at the first use, not when the ranks join.
-  const auto verdict = communicator->check(group.op, kTransportBytes);
+  const auto comparison = communicator->check(group.op, kTransportBytes);
   watchdog_.done();
-  if (!verdict) return fail("collective", group.name, verdict.error());
+  if (!comparison) return fail("collective", group.name, comparison.error());
   const auto log = text_after(path, before);
   if (!log || log->empty()) {
     emit({{"event", "transport"}, {"group", group.name}, {"error", "libnccl wrote no log to " + path}});

@@ -1,7 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "probe/communicator.h"

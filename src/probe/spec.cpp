@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "sys/files.h"
 
 namespace nlaunch::probe {
@@ -83,7 +84,7 @@ Result<Spec> read_spec(const std::string& path) {
   const auto text = sys::read_regular_file(path, kLimit);
   if (!text) return std::unexpected(text.error());
   try {
-    return read(json::parse(*text));
+    return read(parse_json_or_throw(*text));
   } catch (const json::exception& error) {
     return failure("probe.spec", "{} is no preflight spec: {}", path, error.what());
   }

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 
 namespace nlaunch::record {
 namespace {

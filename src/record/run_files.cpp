@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/format.h"
+#include "base/json.h"
 #include "supervise/events.h"
 #include "sys/files.h"
 
@@ -48,7 +49,7 @@ Json read_json(const fs::path& file) {
   constexpr std::uint64_t kLargest = 256U << 20U;
   const auto content = sys::read_regular_file(file, kLargest);
   if (!content) return nullptr;
-  auto json = Json::parse(*content, nullptr, false);
+  auto json = parse_ordered_json(*content);
   return json.is_discarded() ? Json() : json;
 }
 

@@ -48,7 +48,7 @@ std::string_view word(Role role) {
 }
 
 std::string where(const Diagnosis& diagnosis, const Finding& finding) {
-  return text::printable(fmt::format("{}:{}", diagnosis.file_of(finding), finding.place.line));
+  return text::printable(fmt::format("{}:{}", diagnosis.file_of(finding), finding.position.line));
 }
 
 std::string culprit(const Finding& finding) {
@@ -73,7 +73,7 @@ std::string head(const Diagnosis& diagnosis, const Finding& finding, const Paint
 
 std::string cause_text(const Diagnosis& diagnosis, const Finding& finding, const Paint& paint) {
   auto out = head(diagnosis, finding, paint);
-  out += fmt::format("  {} | {}\n", finding.place.line, shown(finding.text, kWholeLine));
+  out += fmt::format("  {} | {}\n", finding.position.line, shown(finding.text, kWholeLine));
   const auto line = [&](std::string_view label, const std::string& value) {
     if (!value.empty()) out += fmt::format("{} {}\n", paint.dim(label), value);
   };
@@ -123,7 +123,7 @@ std::string read_text(const Diagnosis& diagnosis) {
   return out;
 }
 
-nlohmann::ordered_json who_json(const diagnose::Who& who) {
+nlohmann::ordered_json who_json(const diagnose::Origin& who) {
   auto out = nlohmann::ordered_json::object();
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) out[name] = value;
@@ -144,7 +144,7 @@ nlohmann::ordered_json finding_json(const Diagnosis& diagnosis, const Finding& f
   nlohmann::ordered_json one{
       {"class", finding.category}, {"severity", word(finding.severity)}, {"role", word(finding.role)}};
   one["file"] = diagnosis.file_of(finding);
-  one["line"] = finding.place.line;
+  one["line"] = finding.position.line;
   one["text"] = finding.text;
   const auto names = diagnose::names_of(finding.culprits);
   one["culprit"] = names.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(names);

@@ -62,8 +62,8 @@ std::string finding_html(const Row& row, std::size_t nodes) {
   out += fmt::format("<p>{}</p>", html(row.value));
   if (!row.expected.empty()) out += fmt::format("<p class=expected>Expected: {}</p>", html(row.expected));
   if (!row.fix.empty()) {
-    out += fmt::format("<p class=fix><b>Fix</b> <small>({})</small> {}</p>", preflight::name_of(row.who),
-                       html(row.fix));
+    out += fmt::format("<p class=fix><b>Fix</b> <small>({})</small> {}</p>",
+                       preflight::name_of(row.responsible), html(row.fix));
   }
   return out + "</li>\n";
 }

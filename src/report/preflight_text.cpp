@@ -57,7 +57,8 @@ std::string row_line(const Row& row, std::size_t nodes, const Paint& paint) {
   if (!said) out += fmt::format(" on {}{}", hosts, hosts.starts_with("all ") ? " nodes" : "");
   if (!row.value.empty()) out += ": " + row.value;
   if (!row.expected.empty() && row.status != Status::pass) out += fmt::format(" (expected {})", row.expected);
-  if (!row.fix.empty()) out += fmt::format("\n     fix ({}): {}", preflight::name_of(row.who), row.fix);
+  if (!row.fix.empty())
+    out += fmt::format("\n     fix ({}): {}", preflight::name_of(row.responsible), row.fix);
   return out + "\n";
 }
 

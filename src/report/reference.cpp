@@ -112,7 +112,7 @@ std::string variables_page() {
 /// The keys of a schema, and of what stands in them.
 class Keys {
  public:
-  explicit Keys(std::string_view schema) : schema_(Json::parse(schema)) {}
+  explicit Keys(std::string_view schema) : schema_(parse_ordered_json(schema)) {}
 
   std::string table() {
     add(schema_, "", 0);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "preflight/evidence.h"
+#include "preflight/observations.h"
 #include "report/bench_text.h"
 
 namespace nlaunch::report {

@@ -15,10 +15,10 @@ std::string verdict_text(const evidence::Verdict& verdict, const evidence::Evide
       out += fmt::format("  {} {}\n", text::printable(evidence.members[one.member].name()),
                          text::printable(one.why));
   }
-  for (const auto& opinion : verdict.opinions) {
-    if (opinion.says.empty()) continue;
-    out += paint.bold(opinion.source) + "\n";
-    for (const auto& line : opinion.says) out += fmt::format("  {}\n", text::printable(line));
+  for (const auto& analysis : verdict.analyses) {
+    if (analysis.says.empty()) continue;
+    out += paint.bold(analysis.source) + "\n";
+    for (const auto& line : analysis.says) out += fmt::format("  {}\n", text::printable(line));
   }
   if (!evidence.missing.empty()) out += paint.bold("missing") + "\n";
   for (const auto& line : evidence.missing)

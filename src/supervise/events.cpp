@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "base/json.h"
@@ -41,7 +42,7 @@ Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
   if (!content) return std::unexpected(content.error());
   std::vector<Json> events;
   for (const auto& line : text::split(*content, '\n')) {
-    auto event = Json::parse(line, nullptr, false);
+    auto event = parse_ordered_json(line);
     if (!event.is_object()) continue;
     const auto known = check_format(event, formats::kEvents, path.string());
     if (!known) return std::unexpected(known.error());

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "supervise/crew.h"
 #include "supervise/events.h"
+#include "supervise/process_backend.h"
 #include "sys/loop.h"
 #include "watch/watcher.h"
 
@@ -50,7 +50,7 @@ class Investigation {
   [[nodiscard]] bool goes_on() const { return awaited_ > 0; }
   /// Not to be called while one goes on. What it finds is said and recorded before `done` is called.
   void begin(Done done);
-  void hear(const notice::Collected& collected);
+  void hear(const process_event::Collected& collected);
   /// What goes on is given up.
   void stop();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "base/exit_code.h"
 #include "base/format.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "supervise/events.h"
-#include "supervise/machine.h"
+#include "supervise/state_machine.h"
 #include "supervise/terminal.h"
 
 namespace nlaunch::supervise {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "supervise/machine.h"
+#include "supervise/state_machine.h"
 
 namespace nlaunch::supervise {
 

@@ -1,35 +1,288 @@
 #include "supervise/supervisor.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
 
-#include <memory>
+#include <algorithm>
+#include <csignal>
+#include <utility>
 
-#include "supervise/conductor.h"
+#include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
+namespace {
 
-std::filesystem::path attempt_folder(const std::filesystem::path& run_folder, unsigned number) {
-  return run_folder / fmt::format("attempt-{}", number);
+constexpr Duration kLookAtFiles = std::chrono::seconds(2);
+/// Who has not ended by then is named.
+constexpr Duration kPatience = std::chrono::seconds(2);
+/// For what is still to be shown when all is over: a reader that pauses (a pager, a busy file server) gets
+/// it.
+constexpr Duration kForTheTerminal = std::chrono::seconds(5);
+
+/// "engine.0 and 2 more"
+std::string in_short(const std::vector<std::string>& names) {
+  return names.size() == 1 ? names.front() : fmt::format("{} and {} more", names.front(), names.size() - 1);
 }
 
-Outcome run_attempt(const Attempt& attempt) {
-  sys::Loop loop;
-  std::unique_ptr<Terminal> terminal;
-  if (!attempt.terminal.quiet) terminal = std::make_unique<Terminal>(attempt.terminal.fd);
-  const auto logs = attempt_folder(attempt.run_folder, attempt.number) / "logs";
-  Conductor conductor(loop, {attempt.plan,
-                             attempt.number,
-                             logs,
-                             {},
-                             attempt.events,
-                             attempt.guardian,
-                             terminal.get(),
-                             attempt.judge});
-  LocalCrew crew(
-      loop, conductor.rules(),
-      {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks, attempt.plan.watch},
-      [&](const Notice& notice) { conductor.hear(notice); });
-  return conductor.run(crew);
+}  // namespace
+
+Supervisor::Supervisor(sys::Loop& loop, Options options)
+    : loop_(loop),
+      options_(std::move(options)),
+      rules_(rules_of(options_.plan)),
+      not_ready_(options_.plan.roles.size()) {
+  for (const auto& rules : rules_.processes) {
+    const auto& process = options_.plan.processes[rules.process];
+    not_ready_[process.role].insert(static_cast<ProcessIndex>(outcome_.processes.size()));
+    auto& report = outcome_.processes.emplace_back();
+    report.name = options_.plan.name_of(process);
+    report.rank = process.rank;
+    if (!options_.hosts.empty()) report.host = options_.hosts.at(process.node);
+    report.log = (options_.logs / (report.name + ".log")).string();
+  }
+  outcome_.started_at = utc_now();
+}
+
+Supervisor::~Supervisor() = default;
+
+Outcome Supervisor::run(ProcessBackend& backend) {
+  backend_ = &backend;
+  listen();
+  watch();
+  record("attempt-started", {{"attempt", options_.attempt},
+                             {"guardian", options_.guardian.guardian()},
+                             {"supervisor", ::getpid()}});
+  take(begin(rules_));
+  work_off();
+  if (!finished_) loop_.run();
+  return std::move(outcome_);
+}
+
+void Supervisor::listen() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, stop_signal()}) {
+    loop_.on_signal(signal, [this, signal] { hear(since_start(), process_event::Signal{signal}); });
+  }
+  if (const int guardian = options_.guardian.fd(); guardian >= 0) {
+    loop_.watch(guardian, [this, guardian] {
+      loop_.unwatch(guardian);
+      record("guardian-lost");
+      handle(event::GuardianLost{});
+    });
+  }
+  look_at_files();
+}
+
+void Supervisor::watch() {
+  const auto say_it = [this](const std::string& text) { say(text); };
+  const auto record_it = [this](std::string_view event, const Json& fields) { record(event, fields); };
+  std::set<std::uint32_t> nodes;
+  for (const auto& process : rules_.processes) nodes.insert(options_.plan.processes[process.process].node);
+  investigation_ = std::make_unique<Investigation>(
+      loop_, Investigation::Options{
+                 .evidence = options_.logs.parent_path() / "evidence",
+                 .nodes = nodes.size(),
+                 .judge = options_.judge,
+                 .progress = [this] { return watching_ ? watching_->progress() : watch::Progress(); },
+                 .say = say_it,
+                 .record = record_it,
+                 .collect = [this](const action::Collect& collect) { backend_->perform(collect); }});
+  if (!options_.plan.watch) return;
+  std::vector<std::string> names;
+  for (const auto& process : outcome_.processes) names.push_back(process.name);
+  watching_ = std::make_unique<StallMonitor>(
+      loop_, StallMonitor::Options{.plan = options_.plan,
+                                   .rules = rules_,
+                                   .names = std::move(names),
+                                   .investigation = *investigation_,
+                                   .say = say_it,
+                                   .record = record_it,
+                                   .abort = [this](const event::Abort& abort) { handle(abort); }});
+}
+
+void Supervisor::look_at_files() {
+  loop_.after(kLookAtFiles, [this] {
+    options_.events.check();
+    look_for_request();
+    look_at_files();
+  });
+}
+
+/// Somebody wants to know what the processes do: while they run, and one thing after the other.
+void Supervisor::look_for_request() {
+  if (outcome_.decided || investigation_->goes_on()) return;
+  std::error_code error;
+  if (!std::filesystem::remove(options_.logs.parent_path() / kEvidenceWanted, error)) return;
+  say("evidence of all processes is wanted; collecting it");
+  investigation_->begin([](const std::string&, const Judgement&) {});
+}
+
+// --- events into the table, actions out of it ---
+
+void Supervisor::handle(Event event) {
+  events_.push_back(std::move(event));
+  if (!working_) work_off();
+}
+
+void Supervisor::take(Step step) {
+  state_ = std::move(step.state);
+  for (auto& action : step.actions) actions_.push_back(std::move(action));
+}
+
+void Supervisor::work_off() {
+  working_ = true;
+  while (!actions_.empty() || !events_.empty()) {
+    // What an action brought about comes before the next action: a failed start spares the others.
+    if (!events_.empty()) {
+      const auto event = std::move(events_.front());
+      events_.pop_front();
+      take(step(rules_, std::move(state_), event));
+    } else {
+      const auto action = std::move(actions_.front());
+      actions_.pop_front();
+      std::visit([this](const auto& what) { perform(what); }, action);
+    }
+  }
+  working_ = false;
+}
+
+void Supervisor::perform(const action::Start& start) {
+  if (!std::holds_alternative<Starting>(state_.processes[start.process].phase)) return;
+  outcome_.processes[start.process].restarts = state_.processes[start.process].restarts;
+  backend_->perform(start);
+}
+
+void Supervisor::perform(const action::SignalGroup& send) {
+  record("process-signalled",
+         {{"process", name_of(send.process)}, {"signal", sys::signal_name(send.signal)}});
+  outcome_.processes[send.process].stopped = true;
+  backend_->perform(send);
+}
+
+void Supervisor::perform(const action::SignalProcess& send) {
+  record("signal-forwarded", {{"process", name_of(send.process)}, {"signal", sys::signal_name(send.signal)}});
+  backend_->perform(send);
+}
+
+void Supervisor::perform(const action::ArmGrace& arm) {
+  loop_.after(arm.grace, [this, p = arm.process] { handle(event::GraceOver{p}); });
+}
+
+void Supervisor::perform(const action::ArmBackoff& arm) {
+  record("process-restart", {{"process", name_of(arm.process)}, {"in_ms", arm.backoff.count()}});
+  loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
+}
+
+void Supervisor::perform(const action::KillTree& kill) {
+  record("process-killed", {{"process", name_of(kill.process)}, {"why", "its grace was over"}});
+  outlived_their_grace_.push_back(name_of(kill.process));
+  backend_->perform(kill);
+}
+
+void Supervisor::perform(const action::KillAll& kill) {
+  record("all-killed");
+  for (auto& process : outcome_.processes) process.stopped = process.stopped || !process.ended;
+  backend_->perform(kill);
+}
+
+void Supervisor::perform(const action::Decide& decide) {
+  outcome_.cause = decide.cause;
+  outcome_.decided = since_start();
+  outcome_.first = std::visit(
+      [](const auto& cause) -> std::optional<std::size_t> {
+        if constexpr (requires { cause.process; }) {
+          return cause.process;
+        } else {
+          return std::nullopt;
+        }
+      },
+      decide.cause);
+  const auto what = sentence(outcome_);
+  record("run-ending", {{"outcome", supervise::name_of(decide.cause)}, {"what", what}});
+  if (!std::holds_alternative<Finished>(decide.cause)) say(what + "; stopping the others");
+  if (watching_) watching_->stop();
+  investigation_->stop();
+  backend_->ending();
+  loop_.after(kPatience, [this] { say_who_is_awaited(); });
+}
+
+void Supervisor::say_who_is_awaited() {
+  const auto* ending = std::get_if<Ending>(&state_.phase);
+  if (ending == nullptr) return;
+  std::vector<std::string> names;
+  Duration grace{};
+  for (ProcessIndex process = 0; process < state_.processes.size(); ++process) {
+    if (!std::holds_alternative<Stopping>(state_.processes[process].phase)) continue;
+    names.push_back(name_of(process));
+    grace = std::max(grace, rules_.processes[process].stop.grace);
+  }
+  if (names.empty()) return;
+  say(fmt::format("waiting for {}, up to {}; Ctrl-C {} kills", in_short(names), format_duration(grace),
+                  ending->interrupts > 0 ? "again" : "twice"));
+}
+
+void Supervisor::perform(const action::Finish&) {
+  std::optional<ProcessIndex> first;
+  if (outcome_.first) first = static_cast<ProcessIndex>(*outcome_.first);
+  backend_->finish(first, [this](BackendEnd end) {
+    conclude(std::move(end));
+    finished_ = true;
+    loop_.stop();
+  });
+}
+
+// --- the end ---
+
+void Supervisor::conclude(BackendEnd end) {
+  outcome_.left_behind = std::move(end.left_behind);
+  outcome_.survivors = std::move(end.survivors);
+  outcome_.last_lines = std::move(end.last_lines);
+  outcome_.lost_bytes = end.lost_bytes;
+  if (!outcome_.left_behind.empty()) record("leftovers-killed", {{"killed", outcome_.left_behind}});
+  if (!outcome_.survivors.empty()) record("not-killable", {{"processes", outcome_.survivors}});
+  if (!outlived_their_grace_.empty()) {
+    say(fmt::format("killed when the grace was over: {}", in_short(outlived_their_grace_)));
+  }
+  if (watching_) outcome_.watch = watching_->summary();
+  outcome_.ended_at = utc_now();
+  outcome_.took = since_start();
+  if (outcome_.first) outcome_.next = next_after(*outcome_.first);
+  if (options_.terminal != nullptr) {
+    options_.terminal->finish(kForTheTerminal);
+    outcome_.skipped = options_.terminal->skipped();
+  }
+  record("attempt-ended", {{"outcome", supervise::name_of(outcome_.cause)},
+                           {"exit_code", exit_code(outcome_)},
+                           {"what", sentence(outcome_)}});
+}
+
+std::optional<std::size_t> Supervisor::next_after(std::size_t first) const {
+  const auto& processes = outcome_.processes;
+  std::optional<std::size_t> next;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (i == first || processes[i].stopped || !processes[i].ended || !processes[first].ended) continue;
+    if (*processes[i].ended < *processes[first].ended) continue;
+    if (!next || *processes[i].ended < *processes[*next].ended) next = i;
+  }
+  return next;
+}
+
+// --- small things ---
+
+Duration Supervisor::since_start() const {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+}
+
+const std::string& Supervisor::name_of(ProcessIndex process) const {
+  return outcome_.processes[process].name;
+}
+
+void Supervisor::record(std::string_view event, const Json& fields) {
+  options_.events.write(event, fields);
+}
+
+void Supervisor::say(std::string_view text) {
+  if (options_.terminal != nullptr) options_.terminal->write(fmt::format("nlaunch: {}\n", text), 1);
 }
 
 }  // namespace nlaunch::supervise

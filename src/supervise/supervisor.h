@@ -1,40 +1,109 @@
 #pragma once
-#include <filesystem>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
-#include "plan/bound.h"
 #include "plan/plan.h"
 #include "supervise/events.h"
 #include "supervise/guardian.h"
 #include "supervise/investigation.h"
-#include "supervise/local_crew.h"
 #include "supervise/outcome.h"
+#include "supervise/process_backend.h"
+#include "supervise/stall_monitor.h"
+#include "sys/loop.h"
 
 namespace nlaunch::supervise {
 
-struct TerminalOptions {
-  int fd = 1;
-  bool quiet = false;  ///< nothing is written there
-  Color color = Color::never;
+/// Takes what happens through the table, lets the crew perform what comes out of it, and keeps the record:
+/// events.jsonl, and the outcome.
+class Supervisor {
+ public:
+  struct Options {
+    const plan::Plan& plan;
+    unsigned attempt = 0;
+    std::filesystem::path logs;      ///< folder of the processes' log files
+    std::vector<std::string> hosts;  ///< names of the nodes; empty on one machine
+    EventLog& events;
+    const GuardianLink& guardian;
+    Terminal* terminal = nullptr;  ///< null: nothing is written there
+    Judge judge{};                 ///< of evidence; see Investigation
+  };
+  Supervisor(sys::Loop& loop, Options options);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  [[nodiscard]] const Rules& rules() const { return rules_; }
+  /// For the crew, which tells of all that comes of the actions.
+  void hear(const ProcessEvent& process_event);
+  /// Supervises to the end. To be called once, with a crew for these rules.
+  Outcome run(ProcessBackend& backend);
+
+ private:
+  void listen();
+  void watch();
+  void look_at_files();
+  void look_for_request();
+  void handle(Event event);
+  void take(Step step);
+  void work_off();
+
+  void perform(const action::Start& start);
+  void perform(const action::SignalGroup& send);
+  void perform(const action::SignalProcess& send);
+  void perform(const action::ArmGrace& arm);
+  void perform(const action::ArmBackoff& arm);
+  void perform(const action::KillTree& kill);
+  void perform(const action::KillAll& kill);
+  void perform(const action::Decide& decide);
+  void perform(const action::Finish& finish);
+  /// AwaitReady and CleanUp are the crew's alone.
+  template <class What>
+  void perform(const What& what) {
+    backend_->perform(what);
+  }
+
+  void hear(Duration at, const process_event::Started& started);
+  void hear(Duration at, const process_event::NotStarted& not_started);
+  void hear(Duration at, const process_event::Ready& ready);
+  void hear(Duration at, const process_event::NotReady& not_ready);
+  void hear(Duration at, const process_event::Ended& ended);
+  void hear(Duration at, const process_event::CleanedUp& cleaned);
+  void hear(Duration at, const process_event::NotKillable& stuck);
+  void hear(Duration at, const process_event::Signal& signal);
+  void hear(Duration at, const process_event::NodeLost& lost);
+  void hear(Duration at, const process_event::Abort& abort);
+  void hear(Duration at, const process_event::Progress& progress);
+  void hear(Duration at, const process_event::Collected& collected);
+  void hear(Duration at, const process_event::Trouble& trouble);
+
+  void say_who_is_awaited();
+  void say_once_all_are_ready(ProcessIndex process, Duration at);
+  void conclude(BackendEnd end);
+  [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
+  [[nodiscard]] Duration since_start() const;
+  [[nodiscard]] const std::string& name_of(ProcessIndex process) const;
+  void record(std::string_view event, const Json& fields = Json::object());
+  void say(std::string_view text);
+
+  sys::Loop& loop_;
+  Options options_;
+  Rules rules_;
+  State state_;
+  ProcessBackend* backend_ = nullptr;
+  std::unique_ptr<Investigation> investigation_;
+  std::unique_ptr<StallMonitor> watching_;  ///< null: nothing is watched
+  std::deque<Event> events_;
+  std::deque<Action> actions_;
+  bool working_ = false;
+  bool finished_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<std::string> outlived_their_grace_;
+  std::vector<std::set<ProcessIndex>> not_ready_;  ///< by role: who has not been ready yet
+  Outcome outcome_;
 };
-
-struct Attempt {
-  const plan::Plan& plan;
-  const plan::BoundNode& node;
-  std::filesystem::path run_folder;  ///< exists
-  unsigned number = 0;
-  EventLog& events;
-  const GuardianLink& guardian;
-  TerminalOptions terminal;
-  Hooks hooks;
-  Judge judge{};  ///< of evidence; see Investigation
-};
-
-/// "attempt-0" in the run's folder.
-std::filesystem::path attempt_folder(const std::filesystem::path& run_folder, unsigned number);
-
-/// Starts the processes of this node, supervises them to their end and leaves nothing of them alive, whatever
-/// happens. To be called from the main thread of a child subreaper that has no other children that matter:
-/// all of them are reaped, and killed at the end.
-Outcome run_attempt(const Attempt& attempt);
 
 }  // namespace nlaunch::supervise

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <tuple>
 
@@ -63,25 +64,28 @@ constexpr std::tuple kActions{
     form("clean", process<action::CleanUp>(), member("leave", &action::CleanUp::leave))};
 
 constexpr std::tuple kNotices{
-    form("started", process<notice::Started>(), member("pid", &notice::Started::pid)),
-    form("not-started", process<notice::NotStarted>(), member("reason", &notice::NotStarted::reason)),
-    form("ready", process<notice::Ready>()),
-    form("not-ready", process<notice::NotReady>(), member("waited", &notice::NotReady::waited)),
-    form("ended", process<notice::Ended>(), member("status", &notice::Ended::status)),
-    form("cleaned", process<notice::CleanedUp>(), member("killed", &notice::CleanedUp::killed)),
-    form("not-killable", process<notice::NotKillable>()),
-    form("signal", member("signal", &notice::Signal::signal)),
-    form("node-lost", member("host", &notice::NodeLost::host), member("why", &notice::NodeLost::why),
-         member("processes", &notice::NodeLost::processes)),
-    form("abort", member("reason", &notice::Abort::reason), member("exit_code", &notice::Abort::exit_code)),
-    form("progress", process<notice::Progress>(), member("step", &notice::Progress::step),
-         member("seconds", &notice::Progress::seconds)),
-    form("collected", member("trouble", &notice::Collected::trouble)),
-    form("trouble", member("sentence", &notice::Trouble::sentence))};
+    form("started", process<process_event::Started>(), member("pid", &process_event::Started::pid)),
+    form("not-started", process<process_event::NotStarted>(),
+         member("reason", &process_event::NotStarted::reason)),
+    form("ready", process<process_event::Ready>()),
+    form("not-ready", process<process_event::NotReady>(), member("waited", &process_event::NotReady::waited)),
+    form("ended", process<process_event::Ended>(), member("status", &process_event::Ended::status)),
+    form("cleaned", process<process_event::CleanedUp>(), member("killed", &process_event::CleanedUp::killed)),
+    form("not-killable", process<process_event::NotKillable>()),
+    form("signal", member("signal", &process_event::Signal::signal)),
+    form("node-lost", member("host", &process_event::NodeLost::host),
+         member("why", &process_event::NodeLost::why),
+         member("processes", &process_event::NodeLost::processes)),
+    form("abort", member("reason", &process_event::Abort::reason),
+         member("exit_code", &process_event::Abort::exit_code)),
+    form("progress", process<process_event::Progress>(), member("step", &process_event::Progress::step),
+         member("seconds", &process_event::Progress::seconds)),
+    form("collected", member("trouble", &process_event::Collected::trouble)),
+    form("trouble", member("sentence", &process_event::Trouble::sentence))};
 
 constexpr auto kEnd =
-    form("end", member("left_behind", &CrewEnd::left_behind), member("survivors", &CrewEnd::survivors),
-         member("last_lines", &CrewEnd::last_lines), member("lost_bytes", &CrewEnd::lost_bytes));
+    form("end", member("left_behind", &BackendEnd::left_behind), member("survivors", &BackendEnd::survivors),
+         member("last_lines", &BackendEnd::last_lines), member("lost_bytes", &BackendEnd::lost_bytes));
 
 template <class Variant, class... Forms>
 json write(const Variant& variant, const char* key, const std::tuple<Forms...>& forms) {
@@ -119,24 +123,24 @@ NodeAction action_from(const json& message) {
   return read<NodeAction>(message, "do", kActions);
 }
 
-json to_message(const Notice& notice) {
-  auto message = write(notice.what, "notice", kNotices);
-  message["at_ms"] = notice.at.count();
+json to_message(const ProcessEvent& process_event) {
+  auto message = write(process_event.what, "notice", kNotices);
+  message["at_ms"] = process_event.at.count();
   return message;
 }
 
-Notice notice_from(const json& message) {
+ProcessEvent notice_from(const json& message) {
   return {Duration(message.at("at_ms").get<Duration::rep>()),
-          read<decltype(Notice::what)>(message, "notice", kNotices)};
+          read<decltype(ProcessEvent::what)>(message, "notice", kNotices)};
 }
 
-json to_message(const CrewEnd& end) {
+json to_message(const BackendEnd& end) {
   json message;
   kEnd.write(end, message);
   return message;
 }
 
-CrewEnd end_from(const json& message) {
+BackendEnd end_from(const json& message) {
   return kEnd.read(message);
 }
 

@@ -30,7 +30,7 @@ std::vector<Finding> findings_of(const std::string& text, std::size_t step) {
 
 [[noreturn]] void fail(const char* what, const Finding& finding) {
   std::fprintf(stderr, "%s: %s, line %llu\n", what, finding.category.c_str(),
-               static_cast<unsigned long long>(finding.place.line));
+               static_cast<unsigned long long>(finding.position.line));
   std::abort();
 }
 
@@ -43,11 +43,12 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
   const auto whole = findings_of(text, std::max<std::size_t>(size, 1));
   const auto pieces = findings_of(text, 61);
   for (const auto& finding : whole) {
-    if (finding.place.line < 1 || finding.place.line > lines) fail("a place outside of its log", finding);
+    if (finding.position.line < 1 || finding.position.line > lines)
+      fail("a place outside of its log", finding);
   }
   if (whole.size() != pieces.size()) std::abort();
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    if (whole[i].category != pieces[i].category || whole[i].place != pieces[i].place ||
+    if (whole[i].category != pieces[i].category || whole[i].position != pieces[i].position ||
         whole[i].count != pieces[i].count)
       fail("another finding in pieces", whole[i]);
   }

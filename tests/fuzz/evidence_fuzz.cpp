@@ -1,6 +1,7 @@
 // Whatever bytes a process leaves behind as a dump of its flight recorder, an answer of NCCL's RAS or stacks:
 // reading them ends, and so does judging. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/json.h"

@@ -12,7 +12,7 @@
 #include "config/experiment.h"
 #include "config/site.h"
 #include "emit/import/import.h"
-#include "lint/script_scene.h"
+#include "lint/script_input.h"
 
 namespace {
 
@@ -46,8 +46,8 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
                                                                              std::size_t size) {
   std::string text(data, data + size);
   if (text.find('\0') != std::string::npos || text::first_invalid_utf8(text)) return 0;  // refused before
-  const auto scene = lint::script_scene(std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text}));
-  const auto imported = emit::import_script(scene, lint::lint(scene), "", "");
+  const auto input = lint::script_input(std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text}));
+  const auto imported = emit::import_script(input, lint::lint(input), "", "");
   if (imported.roles.empty()) return 0;
   const auto experiment = emit::experiment_text(imported);
   require(config::load_experiment(File(experiment).path(), {}, {}), experiment);

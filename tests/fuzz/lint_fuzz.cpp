@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "lint/file_scene.h"
+#include "lint/file_input.h"
 #include "lint/rule.h"
 
 namespace {
@@ -30,9 +30,9 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
                                                                              std::size_t size) {
   const std::string text(data, data + size);
   for (const auto* name : {"job.sbatch", "job.env", "spec.yaml"}) {
-    const auto scene = lint::file_scene(std::make_shared<const SourceFile>(SourceFile{name, text}));
-    if (!scene) continue;
-    for (const auto& finding : lint::lint(*scene)) check(finding);
+    const auto input = lint::file_input(std::make_shared<const SourceFile>(SourceFile{name, text}));
+    if (!input) continue;
+    for (const auto& finding : lint::lint(*input)) check(finding);
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 // Whatever bytes the files of a run directory hold: a bundle is made of it, without what is secret, and it
 // can be compared. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <cstdio>

@@ -4,8 +4,9 @@
 
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "supervise/supervisor.h"
+#include "supervise/run_attempt.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 

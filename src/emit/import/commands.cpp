@@ -26,16 +26,16 @@ constexpr unsigned kMostInCalls = 20'000;  // commands: functions can call each 
 
 class Walker {
  public:
-  Walker(const lint::Scene& scene, const std::vector<std::pair<std::string, std::uint32_t>>& numbers)
-      : scene_(scene) {
+  Walker(const lint::LintInput& input, const std::vector<std::pair<std::string, std::uint32_t>>& numbers)
+      : input_(input) {
     for (const auto& [name, number] : numbers) out_.values.set_number(name, number);
-    out_.lines = text::split(scene_.script->file->text, '\n');
-    loops_ = LoopValues(out_.lines, *scene_.script);
+    out_.lines = text::split(input_.script->file->text, '\n');
+    loops_ = LoopValues(out_.lines, *input_.script);
     find_functions();
   }
 
   Doings walk() {
-    script(*scene_.script, {});
+    script(*input_.script, {});
     variables_.finish();
     return std::move(out_);
   }
@@ -46,7 +46,7 @@ class Walker {
     const auto background = std::exchange(context.around.background, false);
     for (const auto& command : script.commands) {
       // What a substitution runs is part of a value; a job that it submits is one all the same.
-      const bool here = &script != &*scene_.script || !is_read_at_calls(command);
+      const bool here = &script != &*input_.script || !is_read_at_calls(command);
       context.around.background = background && &command == last;
       if (here && (!command.nested || command.name() == "sbatch")) read(command, context);
     }
@@ -67,7 +67,7 @@ class Walker {
   /// Functions that are called with arguments are read where they are called, the others where they stand.
   void find_functions() {
     functions_ = functions_of(out_.lines);
-    for (const auto& command : scene_.script->commands) {
+    for (const auto& command : input_.script->commands) {
       const bool arguments = !command.nested && command.words.size() > 1;
       if (arguments && functions_.contains(command.name())) called_.insert(command.name());
     }
@@ -94,14 +94,14 @@ class Walker {
       const bool same = launch.passes_arguments && launch.words.size() == 1;  // main "$@"
       if (!same) out_.values.give(std::vector<Value>(std::next(launch.words.begin()), launch.words.end()));
       const auto& function = functions_.find(launch.program)->second;
-      for (const auto& command : scene_.script->commands) {
+      for (const auto& command : input_.script->commands) {
         const bool inside_it = !command.nested && function.holds(command.span);
         if (inside_it && ++in_calls_ < kMostInCalls) read(command, inside);
       }
       out_.values.give(std::move(given));
     }
     if (out_.launches.size() == before && names_program(launch))
-      remark(out_, Place::roles, launch.line, std::string(kThatLine));
+      remark(out_, Destination::roles, launch.line, std::string(kThatLine));
   }
 
   // ------------------------------------------------------------------- what a command is
@@ -113,7 +113,7 @@ class Walker {
         name == "export" || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
     if (declares || command.words.empty()) return variables_.assign(command, context);
     if (name == "sbatch")
-      return read_resubmission(command, line, scene_.script->file->name, variables_.number(), out_);
+      return read_resubmission(command, line, input_.script->file->name, variables_.number(), out_);
     Launch launch = context.around;
     launch.line = line;
     launch.background = launch.background || command.background;
@@ -139,7 +139,7 @@ class Walker {
     if (const auto inside = inner_script(launch, command, context.offset, out_.values)) {
       if (launch.program != "eval" || !evaluates_output(*inside)) return inner(*inside, launch, context);
       if (inside->text.find("conda") == std::string::npos)
-        remark(out_, Place::roles, launch.line, std::string(kThatLine));
+        remark(out_, Destination::roles, launch.line, std::string(kThatLine));
       return;
     }
     if (take_off_container(launch, out_)) return unwrap(std::move(launch), command, context);
@@ -154,7 +154,7 @@ class Walker {
     const bool log = file.find("log") != std::string::npos || file.ends_with(".out") ||
                      file.ends_with(".err") || file.starts_with("/dev/");
     if (!file.empty() && !log)
-      remark(out_, Place::roles, command.span.line,
+      remark(out_, Destination::roles, command.span.line,
              fmt::format("{}; it writes {}, and nobody here does", kThatLine, file));
   }
 
@@ -184,7 +184,7 @@ class Walker {
     if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts")
       return variables_.read(launch, command);
     if (is_syntax(name)) return;
-    if (name == "trap") read_trap(launch, scene_.script->file->name, variables_.number(), out_);
+    if (name == "trap") read_trap(launch, input_.script->file->name, variables_.number(), out_);
     if (is_left_out(name)) {
       remark_written_file(command, context);
       out_.left_out.insert(name);
@@ -196,7 +196,8 @@ class Walker {
       launch.program = base_name(launch.words.front().known());
     if (functions_.contains(launch.program)) return call(launch, context);
     if (is_inline_python(launch))
-      return remark(out_, Place::roles, line, fmt::format("{}; what it does is not taken over", kThatLine));
+      return remark(out_, Destination::roles, line,
+                    fmt::format("{}; what it does is not taken over", kThatLine));
     if (name == "ray" && second == "job") ray_job(launch, !command.conditional);
     if (is_program(launch, command)) {
       if (context.calls > 0) launch.line = context.call_line;
@@ -205,7 +206,7 @@ class Walker {
         word.word = nullptr;  // its script may be gone before the launch is used
       out_.launches.push_back(std::move(launch));
     } else {
-      remark(out_, Place::roles, line, std::string(kThatLine));
+      remark(out_, Destination::roles, line, std::string(kThatLine));
     }
   }
 
@@ -216,10 +217,10 @@ class Walker {
       keep_secret(made.name, made.value, out_.secrets);
       variables_.set(std::move(made));
     }
-    for (auto& one : options.remarks) remark(out_, Place::environment, launch.line, std::move(one));
+    for (auto& one : options.remarks) remark(out_, Destination::environment, launch.line, std::move(one));
   }
 
-  const lint::Scene& scene_;
+  const lint::LintInput& input_;
   Doings out_;
   ScriptVariables variables_{out_};
   ShellFunctions functions_;
@@ -230,13 +231,13 @@ class Walker {
 
 }  // namespace
 
-void remark(Doings& doings, Place place, std::uint32_t line, std::string text) {
-  doings.remarks.push_back({place, {line, std::move(text)}});
+void remark(Doings& doings, Destination destination, std::uint32_t line, std::string text) {
+  doings.remarks.push_back({destination, {line, std::move(text)}});
 }
 
-Doings read_doings(const lint::Scene& scene,
+Doings read_doings(const lint::LintInput& input,
                    const std::vector<std::pair<std::string, std::uint32_t>>& numbers) {
-  return Walker(scene, numbers).walk();
+  return Walker(input, numbers).walk();
 }
 
 }  // namespace nlaunch::emit

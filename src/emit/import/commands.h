@@ -8,7 +8,7 @@
 
 #include "emit/import/import.h"
 #include "emit/import/values.h"
-#include "lint/scene.h"
+#include "lint/lint_input.h"
 
 /// What a script does, command by command, as far as an import needs it.
 namespace nlaunch::emit {
@@ -76,14 +76,14 @@ struct Doings {
   std::vector<ImportedEntry> modules;
   std::vector<ImportedEntry> srun;  ///< options that every step wants
   std::set<std::string> left_out;
-  std::vector<std::pair<Place, Remark>> remarks;
+  std::vector<std::pair<Destination, Remark>> remarks;
 };
 
 /// Something that a person has to know of a line of the script.
-void remark(Doings& doings, Place place, std::uint32_t line, std::string text);
+void remark(Doings& doings, Destination destination, std::uint32_t line, std::string text);
 
 /// `numbers`: what Slurm would set, by name.
-Doings read_doings(const lint::Scene& scene,
+Doings read_doings(const lint::LintInput& input,
                    const std::vector<std::pair<std::string, std::uint32_t>>& numbers);
 
 }  // namespace nlaunch::emit

@@ -129,7 +129,7 @@ void import_mounts(Imported& out) {
   for (auto& option : out.srun) {
     if (option.value.starts_with("--container") && make_absolute(option.value, folder)) line = option.line;
   }
-  if (line > 0) out.remarks[Place::scheduler].push_back({line, said_of(folder)});
+  if (line > 0) out.remarks[Destination::scheduler].push_back({line, said_of(folder)});
 }
 
 }  // namespace nlaunch::emit

@@ -89,7 +89,7 @@ class Environment {
   void make() {
     for (const auto& [name, line] : doings_.unset) unset(name, line);
     for (const auto& one : doings_.variables) {
-      if (one.exported) place(one);
+      if (one.exported) destination(one);
     }
     const auto& site = out_.site_environment.set;
     const auto interface = std::ranges::find(site, "NCCL_SOCKET_IFNAME", &ImportedEntry::name);
@@ -98,8 +98,8 @@ class Environment {
   }
 
  private:
-  void remark(Place place, std::uint32_t line, std::string text) {
-    out_.remarks[place].push_back({line, std::move(text)});
+  void remark(Destination destination, std::uint32_t line, std::string text) {
+    out_.remarks[destination].push_back({line, std::move(text)});
   }
 
   void unset(const std::string& name, std::uint32_t line) {
@@ -109,16 +109,16 @@ class Environment {
       list.push_back({name, "", line, ""});
   }
 
-  void place(const Exported& one) {
+  void destination(const Exported& one) {
     const auto& name = one.name;
-    const auto where = is_of_site(name) ? Place::site_environment : Place::environment;
+    const auto where = is_of_site(name) ? Destination::site_environment : Destination::environment;
     if (name == "LD_PRELOAD") return preload(one);
     if (name == "MASTER_ADDR" || name == "MASTER_PORT" || name.starts_with("SLURM_"))
       return;  // nlaunch's and Slurm's own
     if (config::is_reserved_variable(name))
       return remark(where, one.line, fmt::format("{} is nlaunch's own for each process", name));
     if (name.starts_with("SRUN_") || name.starts_with("SBATCH_"))
-      return remark(Place::scheduler, one.line, std::string(kThatLine));
+      return remark(Destination::scheduler, one.line, std::string(kThatLine));
     if (secret(one)) return;
     if (!one.sure) return remark(where, one.line, fmt::format("only under a condition: {}", kThatLine));
     if (joined(one)) return;
@@ -149,7 +149,7 @@ class Environment {
     auto& environment = is_of_site(name) ? out_.site_environment : owner_of(name);
     environment.set.push_back({name, std::move(value), one.line, ""});
     for (const auto& doubt : one.value.doubts)
-      remark(is_of_site(name) ? Place::site_environment : Place::environment,
+      remark(is_of_site(name) ? Destination::site_environment : Destination::environment,
              doubt.line > 0 ? doubt.line : one.line, fmt::format("of {}: {}", name, doubt.text));
   }
 
@@ -181,7 +181,7 @@ class Environment {
   void preload(const Exported& one) {
     const auto text = one.value.text().value_or("");
     if (text.empty()) return;
-    remark(Place::libraries, one.line,
+    remark(Destination::libraries, one.line,
            "LD_PRELOAD for everything is not taken over: engines, servers and shells would load the library "
            "too. "
            "`preload: [NAME]` in the role that needs it does it");

@@ -73,7 +73,7 @@ class Finish {
     used_arguments();
     for (auto& role : out_.roles) masked(role);
     Texts([this](std::string& text) { text = masker_.mask(std::move(text)); }).of(out_);
-    for (auto& [place, list] : out_.remarks) remarks(list);
+    for (auto& [destination, list] : out_.remarks) remarks(list);
     for (auto& role : out_.roles) {
       for (auto& one : role.remarks) complete(one.text, one.line);
     }

@@ -12,7 +12,7 @@
 #include "emit/import/environment.h"
 #include "emit/import/roles.h"
 #include "emit/import/slurm.h"
-#include "lint/script_scene.h"
+#include "lint/script_input.h"
 
 namespace nlaunch::emit {
 namespace {
@@ -77,20 +77,20 @@ void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnviron
 
 }  // namespace
 
-Imported import_script(const lint::Scene& scene, const std::vector<lint::Finding>& findings,
+Imported import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
                        const std::string& name, const std::string& folder) {
   Imported out;
   out.folder = literal(folder);
-  const auto& file = *scene.script->file;
+  const auto& file = *input.script->file;
   out.script = file.name.substr(file.name.rfind('/') + 1);
-  const auto directives = import_directives(scene, out);
+  const auto directives = import_directives(input, out);
   out.name = simple_name(!name.empty()                  ? name
                          : !directives.job_name.empty() ? directives.job_name
                                                         : stem(file.name));
   out.site = text::lower(out.name);
   out.nodes = directives.size.nodes;
-  out.scheduler = scene.slurm || !scene.batch.empty();
-  const auto doings = read_doings(scene, directives.numbers);
+  out.scheduler = input.slurm || !input.batch.empty();
+  const auto doings = read_doings(input, directives.numbers);
   out.workdir = doings.workdir;
   if (out.workdir.value.empty()) out.workdir = directives.workdir;
   out.venv = doings.venv;
@@ -98,11 +98,11 @@ Imported import_script(const lint::Scene& scene, const std::vector<lint::Finding
   out.modules_init = doings.modules_init;
   out.modules_reset = doings.modules_reset;
   out.modules = doings.modules;
-  out.nics = scene.nics;
-  out.gpu = scene.gpu;
-  for (const auto& one : scene.script->unread)
-    out.remarks[Place::experiment].push_back({one.span.line, one.message});
-  for (const auto& [place, remark] : doings.remarks) out.remarks[place].push_back(remark);
+  out.nics = input.nics;
+  out.gpu = input.gpu;
+  for (const auto& one : input.script->unread)
+    out.remarks[Destination::experiment].push_back({one.span.line, one.message});
+  for (const auto& [destination, remark] : doings.remarks) out.remarks[destination].push_back(remark);
   out.left_out.assign(doings.left_out.begin(), doings.left_out.end());
   import_roles(doings, directives.size, out);
   import_mounts(out);

@@ -13,7 +13,7 @@
 namespace nlaunch::emit {
 
 /// Where a reader of the two files would look for something.
-enum class Place {
+enum class Destination {
   experiment,  ///< the experiment's head
   workdir,
   environment,
@@ -135,7 +135,7 @@ struct Imported {
   ImportedEnvironment site_environment;
   std::vector<ImportedLibrary> libraries;
   // Both.
-  std::map<Place, std::vector<Remark>> remarks;
+  std::map<Destination, std::vector<Remark>> remarks;
   std::vector<std::string> left_out;  ///< commands whose work is nlaunch's, each once
 };
 
@@ -143,7 +143,7 @@ struct Imported {
 /// errors stand beside the values, which are left as they are. `name`: of the experiment and the profile;
 /// empty: the script's. `folder`: where they will be, absolute; empty: not known. No secret that is written
 /// in the script is in what comes out.
-Imported import_script(const lint::Scene& scene, const std::vector<lint::Finding>& findings,
+Imported import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
                        const std::string& name, const std::string& folder);
 
 /// The two files. Each parses, whatever the script was.

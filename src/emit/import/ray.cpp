@@ -48,7 +48,7 @@ ImportedRole ray_role(const Launch& launch, std::string name, std::vector<std::s
 
 /// What a runtime environment says, into the options; false where somebody has to look at it.
 bool read_runtime_env(const std::string& text, RayJobOptions& options) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_json(text);
   if (!json.is_object()) return false;
   std::string others;
   for (const auto& [key, value] : json.items()) {

@@ -27,7 +27,7 @@ void import_readiness(const Doings& doings, Imported& out) {
       if (has_port || own) found = &one;
     }
     if (found == nullptr) {
-      out.remarks[Place::roles].push_back(
+      out.remarks[Destination::roles].push_back(
           {poll.line,
            fmt::format("waits until {} answers: `ready: {{http: ...}}` of the role that it belongs to",
                        text::printable(poll.url))});

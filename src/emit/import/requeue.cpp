@@ -12,7 +12,7 @@ void read_resubmission(const lint::Command& command, std::uint32_t line, const s
     itself = itself || written.find("${0}") != std::string::npos ||
              written.find("BASH_SOURCE") != std::string::npos || base_name(written) == base_name(script);
   }
-  if (!itself) return remark(doings, Place::walltime, line, std::string(kThatLine));
+  if (!itself) return remark(doings, Destination::walltime, line, std::string(kThatLine));
   doings.resubmits = line;
   doings.most_resubmits = bound_before(doings.lines, line, number);
 }

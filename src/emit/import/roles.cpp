@@ -40,7 +40,7 @@ class Roles {
   }
 
  private:
-  void remark(Remark one) { out_.remarks[Place::roles].push_back(std::move(one)); }
+  void remark(Remark one) { out_.remarks[Destination::roles].push_back(std::move(one)); }
 
   void sort() {
     for (const auto& launch : doings_.launches) {
@@ -75,7 +75,7 @@ class Roles {
   }
 
   /// So many on each node of its step: where that has not all nodes of the job, so many in all.
-  void place(ImportedRole& made, const Launch& launch, std::uint32_t each) const {
+  void destination(ImportedRole& made, const Launch& launch, std::uint32_t each) const {
     const auto nodes = nodes_of(launch, size_);
     if (nodes == size_.nodes) {
       made.per_node = each;
@@ -163,14 +163,14 @@ class Roles {
     const auto tasks = tasks_of(launch, size_);
     if (launch.program == "torchrun" || module) {
       made.rendezvous = true;
-      place(made, launch,
-            ranks_of_torchrun(words, nodes_of(launch, size_) < size_.nodes ? size_.gpus : free));
+      destination(made, launch,
+                  ranks_of_torchrun(words, nodes_of(launch, size_) < size_.nodes ? size_.gpus : free));
       made.gpus = 1;
       made.remarks.push_back(
           {launch.line, "torchrun's work is nlaunch's: it starts the ranks itself, one for each GPU"});
     } else if (launch.program == "accelerate" || launch.program == "deepspeed") {
       made.rendezvous = true;
-      place(made, launch, 1);
+      destination(made, launch, 1);
       if (launch.program == "deepspeed" && launch.option("--hostfile"))
         made.remarks.push_back(
             {launch.line,
@@ -183,11 +183,11 @@ class Roles {
       if (free > 0) made.gpus = std::min(made.gpus, free);
     } else if (tasks > 1) {
       made.rendezvous = true;
-      place(made, launch, tasks);
+      destination(made, launch, tasks);
       made.gpus = free > 0 ? std::max(1U, free / tasks) : 0;
     } else {
       made.gpus = devices(launch) > 0 ? devices(launch) : free;
-      if (launch.step && size_.nodes > 1) place(made, launch, 1);
+      if (launch.step && size_.nodes > 1) destination(made, launch, 1);
       made.rendezvous = sets_rendezvous();
     }
     if (launch.program == "bash" || launch.program == "sh" || launch.program.ends_with(".sh"))
@@ -250,7 +250,7 @@ class Roles {
                   "do not run together, here each process has its own",
                   all, there)});
     } else if (size_.gpus == 0 && wanted > 0) {
-      out_.remarks[Place::node].push_back(
+      out_.remarks[Destination::node].push_back(
           {0, "no directive says how many GPUs a node has: so many are asked for"});
     }
   }

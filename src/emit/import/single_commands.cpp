@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 12> kSyntax{"exit", "return", "shift", "t
 
 void remark_unknown_venv(Doings& doings, std::uint32_t line) {
   remark(
-      doings, Place::environment, line,
+      doings, Destination::environment, line,
       fmt::format("{}: `venv: FOLDER` takes the environment's folder (conda env list shows it)", kThatLine));
 }
 
@@ -62,7 +62,7 @@ void read_module(const Launch& launch, Doings& doings) {
   if (verb == "purge" || verb == "reset") {
     doings.modules_reset = true;
     if (verb == "purge")
-      remark(doings, Place::modules, launch.line,
+      remark(doings, Destination::modules, launch.line,
              "module purge; reset goes back to the site's own modules, purge would take what they set away "
              "too");
   } else if (verb == "load" || verb == "add" || verb == "swap" || verb == "switch") {
@@ -72,7 +72,7 @@ void read_module(const Launch& launch, Doings& doings) {
       if (!text.empty() && !text.starts_with('-')) doings.modules.push_back({"", text, launch.line, ""});
     }
   } else if (verb != "list" && verb != "avail") {
-    remark(doings, Place::modules, launch.line, std::string(kThatLine));
+    remark(doings, Destination::modules, launch.line, std::string(kThatLine));
   }
 }
 
@@ -87,7 +87,7 @@ void read_source(const Launch& launch, Doings& doings) {
   } else if (path.find("conda") == std::string::npos) {  // conda's own, in front of conda activate
     const bool own = path.ends_with(".bashrc") || path.ends_with(".bash_profile") ||
                      path.ends_with(".profile") || path == "/etc/profile";
-    remark(doings, Place::environment, launch.line,
+    remark(doings, Destination::environment, launch.line,
            own ? fmt::format("source {}: not read here; what is needed of it belongs into env or modules",
                              path.starts_with("${env.HOME}") ? "~" + path.substr(11) : path)
                : fmt::format("{}: what it sets belongs here", kThatLine));
@@ -98,7 +98,7 @@ void read_conda(const Launch& launch, Doings& doings) {
   const auto verb = launch.words.size() > 1 ? launch.words[1].known() : "";
   if (verb != "activate") {
     if (verb != "init" && verb != "deactivate" && !verb.starts_with("shell"))
-      remark(doings, Place::environment, launch.line, std::string(kThatLine));
+      remark(doings, Destination::environment, launch.line, std::string(kThatLine));
     return;
   }
   const auto path = launch.words.back().text().value_or("");
@@ -114,7 +114,7 @@ void read_cd(const Launch& launch, const lint::Command& command, Doings& doings)
   const bool known = !path.empty();
   if (launch.in_image) {
     doings.remarks.push_back(
-        {Place::roles,
+        {Destination::roles,
          {launch.line,
           fmt::format(
               "cd {} is within the image: the option of its tool for that (apptainer: --pwd) goes into "
@@ -147,7 +147,7 @@ bool read_login(const Launch& launch, Doings& doings) {
       std::ranges::any_of(launch.words, [](const auto& word) { return word.known() == "login"; });
   if (!logs_in) return false;
   const bool wandb = launch.mentions("wandb");
-  remark(doings, Place::secrets, launch.line,
+  remark(doings, Destination::secrets, launch.line,
          fmt::format("a login: nothing to do where {} is declared here",
                      wandb ? "WANDB_API_KEY" : "the token (HF_TOKEN)"));
   return true;

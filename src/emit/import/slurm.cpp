@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "emit/import/wrappers.h"
@@ -45,11 +46,11 @@ std::uint32_t gpus_of(const std::string& text) {
 
 class Directives {
  public:
-  Directives(const lint::Scene& scene, Imported& out)
-      : scene_(scene), out_(out), known_(plan::sbatch_options()) {}
+  Directives(const lint::LintInput& input, Imported& out)
+      : input_(input), out_(out), known_(plan::sbatch_options()) {}
 
   JobDirectives read() {
-    for (const auto& option : scene_.batch) {
+    for (const auto& option : input_.batch) {
       const auto equals = option.text.find('=');
       const auto dashes = std::min(option.text.find_first_not_of('-'), option.text.size());
       auto name = option.text.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
@@ -64,8 +65,8 @@ class Directives {
   }
 
  private:
-  void remark(Place place, std::uint32_t line, std::string text) {
-    out_.remarks[place].push_back({line, std::move(text)});
+  void remark(Destination destination, std::uint32_t line, std::string text) {
+    out_.remarks[destination].push_back({line, std::move(text)});
   }
 
   void one(const std::string& name, const std::string& value, std::uint32_t line) {
@@ -83,18 +84,18 @@ class Directives {
     } else if (is_one_of(name, kLeftOut)) {
       if (name == "gpus-per-task") per_task_line_ = line;
     } else if (refused(name, value)) {
-      remark(Place::slurm, line,
+      remark(Destination::slurm, line,
              fmt::format("{} cannot stand here: see docs/slurm.md, Directives", text::printable(text)));
     } else if (name == "uenv" || name == "view") {
-      place(name, value, line);
+      destination(name, value, line);
     } else if (is_of_image(name)) {
       out_.srun.push_back({"", text, line, ""});
-      if (const auto said = said_of_step(name); !said.empty()) remark(Place::scheduler, line, said);
+      if (const auto said = said_of_step(name); !said.empty()) remark(Destination::scheduler, line, said);
     } else if (std::ranges::find(known_, name) == known_.end()) {
-      remark(Place::slurm, line,
+      remark(Destination::slurm, line,
              fmt::format("{} is no option of sbatch that is known", text::printable(text)));
     } else {
-      place(name, value, line);
+      destination(name, value, line);
     }
   }
 
@@ -107,7 +108,7 @@ class Directives {
            (value.empty() && plan::sbatch_needs_value(name)) || value == "true" || value == "false";
   }
 
-  void place(const std::string& name, const std::string& value, std::uint32_t line) {
+  void destination(const std::string& name, const std::string& value, std::uint32_t line) {
     auto& list = is_one_of(name, kOfSite) ? out_.directives : out_.slurm;
     std::erase_if(list, [&](const auto& entry) { return entry.name == name; });
     list.push_back({name, value.empty() ? "true" : value, line, ""});
@@ -177,7 +178,7 @@ class Directives {
                      {{"SLURM_NTASKS_PER_NODE", size.tasks}, {"SLURM_NTASKS", size.tasks * size.nodes}});
   }
 
-  const lint::Scene& scene_;
+  const lint::LintInput& input_;
   Imported& out_;
   std::vector<std::string> known_;
   std::map<std::string, std::string> values_;
@@ -187,8 +188,8 @@ class Directives {
 
 }  // namespace
 
-JobDirectives import_directives(const lint::Scene& scene, Imported& out) {
-  return Directives(scene, out).read();
+JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
+  return Directives(input, out).read();
 }
 
 }  // namespace nlaunch::emit

@@ -18,6 +18,6 @@ struct JobDirectives {
 
 /// Sorts the script's directives: what belongs to the cluster into the profile, what to the job into the
 /// experiment.
-JobDirectives import_directives(const lint::Scene& scene, Imported& out);
+JobDirectives import_directives(const lint::LintInput& input, Imported& out);
 
 }  // namespace nlaunch::emit

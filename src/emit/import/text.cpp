@@ -60,8 +60,8 @@ class Lines {
     for (const auto& one : all)
       line(indent, fmt::format("# {}{}{}", at_line(one.line), one.line > 0 ? ": " : "", one.text));
   }
-  void remarks(std::size_t indent, const Imported& all, Place place) {
-    const auto found = all.remarks.find(place);
+  void remarks(std::size_t indent, const Imported& all, Destination destination) {
+    const auto found = all.remarks.find(destination);
     if (found != all.remarks.end()) remarks(indent, found->second);
   }
 
@@ -135,7 +135,7 @@ class Lines {
 };
 
 void write_secrets(Lines& out, const Imported& all) {
-  out.remarks(0, all, Place::secrets);
+  out.remarks(0, all, Destination::secrets);
   if (all.secrets.empty()) return;
   out.line(0, "secrets:");
   for (const auto& one : all.secrets) {
@@ -185,7 +185,7 @@ void write_role(Lines& out, const ImportedRole& role) {
 }
 
 void write_walltime(Lines& out, const Imported& all) {
-  out.remarks(0, all, Place::walltime);
+  out.remarks(0, all, Destination::walltime);
   if (!all.walltime) return;
   const auto& one = *all.walltime;
   std::vector<std::string> parts;
@@ -242,21 +242,21 @@ std::string experiment_text(const Imported& all) {
                "# Left out, since nlaunch stops, waits and cleans up itself, or since they only print: {}{}.",
                text::printable(text::join(names, ", ")), more ? " and their like" : ""));
   }
-  out.remarks(0, all, Place::experiment);
+  out.remarks(0, all, Destination::experiment);
   out.line(0, "version: 1");
   out.line(0, fmt::format("name: {}", scalar(all.name)));
   if (all.nodes > 1) out.line(0, fmt::format("nodes: {}", all.nodes));
-  out.remarks(0, all, Place::workdir);
+  out.remarks(0, all, Destination::workdir);
   for (const auto* one : {&all.workdir, &all.venv}) {
     if (!one->value.empty()) out.entry(0, *one);
   }
   if (!all.vars.empty()) out.line(0, "vars:");
   for (const auto& one : all.vars) out.entry(2, one);
-  out.remarks(0, all, Place::environment);
+  out.remarks(0, all, Destination::environment);
   out.environment(0, all.environment, false);
   write_secrets(out, all);
   out.line(0, "roles:");
-  out.remarks(2, all, Place::roles);
+  out.remarks(2, all, Destination::roles);
   for (const auto& role : all.roles) write_role(out, role);
   if (!all.start.empty()) {
     std::vector<std::string> stages;
@@ -266,7 +266,7 @@ std::string experiment_text(const Imported& all) {
   const bool any_gpu = std::ranges::any_of(all.roles, [](const auto& role) { return role.gpus > 0; });
   if (!any_gpu) out.line(0, "weight_sync: {backend: gloo}  # no GPU is asked for");
   write_walltime(out, all);
-  out.remarks(0, all, Place::slurm);
+  out.remarks(0, all, Destination::slurm);
   write_entries(out, 0, "slurm", all.slurm);
   return out.take();
 }
@@ -278,11 +278,11 @@ std::string profile_text(const Imported& all) {
                           text::printable(all.script)));
   out.line(
       0, "# `nlaunch sites` lists them. What is wrong here: nlaunch sites check " + all.name + ".site.yaml");
-  out.remarks(0, all, Place::profile);
+  out.remarks(0, all, Destination::profile);
   out.line(0, "version: 1");
   out.line(0, fmt::format("name: {}", scalar(all.site)));
   out.line(0, all.scheduler ? "extends: common" : "extends: local");
-  out.remarks(0, all, Place::scheduler);
+  out.remarks(0, all, Destination::scheduler);
   if (all.scheduler) {
     out.line(0, "scheduler:");
     out.line(2, "kind: slurm");
@@ -300,9 +300,9 @@ std::string profile_text(const Imported& all) {
     node.push_back(fmt::format("nics: {{{}}}", text::join(nics, ", ")));
   }
   if (!all.scratch.empty()) node.push_back("scratch: " + scalar(all.scratch));
-  out.remarks(0, all, Place::node);
+  out.remarks(0, all, Destination::node);
   if (!node.empty()) out.line(0, fmt::format("node: {{{}}}", text::join(node, ", ")));
-  out.remarks(0, all, Place::modules);
+  out.remarks(0, all, Destination::modules);
   if (!all.modules.empty() || all.modules_reset || !all.modules_init.empty()) {
     out.line(0, "modules:");
     if (!all.modules_init.empty()) out.line(2, "init: " + scalar(all.modules_init));
@@ -310,10 +310,10 @@ std::string profile_text(const Imported& all) {
     if (!all.modules.empty()) out.list(2, "load", values_of(all.modules));
   }
   const auto& env = all.site_environment;
-  out.remarks(0, all, Place::site_environment);
+  out.remarks(0, all, Destination::site_environment);
   if (!env.set.empty() || !env.unset.empty() || !env.prepend.empty() || !env.append.empty())
     out.environment(0, env, true);
-  out.remarks(0, all, Place::libraries);
+  out.remarks(0, all, Destination::libraries);
   if (!all.libraries.empty()) {
     out.line(0, "libraries:");
     for (const auto& one : all.libraries)

@@ -50,7 +50,7 @@ void ScriptVariables::assign(const lint::Command& command, Context& context) {
 void ScriptVariables::hand_on(Launch::Variable variable, const lint::Command& command, Context& context) {
   variable.value.word = nullptr;
   if (command.conditional)
-    return remark(out_, Place::environment, variable.line,
+    return remark(out_, Destination::environment, variable.line,
                   fmt::format("only under a condition: {}", kThatLine));
   std::erase_if(context.around.variables, [&](const auto& one) { return one.name == variable.name; });
   context.around.variables.push_back(std::move(variable));
@@ -62,13 +62,13 @@ void ScriptVariables::set(Exported made) {
     made.exported = made.exported || (before != variables_.end() && before->second.exported);
     variables_[made.name] = std::move(made);
   } else if (made.exported) {
-    remark(out_, Place::environment, made.line, fmt::format("only under a condition: {}", kThatLine));
+    remark(out_, Destination::environment, made.line, fmt::format("only under a condition: {}", kThatLine));
   }
 }
 
 void ScriptVariables::unset(const Launch& launch, const lint::Command& command, const Context& context) {
   if (context.own_shell || !command.sure)
-    return remark(out_, Place::environment, launch.line,
+    return remark(out_, Destination::environment, launch.line,
                   fmt::format("for a part of the script alone: {}", kThatLine));
   for (std::size_t i = 1; i < launch.words.size(); ++i) {
     const auto variable = launch.words[i].known();

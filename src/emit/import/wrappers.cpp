@@ -53,11 +53,11 @@ void contain_step(const std::string& name, const std::string& value, bool open, 
   });
   if (!open && same == doings.srun.end()) {
     const auto said = said_of_step(name);
-    if (!said.empty()) doings.remarks.push_back({Place::scheduler, {line, said}});
+    if (!said.empty()) doings.remarks.push_back({Destination::scheduler, {line, said}});
     doings.srun.push_back({"", text, line, ""});
   } else if (open || same->value != text) {
     doings.remarks.push_back(
-        {Place::scheduler,
+        {Destination::scheduler,
          {line,
           fmt::format("srun {}: {}; `wrapper:` gives a role a container of its own", option,
                       open ? "its value is made when the script runs" : "nlaunch's step has one for all")}});
@@ -274,7 +274,7 @@ void remark_step_options(const Launch& launch, Doings& doings) {
     if (!is_nlaunchs(name)) options += fmt::format(" --{}{}{}", name, value.empty() ? "" : "=", value);
   }
   if (options.empty()) return;
-  doings.remarks.push_back({Place::scheduler,
+  doings.remarks.push_back({Destination::scheduler,
                             {launch.line, fmt::format("srun{}: nlaunch's step, which starts an agent on each "
                                                       "node, has this only if it is given here, by `srun:`",
                                                       options)}});
@@ -344,7 +344,7 @@ bool take_off_container(Launch& launch, Doings& doings) {
   const auto before = std::exchange(launch.prefix, {});  // numactl apptainer exec ...
   if (daemon) {
     doings.remarks.push_back(
-        {Place::roles,
+        {Destination::roles,
          {launch.line,
           fmt::format("the container of `{} {}` is left out, since its processes would be those of "
                       "a daemon: wrapper: [apptainer, exec, --nv, {}]",

@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace nlaunch {
 namespace {

@@ -1,6 +1,7 @@
 #include "bench/runs.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/exit_code.h"
 

@@ -55,7 +55,7 @@ TEST(Compare, CallsEqualArmsDifferentInAtMostSevenOfAHundredTrials) {
       const auto a = draw(repeats, 1, random);
       const auto b = draw(repeats, 1, random);
       const auto verdict = compare(a, b, static_cast<std::uint64_t>(trial));
-      if (verdict.word != Verdict::Word::no_difference) ++different;
+      if (verdict.word != Conclusion::Word::no_difference) ++different;
     }
     EXPECT_LE(different, kTrials * 7 / 100) << repeats;
   }
@@ -68,7 +68,7 @@ TEST(Compare, SeesADifferenceOfTwiceWhatItSaysItCouldHaveSeen) {
   for (int trial = 0; trial < kTrials; ++trial) {
     const auto visible = compare(draw(10, 1, random), draw(10, 1, random), 1).visible;
     const auto verdict = compare(draw(10, 1 + 2 * visible, random), draw(10, 1, random), 1);
-    if (verdict.word == Verdict::Word::slower) ++seen;
+    if (verdict.word == Conclusion::Word::slower) ++seen;
   }
   EXPECT_GE(seen, kTrials * 80 / 100);
 }
@@ -86,8 +86,8 @@ TEST(Compare, DoesNotJudgeFewRepeats) {
   const auto verdict = compare({1, 1, 1, 1}, {2, 2, 2, 2, 2}, 1);
   EXPECT_EQ(verdict.ratio, 0.5);
   EXPECT_EQ(verdict_text(verdict), "not judged: too few good repeats (at least 5 of each)");
-  EXPECT_EQ(compare({}, {1}, 1).word, Verdict::Word::unknown);
-  EXPECT_EQ(compare({1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1).word, Verdict::Word::unknown);
+  EXPECT_EQ(compare({}, {1}, 1).word, Conclusion::Word::unknown);
+  EXPECT_EQ(compare({1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1).word, Conclusion::Word::unknown);
 }
 
 TEST(ShareInterval, IsWilsons) {

@@ -12,7 +12,7 @@ namespace nlaunch::diagnose {
 
 struct Log {
   std::string text;
-  Who whose;
+  Origin whose;
 };
 
 /// What is found in these logs, best first, notes last.
@@ -38,7 +38,7 @@ inline std::string cause_of(const std::vector<Finding>& findings) {
   if (findings.empty() || findings.front().role == Role::note) return "healthy";
   const auto& cause = findings.front();
   const auto names = names_of(cause.culprits);
-  return cause.category + " " + std::to_string(cause.place.line) + (names.empty() ? "" : ": " + names);
+  return cause.category + " " + std::to_string(cause.position.line) + (names.empty() ? "" : ": " + names);
 }
 
 inline std::string cause_of(std::string_view text) {

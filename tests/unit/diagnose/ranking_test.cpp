@@ -66,7 +66,7 @@ TEST(Ranked, AnEngineThatDidNotStartIsWhatHappened) {
 }
 
 TEST(Ranked, AFileTellsWhoseItIs) {
-  Who learner;
+  Origin learner;
   learner.process = "learner.1";
   EXPECT_EQ(
       cause_of(findings_of({{"nothing\n", {}}, {"OSError: [Errno 28] No space left on device\n", learner}})),

@@ -8,15 +8,15 @@ namespace {
 constexpr std::string_view kFull = "OSError: [Errno 28] No space left on device";
 
 /// What a scanner tells, as "LINE id".
-class Heard : public Listener {
+class NcclReportedSetting : public Listener {
  public:
   void on_match(const Match& match) override {
-    told.push_back(std::to_string(match.place.line) + " " + match.signature->id);
+    told.push_back(std::to_string(match.position.line) + " " + match.signature->id);
     lines.emplace_back(match.line);
   }
   void on_line(const Line& line) override {
     --wanted;
-    told.push_back(std::to_string(line.place.line) + "  " + std::string(line.text));
+    told.push_back(std::to_string(line.position.line) + "  " + std::string(line.text));
   }
   [[nodiscard]] std::size_t lines_wanted() const override { return wanted; }
   std::vector<std::string> told;
@@ -27,7 +27,7 @@ class Heard : public Listener {
 using Told = std::vector<std::string>;
 
 Told told_of(std::string_view text, std::size_t step = 0) {
-  Heard heard;
+  NcclReportedSetting heard;
   Scanner scanner(heard);
   scanner.begin(0);
   for (std::size_t at = 0; at < text.size(); at += step == 0 ? text.size() : step)
@@ -45,7 +45,7 @@ TEST(Scanner, TellsLinesByNumberHoweverTheBytesCome) {
 }
 
 TEST(Scanner, TakesWhatAProgressBarRewritesForALineOfItsOwn) {
-  Heard heard;
+  NcclReportedSetting heard;
   Scanner scanner(heard);
   scanner.begin(0);
   scanner.feed("\r 1%\r 2%\r" + std::string(kFull) + "\r\nnext\n");
@@ -65,7 +65,7 @@ TEST(Scanner, FindsALiteralAcrossPiecesOfALineThatIsTooLong) {
 }
 
 TEST(Scanner, LooksAtALongLineNearItsLiteralAlone) {
-  Heard heard;
+  NcclReportedSetting heard;
   Scanner scanner(heard);
   scanner.begin(0);
   scanner.feed(std::string(50'000, 'x') + std::string(kFull) + std::string(50'000, 'z') + "\n");
@@ -85,7 +85,7 @@ TEST(Scanner, TakesAnyBytes) {
 }
 
 TEST(Scanner, ShowsTheLinesThatAreWanted) {
-  Heard heard;
+  NcclReportedSetting heard;
   heard.wanted = 2;
   Scanner scanner(heard);
   scanner.begin(0);
@@ -95,7 +95,7 @@ TEST(Scanner, ShowsTheLinesThatAreWanted) {
 }
 
 TEST(Scanner, CountsLinesOfAllStreams) {
-  Heard heard;
+  NcclReportedSetting heard;
   Scanner scanner(heard);
   for (std::uint32_t file = 0; file < 2; ++file) {
     scanner.begin(file);

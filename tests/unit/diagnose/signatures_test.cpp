@@ -23,7 +23,7 @@ std::multimap<std::string, std::string> examples() {
   return all;
 }
 
-class Heard : public Listener {
+class NcclReportedSetting : public Listener {
  public:
   void on_match(const Match& match) override { ids.insert(match.signature->id); }
   void on_line(const Line& /*line*/) override {}
@@ -37,7 +37,7 @@ TEST(Signatures, EachFindsItsExamplesInAStream) {
     EXPECT_TRUE(all.contains(signature.id)) << signature.id << " has no example";
   for (const auto& [id, line] : all) {
     ASSERT_NE(find_signature(id), nullptr) << id;
-    Heard heard;
+    NcclReportedSetting heard;
     Scanner scanner(heard);
     scanner.begin(0);
     scanner.feed("a line before\n" + line + "\na line after\n");
@@ -81,8 +81,8 @@ TEST(Signatures, GroupsThatNameSomebodyArePartsOfWho) {
   for (const auto& signature : signatures()) {
     for (const auto& [group, number] : signature.regex().NamedCapturingGroups()) {
       const auto part = group.substr(0, group.find_last_not_of("0123456789") + 1);
-      Who who;
-      EXPECT_TRUE(who.set(part, "x") || kOther.contains(part)) << signature.id << ": " << group;
+      Origin origin;
+      EXPECT_TRUE(origin.set(part, "x") || kOther.contains(part)) << signature.id << ": " << group;
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "emit/slurm_script.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "emit/slurm_template.h"
 

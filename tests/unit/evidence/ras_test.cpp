@@ -1,6 +1,7 @@
 #include "evidence/ras.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace nlaunch::evidence {
 namespace {

@@ -83,7 +83,7 @@ Member with_gpu(Evidence& evidence, Member member, double busy, double watts) {
 }
 
 std::vector<std::string> says(const Evidence& evidence) {
-  return opinion_of_gpus(evidence).says;
+  return analyze_gpus(evidence).says;
 }
 
 TEST(Verdict, AnIdleGpuAmongThoseThatWaitInAKernelIsSuspect) {
@@ -120,7 +120,7 @@ TEST(Verdict, IdleEnginesAreToldApartFromStuckLearners) {
   nothing.members = {with_gpu(nothing, in(0, {}, ""), 0, 80), with_gpu(nothing, engine(0), 0, 80)};
   EXPECT_EQ(says(nothing).back(),
             "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
-  for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(opinion_of_gpus(*one).accused.empty());
+  for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(analyze_gpus(*one).accused.empty());
 }
 
 TEST(Verdict, WhatTheRanksComparedIsBelievedByMajority) {
@@ -298,7 +298,7 @@ TEST(Recorder, WhoNeverEnteredTheCollectiveIsTheCulprit) {
       "learner.1 (rank 1) on node0 is the culprit: it has not entered collective 8 (all_reduce) of group 0 "
       "(default_pg), as ranks 0 and 2 did; 2 others wait");
   EXPECT_EQ(
-      verdict.opinions[1].says,
+      verdict.analyses[1].says,
       std::vector<std::string>{
           "group 0 (default_pg), collective 8 (all_reduce): ranks 0 and 2 entered it, rank 1 never did"});
 }

@@ -1,6 +1,7 @@
 #include "launch/audit.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace nlaunch::launch {
 namespace {

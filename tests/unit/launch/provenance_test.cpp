@@ -1,6 +1,7 @@
 #include "launch/provenance.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace nlaunch::launch {
 namespace {

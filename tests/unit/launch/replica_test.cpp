@@ -1,6 +1,7 @@
 #include "launch/replica.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/step.h"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "lint/rule.h"
-#include "lint/script_scene.h"
+#include "lint/script_input.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -14,14 +14,14 @@ Setting set(const char* name, const char* value, bool sure = true) {
   return setting;
 }
 
-std::vector<std::string> found(const Scene& scene) {
+std::vector<std::string> found(const LintInput& input) {
   std::vector<std::string> out;
-  for (const auto& finding : lint(scene)) out.push_back(std::string(finding.rule) + ": " + finding.what);
+  for (const auto& finding : lint(input)) out.push_back(std::string(finding.rule) + ": " + finding.what);
   return out;
 }
 
-Scene script(const std::string& text) {
-  return script_scene(std::make_shared<const SourceFile>(SourceFile{"job.sh", text}));
+LintInput script(const std::string& text) {
+  return script_input(std::make_shared<const SourceFile>(SourceFile{"job.sh", text}));
 }
 
 TEST(Rules, EachHasATitleAndAnId) {
@@ -33,37 +33,37 @@ TEST(Rules, EachHasATitleAndAnId) {
 }
 
 TEST(Rules, SharedCache) {
-  auto scene = script(
+  auto input = script(
       "export TRITON_CACHE_DIR=/home/me/triton RAY_TMPDIR=/home/me/ray TORCHINDUCTOR_CACHE_DIR=/tmp/x\n");
-  scene.shared_file_system = [](const std::string& path) { return path.starts_with("/home") ? "NFS" : ""; };
-  EXPECT_EQ(found(scene), (std::vector<std::string>{
+  input.shared_file_system = [](const std::string& path) { return path.starts_with("/home") ? "NFS" : ""; };
+  EXPECT_EQ(found(input), (std::vector<std::string>{
                               "shared-cache: TRITON_CACHE_DIR is on a file system that nodes share (NFS)",
                               "shared-cache: RAY_TMPDIR is on a file system that nodes share (NFS)"}));
 }
 
 TEST(Rules, ReleaseDiffers) {
-  Scene scene;
-  scene.plan = true;
-  scene.environments = {
+  LintInput input;
+  input.plan = true;
+  input.environments = {
       {"learner", RoleKind::learner, {}, {"nccl"}, {}, {}, false, {}, {{"NCCL", Version{{2, 27, 5}}}}},
       {"engine", RoleKind::engine, {}, {}, {}, {}, false, {}, {{"NCCL", Version{{2, 28, 9}}}}}};
-  scene.groups = {{"weight sync", {0, 1}}};
+  input.groups = {{"weight sync", {0, 1}}};
   EXPECT_EQ(
-      found(scene),
+      found(input),
       (std::vector<std::string>{
           "release-differs: weight sync has several releases of NCCL: 2.27.5 in learner, 2.28.9 in engine"}));
-  scene.environments[1].releases["NCCL"] = Version{{2, 27, 5}};
-  EXPECT_TRUE(found(scene).empty());
+  input.environments[1].releases["NCCL"] = Version{{2, 27, 5}};
+  EXPECT_TRUE(found(input).empty());
 }
 
 TEST(Rules, WhatAModuleSetsTooIsTold) {
-  Scene scene;
-  scene.plan = true;
-  auto& environment = scene.environments.emplace_back();
+  LintInput input;
+  input.plan = true;
+  auto& environment = input.environments.emplace_back();
   environment.name = "learner";
   environment.settings.push_back(set("NCCL_DEBUG", "WARN"));
-  scene.from_modules.push_back(set("NCCL_DEBUG", "VERSION"));
-  EXPECT_EQ(found(scene),
+  input.from_modules.push_back(set("NCCL_DEBUG", "VERSION"));
+  EXPECT_EQ(found(input),
             (std::vector<std::string>{"module-overrides: a module sets NCCL_DEBUG=VERSION too"}));
 }
 

@@ -1,6 +1,7 @@
 #include "plan/slurm.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 

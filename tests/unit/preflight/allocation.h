@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
-#include "preflight/dissection.h"
+#include "preflight/bisection.h"
 #include "preflight/examine.h"
 #include "preflight/trials.h"
 #include "sys/files.h"

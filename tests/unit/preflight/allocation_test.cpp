@@ -41,8 +41,8 @@ std::ostream& operator<<(std::ostream& out, const Blamed& blamed) {
 // --- the judgement alone, a thousand times ---
 
 /// What the ranks of all groups say, put into the evidence.
-void play(const Allocation& allocation, Evidence& evidence) {
-  for (auto& group : evidence.groups) {
+void play(const Allocation& allocation, Observations& observations) {
+  for (auto& group : observations.groups) {
     if (!group.not_run.empty()) continue;
     const auto ring = allocation.ring_of(group.members);
     const auto rate = allocation.rate(ring);
@@ -54,7 +54,7 @@ void play(const Allocation& allocation, Evidence& evidence) {
                          bus_bandwidth(group.op(), bytes, seconds, group.members.size())});
     }
     for (const auto rank : group.members) {
-      auto& report = evidence.reports[rank];
+      auto& report = observations.reports[rank];
       if (!report.errors.empty()) continue;
       auto& progress = report.groups[group.name];
       progress.joining = true;
@@ -68,7 +68,7 @@ void play(const Allocation& allocation, Evidence& evidence) {
 }
 
 /// Rounds as the probes would play them.
-std::vector<Round> rounds_of(const Allocation& allocation, const Dissection& what) {
+std::vector<Round> rounds_of(const Allocation& allocation, const Bisection& what) {
   std::vector<Round> rounds;
   for (;;) {
     const auto pairs = next_round(what.parts.size(), rounds, what.rules);
@@ -90,34 +90,34 @@ std::vector<Round> rounds_of(const Allocation& allocation, const Dissection& wha
 
 /// All checks of the job, in the order of an examination, and the search.
 Report judge(const Allocation& allocation) {
-  Evidence evidence{.plan = allocation.plan, .hosts = allocation.hosts};
+  Observations observations{.plan = allocation.plan, .hosts = allocation.hosts};
   for (std::uint32_t node = 0; node < allocation.nodes; ++node)
-    std::ranges::move(allocation.ranks_of(node), std::back_inserter(evidence.ranks));
-  evidence.groups = make_trials(evidence);
-  evidence.reports.resize(evidence.ranks.size());
+    std::ranges::move(allocation.ranks_of(node), std::back_inserter(observations.ranks));
+  observations.groups = make_trials(observations);
+  observations.reports.resize(observations.ranks.size());
   for (std::uint32_t node = 0; node < allocation.nodes; ++node) {
     for (std::uint32_t gpu = 0; gpu < allocation.gpus; ++gpu) {
       if (!allocation.mute.contains(node))
-        evidence.reports[node * allocation.gpus + gpu].identity = allocation.identity(node, gpu);
+        observations.reports[node * allocation.gpus + gpu].identity = allocation.identity(node, gpu);
     }
   }
   Report report;
   bool fit = true;
   for (const auto stage : {Stage::before, Stage::identity, Stage::after}) {
     if (stage == Stage::after) {
-      evidence.went = fit;
-      if (fit) play(allocation, evidence);
+      observations.went = fit;
+      if (fit) play(allocation, observations);
     }
     for (const auto& check : checks()) {
       if (check.stage != stage) continue;
-      for (auto& row : check.judge(evidence)) {
+      for (auto& row : check.judge(observations)) {
         if (stage == Stage::identity && row.status == Status::fail) fit = false;
         report.rows.push_back(std::move(row));
       }
     }
   }
-  for (const auto& complaint : complaints(evidence)) {
-    const auto what = dissect(evidence, complaint);
+  for (const auto& complaint : complaints(observations)) {
+    const auto what = dissect(observations, complaint);
     std::ranges::move(suspect_rows(what, rounds_of(allocation, what)), std::back_inserter(report.rows));
   }
   return report;

@@ -13,20 +13,20 @@ const std::string kFix =
     "expires at the wrong one | admin";
 
 /// Nodes n0, n1, ... with clocks so many seconds ahead.
-Evidence nodes(const Machine& machine, const std::vector<double>& ahead, double round_trip = 1e-4) {
-  auto evidence = machine.evidence();
+Observations nodes(const Machine& machine, const std::vector<double>& ahead, double round_trip = 1e-4) {
+  auto observations = machine.observations();
   for (const auto seconds : ahead) {
-    evidence.hosts.push_back(fmt::format("n{}", evidence.hosts.size()));
-    evidence.clocks.push_back(ClockOffset{seconds, round_trip});
+    observations.hosts.push_back(fmt::format("n{}", observations.hosts.size()));
+    observations.clocks.push_back(ClockOffset{seconds, round_trip});
   }
-  return evidence;
+  return observations;
 }
 
 TEST(CheckClock, PassesThoseThatAgree) {
   const Machine machine(1, 1);
   EXPECT_EQ(lines(check_clock(nodes(machine, {0, 0.002, -0.001}))),
             (Lines{"pass | all nodes | at most 2.00 ms apart |  |  | "}));
-  EXPECT_EQ(lines(check_clock(machine.evidence())), Lines{}) << "one machine has one clock";
+  EXPECT_EQ(lines(check_clock(machine.observations())), Lines{}) << "one machine has one clock";
 }
 
 TEST(CheckClock, NamesTheOneThatIsAlone) {
@@ -54,11 +54,11 @@ TEST(CheckClock, DoesNotBlameWhatASlowAnswerCouldExplain) {
 
 TEST(CheckClock, SaysWhoDidNotAnswer) {
   const Machine machine(1, 1);
-  auto evidence = nodes(machine, {0, 0, 0});
-  evidence.clocks[1].reset();
-  EXPECT_EQ(lines(check_clock(evidence)),
+  auto observations = nodes(machine, {0, 0, 0});
+  observations.clocks[1].reset();
+  EXPECT_EQ(lines(check_clock(observations)),
             (Lines{"unknown | n1 | its agent did not answer in time |  |  | "}));
-  EXPECT_EQ(clock_figures(evidence).size(), 2);
+  EXPECT_EQ(clock_figures(observations).size(), 2);
 }
 
 TEST(ClockExchange, TakesTheFastestOfThreeAnswers) {

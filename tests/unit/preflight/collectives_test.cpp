@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "unit/preflight/fixture.h"
 
@@ -21,17 +22,17 @@ TEST(CheckCollectives, PassesWithTimesAndBandwidths) {
 
 TEST(CheckCollectives, NamesTheRankThatDidNotJoin) {
   const Machine machine(4, 0);
-  auto evidence = machine.healthy();
-  for (auto& report : evidence.reports) {
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) {
     report.done = false;
     report.groups.clear();
     report.groups["node 0"].joining = true;
     report.errors = {{"join", "node 0", "deadline", "not done within 20s"}};
   }
-  evidence.reports[1].groups.clear();
-  evidence.reports[1].errors.clear();
+  observations.reports[1].groups.clear();
+  observations.reports[1].errors.clear();
   EXPECT_EQ(
-      lines(check_collectives(evidence)),
+      lines(check_collectives(observations)),
       (Lines{
           "fail | node 0 | learner rank 1 (GPU 1) did not join within 20 s; ranks 0, 2, 3 did | all ranks | "
           "look "
@@ -42,15 +43,15 @@ TEST(CheckCollectives, NamesTheRankThatDidNotJoin) {
 
 TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
   const Machine machine(1, 1);
-  auto evidence = machine.healthy();
-  for (auto& report : evidence.reports) {
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) {
     report.groups["node 0"].results.clear();
     report.groups.erase("weight sync");
     report.groups.erase("node 0, neighbours");
   }
-  evidence.reports[1].errors = {
+  observations.reports[1].errors = {
       {"join", "node 0", "failed", "ncclCommInitRank: unhandled system error: no route"}};
-  EXPECT_EQ(lines(check_collectives(evidence)),
+  EXPECT_EQ(lines(check_collectives(observations)),
             (Lines{"fail | node 0 | learner rank 0 (GPU 0), engine.0 (GPU 1) arrived, but the communicator "
                    "was not made: "
                    "engine.0 (GPU 1): ncclCommInitRank: unhandled system error: no route | every group of "
@@ -63,8 +64,8 @@ TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
 
 TEST(CheckCollectives, NamesWhoseTermIsMissing) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  auto& result = evidence.reports[0].groups["node 0"].results[2];
+  auto observations = machine.healthy();
+  auto& result = observations.reports[0].groups["node 0"].results[2];
   result.wrong = 37;
   result.first_wrong = 5;
   result.expected = 0xdeadbeef;
@@ -72,7 +73,7 @@ TEST(CheckCollectives, NamesWhoseTermIsMissing) {
   result.rank = 1;
   result.fault = "missing";
   EXPECT_EQ(
-      faults(check_collectives(evidence)),
+      faults(check_collectives(observations)),
       (Lines{"fail | node 0 | 37 of 5529600 elements are wrong at 22118400 B on learner rank 0 (GPU 0), "
              "the first at "
              "index 5 (0x00000001 for 0xdeadbeef): the term of learner rank 1 (GPU 1) is missing | "
@@ -85,24 +86,24 @@ TEST(CheckCollectives, NamesWhoseTermIsMissing) {
 
 TEST(CheckCollectives, JudgesAWorkload) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  auto& group = evidence.groups.front();
+  auto observations = machine.healthy();
+  auto& group = observations.groups.front();
   group.sizes.clear();
   group.workloads = {{"step", {{Collective::all_reduce, 64, DataType::bf16, 80}}}};
-  for (auto& report : evidence.reports) {
+  for (auto& report : observations.reports) {
     report.groups["node 0"].results.clear();
     report.groups["node 0"].workloads = {{"step", 0, {0.001}}};
   }
-  EXPECT_EQ(line(check_collectives(evidence)[0]),
+  EXPECT_EQ(line(check_collectives(observations)[0]),
             "pass | node 0 | 2 ranks over nccl, every element right |  |  | ");
-  evidence.reports[1].groups["node 0"].workloads[0].wrong = 7;
+  observations.reports[1].groups["node 0"].workloads[0].wrong = 7;
   EXPECT_EQ(
-      line(check_collectives(evidence)[0]),
+      line(check_collectives(observations)[0]),
       "fail | node 0 | 7 elements are wrong in 'step' on learner rank 1 (GPU 1) | every element right | "
       "nlaunch preflight says which; do not use these GPUs and links for training | user");
-  for (auto& report : evidence.reports) report.groups["node 0"].joining = true;
-  evidence.reports[1].groups["node 0"].workloads.clear();
-  EXPECT_EQ(line(check_collectives(evidence)[0]),
+  for (auto& report : observations.reports) report.groups["node 0"].joining = true;
+  observations.reports[1].groups["node 0"].workloads.clear();
+  EXPECT_EQ(line(check_collectives(observations)[0]),
             "fail | node 0 | ranks 0, 1 arrived, but the group was not "
             "done in time | every group of the plan works | NCCL's own log says more: --with nccl-debug "
             "writes it to the folder nccl beside preflight.json | user");
@@ -110,24 +111,24 @@ TEST(CheckCollectives, JudgesAWorkload) {
 
 TEST(CheckCollectives, SaysHowAPartIsWrongWithoutBlamingItsSender) {
   Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  auto& result = evidence.reports[0].groups["node 0, neighbours"].results[0];
+  auto observations = machine.healthy();
+  auto& result = observations.reports[0].groups["node 0, neighbours"].results[0];
   result.wrong = 1;
   result.rank = 1;
   result.fault = "received";
-  const auto row = check_collectives(evidence)[2];
+  const auto row = check_collectives(observations)[2];
   EXPECT_EQ(row.value,
             "1 of 262144 elements are wrong at 1MiB on learner rank 0 (GPU 0), the first at index 0 "
             "(0x00000000 for 0x00000000): received by learner rank 0 (GPU 0) from learner rank 1 (GPU 1)");
   EXPECT_TRUE(row.hosts.empty());
-  auto& sum = evidence.reports[1].groups["node 0"].results[0];
+  auto& sum = observations.reports[1].groups["node 0"].results[0];
   sum.wrong = 1;
   sum.rank = 0;
   sum.fault = "twice";
   EXPECT_TRUE(
-      check_collectives(evidence)[0].value.ends_with(": the term of learner rank 0 (GPU 0) came twice"));
+      check_collectives(observations)[0].value.ends_with(": the term of learner rank 0 (GPU 0) came twice"));
   sum.fault = "";
-  EXPECT_TRUE(check_collectives(evidence)[0].value.ends_with("(0x00000000 for 0x00000000)"));
+  EXPECT_TRUE(check_collectives(observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
 }
 
 TEST(CheckCollectives, AGroupOfOneIsNotRun) {
@@ -139,47 +140,47 @@ TEST(CheckCollectives, AGroupOfOneIsNotRun) {
 
 TEST(CheckCollectives, TellsHowAProbeDied) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[0].groups["node 0"].results.resize(1);
-  evidence.reports[1].groups["node 0"].results.resize(1);
-  evidence.reports[1].end = "was killed by SIGSEGV";
-  EXPECT_EQ(faults(check_collectives(evidence))[0],
+  auto observations = machine.healthy();
+  observations.reports[0].groups["node 0"].results.resize(1);
+  observations.reports[1].groups["node 0"].results.resize(1);
+  observations.reports[1].end = "was killed by SIGSEGV";
+  EXPECT_EQ(faults(check_collectives(observations))[0],
             "fail | node 0 | learner rank 1 (GPU 1): its probe was killed by SIGSEGV | every group of the "
             "plan works | "
             "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json "
             "| user");
   // What the others say of it is the consequence.
-  evidence.reports[0].errors = {{"collective", "node 0", "failed", "Connection closed by peer"}};
-  evidence.reports[1].end = "is gone: its agent does not answer";
-  const auto row = check_collectives(evidence)[0];
+  observations.reports[0].errors = {{"collective", "node 0", "failed", "Connection closed by peer"}};
+  observations.reports[1].end = "is gone: its agent does not answer";
+  const auto row = check_collectives(observations)[0];
   EXPECT_EQ(row.value, "learner rank 1 (GPU 1): its probe is gone: its agent does not answer");
 }
 
 TEST(CheckCollectives, IsUnknownWithoutGloo) {
   const Machine machine(2, 0, false);
-  auto evidence = machine.healthy();
-  for (auto& report : evidence.reports) report.groups["node 0"].results.clear();
-  evidence.reports[0].errors = {
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) report.groups["node 0"].results.clear();
+  observations.reports[0].errors = {
       {"join", "node 0", "unavailable", "nlaunch's Gloo module: not found: looked for /x"}};
-  EXPECT_EQ(faults(check_collectives(evidence))[0],
+  EXPECT_EQ(faults(check_collectives(observations))[0],
             "unknown | node 0 | learner rank 0 (CPU slot 0): nlaunch's Gloo module: not found: looked for /x "
             "|  |  | ");
 }
 
 TEST(CheckCollectives, IsSkippedWhenTheRanksWereNotFit) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.went = false;
-  EXPECT_EQ(lines(check_collectives(evidence))[0],
+  auto observations = machine.healthy();
+  observations.went = false;
+  EXPECT_EQ(lines(check_collectives(observations))[0],
             "skip | node 0 | not run: the ranks were not fit to begin |  |  | ");
 }
 
 TEST(Measurements, TakeTheSlowestRank) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[1].groups["node 0"].results[3].seconds = 0.5;
-  evidence.reports[1].groups["node 0"].results[3].busbw = 7;
-  const auto all = measurements(evidence);
+  auto observations = machine.healthy();
+  observations.reports[1].groups["node 0"].results[3].seconds = 0.5;
+  observations.reports[1].groups["node 0"].results[3].busbw = 7;
+  const auto all = measurements(observations);
   ASSERT_EQ(all.size(), 6) << "four sizes of the all-reduce, two between neighbours";
   EXPECT_EQ(all[3].group, "node 0");
   EXPECT_EQ(all[3].bytes, 128U << 20U);
@@ -230,11 +231,11 @@ TEST(CheckTransport, ComparesWithTheSite) {
   machine.plan.expected.intra_node = "P2P";
   EXPECT_EQ(lines(check_transport(machine.healthy())),
             (Lines{"pass | node 0 | P2P within a node | P2P |  | "}));
-  auto evidence = machine.healthy();
-  for (auto& report : evidence.reports) {
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) {
     for (auto& pair : report.groups["node 0"].pairs) pair.via = "SHM";
   }
-  EXPECT_EQ(lines(check_transport(evidence)),
+  EXPECT_EQ(lines(check_transport(observations)),
             (Lines{"fail | node 0 | SHM within a node | P2P | the GPUs cannot reach each other directly: "
                    "nvidia-smi topo "
                    "-p2p r; a container without peer access, PCIe ACS or an IOMMU does this | admin"}));
@@ -243,12 +244,12 @@ TEST(CheckTransport, ComparesWithTheSite) {
 TEST(CheckTransport, ExpectsThePluginBetweenNodes) {
   Machine machine(2, 0);
   machine.plan.expected.inter_node = "NET/AWS Libfabric";
-  auto evidence = machine.healthy();
-  evidence.ranks[1].node = 1;
-  for (auto& report : evidence.reports) {
+  auto observations = machine.healthy();
+  observations.ranks[1].node = 1;
+  for (auto& report : observations.reports) {
     for (auto& pair : report.groups["node 0"].pairs) pair.via = "NET/Socket";
   }
-  EXPECT_EQ(lines(check_transport(evidence)),
+  EXPECT_EQ(lines(check_transport(observations)),
             (Lines{"fail | node 0 | NET/Socket between nodes | NET/AWS Libfabric | NCCL did not find its "
                    "network plugin: "
                    "is its folder in LD_LIBRARY_PATH, and NCCL_NET set? | user"}));
@@ -256,34 +257,36 @@ TEST(CheckTransport, ExpectsThePluginBetweenNodes) {
 
 TEST(CheckTransport, IsUnknownWithoutALog) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  for (auto& report : evidence.reports) {
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) {
     report.groups["node 0"].pairs.clear();
     report.groups["node 0"].transport_error = "libnccl wrote no log to /x";
   }
-  EXPECT_EQ(lines(check_transport(evidence)),
+  EXPECT_EQ(lines(check_transport(observations)),
             (Lines{"unknown | node 0 | libnccl wrote no log to /x |  |  | "}));
 }
 
 TEST(CheckLeftovers, NamesAProbeThatSurvivedSigkill) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[1].stuck = "pid 42, state D";
-  EXPECT_EQ(lines(check_leftovers(evidence)), (Lines{"fail | learner rank 1 (GPU 1) | its probe survived "
-                                                     "SIGKILL (pid 42, state D): it may still hold its "
-                                                     "GPU | no probe is left | a driver call does not "
-                                                     "return: dmesg says more; the node may need a restart "
-                                                     "| admin"}));
+  auto observations = machine.healthy();
+  observations.reports[1].stuck = "pid 42, state D";
+  EXPECT_EQ(lines(check_leftovers(observations)),
+            (Lines{"fail | learner rank 1 (GPU 1) | its probe survived "
+                   "SIGKILL (pid 42, state D): it may still hold its "
+                   "GPU | no probe is left | a driver call does not "
+                   "return: dmesg says more; the node may need a restart "
+                   "| admin"}));
 }
 
 TEST(CheckPorts, NamesTheOneThatIsTaken) {
   const Machine machine(1, 1);
-  auto evidence = machine.of_node();
-  evidence.ports = {{"learner.0", 29500, ""}, {"engine.0", 8000, "Address already in use"}};
-  EXPECT_EQ(lines(check_ports(evidence)), (Lines{"fail | engine.0 | port 8000: Address already in use | free "
-                                                 "| end what holds it (ss -ltnp names it), "
-                                                 "or choose another port | user",
-                                                 "pass | this machine | 29500 | free |  | "}));
+  auto observations = machine.of_node();
+  observations.ports = {{"learner.0", 29500, ""}, {"engine.0", 8000, "Address already in use"}};
+  EXPECT_EQ(lines(check_ports(observations)),
+            (Lines{"fail | engine.0 | port 8000: Address already in use | free "
+                   "| end what holds it (ss -ltnp names it), "
+                   "or choose another port | user",
+                   "pass | this machine | 29500 | free |  | "}));
 }
 
 }  // namespace

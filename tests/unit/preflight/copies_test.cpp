@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "preflight/inquiries.h"
 #include "unit/preflight/fixture.h"
@@ -20,12 +21,12 @@ struct Copies : Machine {
 
   Copies() : Machine(1, 1) { plan.expected.intra_node = "P2P"; }
 
-  [[nodiscard]] NodeEvidence evidence() const {
+  [[nodiscard]] NodeObservations observations() const {
     auto out = of_node();
     out.answers["copies"] = {said, ""};
     return out;
   }
-  [[nodiscard]] Lines rows() const { return lines(check_copies(evidence())); }
+  [[nodiscard]] Lines rows() const { return lines(check_copies(observations())); }
 };
 
 TEST(CheckCopies, SaysHowFastTheBytesArriveWhole) {
@@ -37,7 +38,7 @@ TEST(CheckCopies, SaysHowFastTheBytesArriveWhole) {
 }
 
 TEST(CheckCopies, GivesAFigureForEachWay) {
-  const auto figures = copy_figures(Copies().evidence());
+  const auto figures = copy_figures(Copies().observations());
   ASSERT_EQ(figures.size(), 6);
   EXPECT_EQ(figures[0].what, "host_to_device");
   EXPECT_EQ(figures[0].from, "GPU 0");
@@ -82,11 +83,11 @@ TEST(CheckCopies, WhatCouldNotBeMeasuredIsUnknown) {
             (Lines{"unknown | GPU 1 to the host and back | cudaMalloc: out of memory |  |  | "}));
   machine.said = {{"event", "copies"}, {"error", "CUDA has no device here: no driver"}};
   EXPECT_EQ(machine.rows(), (Lines{"unknown | GPUs | CUDA has no device here: no driver |  |  | "}));
-  EXPECT_TRUE(copy_figures(machine.evidence()).empty());
-  auto evidence = machine.of_node();
-  EXPECT_TRUE(check_copies(evidence).empty());  // not asked for
-  evidence.answers["copies"] = {nullptr, "nlaunch-probe copies did not answer within 60 s"};
-  EXPECT_EQ(lines(check_copies(evidence)),
+  EXPECT_TRUE(copy_figures(machine.observations()).empty());
+  auto observations = machine.of_node();
+  EXPECT_TRUE(check_copies(observations).empty());  // not asked for
+  observations.answers["copies"] = {nullptr, "nlaunch-probe copies did not answer within 60 s"};
+  EXPECT_EQ(lines(check_copies(observations)),
             (Lines{"unknown | GPUs | nlaunch-probe copies did not answer within 60 s |  |  | "}));
 }
 

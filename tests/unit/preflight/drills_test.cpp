@@ -1,6 +1,7 @@
 #include "preflight/drills.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "preflight/events.h"
 #include "unit/preflight/fixture.h"
@@ -19,7 +20,7 @@ struct Group : Machine {
   Group() : Machine(2, 0) {}
 
   [[nodiscard]] GroupTrial trial(const DrillCase& which) const {
-    return drill_trial(which, evidence().groups.front());
+    return drill_trial(which, observations().groups.front());
   }
   /// What the ranks said, as their probes say it.
   [[nodiscard]] DrillRow judge(const DrillCase& which, const Lines& said) const {
@@ -58,9 +59,9 @@ TEST(Drills, LeaveTheLastRankOut) {
 
 TEST(Drills, AreInTheSpecOfTheProbes) {
   const Group machine;
-  auto evidence = machine.evidence();
-  evidence.groups = {machine.trial(find("missing-rank"))};
-  const auto group = make_spec(evidence, "/f")["groups"][0];
+  auto observations = machine.observations();
+  observations.groups = {machine.trial(find("missing-rank"))};
+  const auto group = make_spec(observations, "/f")["groups"][0];
   EXPECT_TRUE(group["sizes"].empty());
   EXPECT_EQ(group["drill"]["name"], "missing-rank");
   EXPECT_EQ(group["drill"]["deadline_ms"], 10000);

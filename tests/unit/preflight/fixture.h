@@ -90,8 +90,8 @@ struct Machine {
   }
 
   /// What a healthy machine of two H200 or more shows, before the probes.
-  [[nodiscard]] NodeEvidence of_node(const std::string& version = "2.28.9") const {
-    NodeEvidence out{.plan = plan, .node = node};
+  [[nodiscard]] NodeObservations of_node(const std::string& version = "2.28.9") const {
+    NodeObservations out{.plan = plan, .node = node};
     out.machine.arch = "x86_64";
     out.machine.nofile = 65536;
     out.machine.shm_free = std::uint64_t{64} << 30U;
@@ -112,8 +112,9 @@ struct Machine {
   }
 
   /// The same as the job has it. `versions` of NCCL by role.
-  [[nodiscard]] Evidence evidence(const std::vector<std::string>& versions = {"2.28.9", "2.28.9"}) const {
-    Evidence out{.plan = plan};
+  [[nodiscard]] Observations observations(const std::vector<std::string>& versions = {"2.28.9",
+                                                                                      "2.28.9"}) const {
+    Observations out{.plan = plan};
     out.ranks = make_ranks(plan, node);
     for (auto& rank : out.ranks) {
       if (rank.device >= 0) rank.library = wheel(versions.at(plan.processes[rank.process].role));
@@ -124,8 +125,8 @@ struct Machine {
   }
 
   /// The same after probes that all went well.
-  [[nodiscard]] Evidence healthy() const {
-    auto out = evidence();
+  [[nodiscard]] Observations healthy() const {
+    auto out = observations();
     out.reports.resize(out.ranks.size());
     out.went = true;
     for (std::size_t i = 0; i < out.ranks.size(); ++i) {
@@ -147,7 +148,7 @@ struct Machine {
     return one;
   }
 
-  static void complete(Evidence& out, const GroupTrial& group, std::size_t rank) {
+  static void complete(Observations& out, const GroupTrial& group, std::size_t rank) {
     auto& progress = out.reports[rank].groups[group.name];
     progress.joining = progress.joined = true;
     for (const auto bytes : group.sizes) {
@@ -162,7 +163,7 @@ struct Machine {
 /// "fail | learner rank 1 (GPU 1) | value | expected | fix | user"
 inline std::string line(const Row& row) {
   return fmt::format("{} | {} | {} | {} | {} | {}", name_of(row.status), row.subject, row.value, row.expected,
-                     row.fix, name_of(row.who));
+                     row.fix, name_of(row.responsible));
 }
 inline std::vector<std::string> lines(const std::vector<Row>& rows) {
   std::vector<std::string> out;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "preflight/findings.h"
 #include "unit/preflight/fixture.h"
@@ -17,7 +18,7 @@ struct Gemm : Machine {
 
   Gemm() : Machine(1, 1) {}
 
-  [[nodiscard]] NodeEvidence of_gemm() const {
+  [[nodiscard]] NodeObservations of_gemm() const {
     auto out = of_node();
     out.answers["gemm"] = {said, ""};
     return out;
@@ -66,18 +67,18 @@ TEST(CheckGemm, WhatCannotBeMeasuredBlamesNobody) {
   EXPECT_TRUE(gemm_fingerprints(machine.of_gemm()).empty());
 }
 
-Evidence of(const Machine& machine, std::vector<Fingerprint> prints) {
-  Evidence out{.plan = machine.plan};
+Observations of(const Machine& machine, std::vector<Fingerprint> prints) {
+  Observations out{.plan = machine.plan};
   out.fingerprints = std::move(prints);
   return out;
 }
 
 TEST(CheckAgreement, NamesTheMinority) {
   const Machine machine(1, 1);
-  auto evidence =
+  auto observations =
       of(machine, {{0, "GPU 0", "H200", "a"}, {0, "GPU 1", "H200", "a"}, {1, "GPU 0", "H200", "b"}});
-  evidence.hosts = {"n1", "n2"};
-  const auto rows = check_agreement(evidence);
+  observations.hosts = {"n1", "n2"};
+  const auto rows = check_agreement(observations);
   EXPECT_EQ(
       lines(rows),
       (Lines{"fail | n2 GPU 0 | its product of the same matrices has other bits than that of 2 other "
@@ -88,9 +89,9 @@ TEST(CheckAgreement, NamesTheMinority) {
 
 TEST(CheckAgreement, OfTwoThatDifferOneIsWrong) {
   const Machine machine(1, 1);
-  auto evidence = of(machine, {{0, "GPU 0", "H200", "a"}, {1, "GPU 0", "H200", "b"}});
-  evidence.hosts = {"n1", "n2"};
-  const auto rows = check_agreement(evidence);
+  auto observations = of(machine, {{0, "GPU 0", "H200", "a"}, {1, "GPU 0", "H200", "b"}});
+  observations.hosts = {"n1", "n2"};
+  const auto rows = check_agreement(observations);
   EXPECT_EQ(lines(rows),
             (Lines{"fail | H200 | n1 GPU 0, n2 GPU 0 found different bits in the same product: one of "
                    "them is wrong | the same bits on every GPU of a model | silent data corruption "

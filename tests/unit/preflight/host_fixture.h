@@ -22,15 +22,15 @@ struct Cluster : Machine {
     plan.node.nic_kind = kind;
     plan.node.nic_count = count;
   }
-  [[nodiscard]] NodeEvidence with(const std::string& answer, const nlohmann::json& said) const {
-    auto evidence = of_node();
-    evidence.answers[answer] = {said, ""};
-    return evidence;
+  [[nodiscard]] NodeObservations with(const std::string& answer, const nlohmann::json& said) const {
+    auto observations = of_node();
+    observations.answers[answer] = {said, ""};
+    return observations;
   }
-  [[nodiscard]] NodeEvidence without(const std::string& answer, const std::string& why) const {
-    auto evidence = of_node();
-    evidence.answers[answer] = {nullptr, why};
-    return evidence;
+  [[nodiscard]] NodeObservations without(const std::string& answer, const std::string& why) const {
+    auto observations = of_node();
+    observations.answers[answer] = {nullptr, why};
+    return observations;
   }
 };
 

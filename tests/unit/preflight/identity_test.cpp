@@ -14,10 +14,10 @@ TEST(CheckIdentity, PassesWithBusIdAndUuidOfEachRank) {
 
 TEST(CheckIdentity, RefusesTwoRanksThatWereGivenOneGpu) {
   const Machine machine(1, 1);
-  auto evidence = machine.healthy();
-  evidence.reports[1].identity = Machine::identity(0, true);
+  auto observations = machine.healthy();
+  observations.reports[1].identity = Machine::identity(0, true);
   EXPECT_EQ(
-      faults(check_identity(evidence)),
+      faults(check_identity(observations)),
       (Lines{"fail | engine.0 (GPU 1) | two ranks were given one GPU: learner rank 0 (GPU 0) (device 0 of "
              "CUDA_VISIBLE_DEVICES=0) and engine.0 (GPU 1) (device 0 of CUDA_VISIBLE_DEVICES=0) both have "
              "00000000:06:00.0 GPU-00000000-0000 | a GPU for each rank | give each process its own GPU; look "
@@ -29,10 +29,10 @@ TEST(CheckIdentity, RefusesTwoRanksThatWereGivenOneGpu) {
 
 TEST(CheckIdentity, TellsOneBusIdWithTwoUuidsApart) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[1].identity->bus_id = evidence.reports[0].identity->bus_id;
+  auto observations = machine.healthy();
+  observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
   EXPECT_EQ(
-      faults(check_identity(evidence)),
+      faults(check_identity(observations)),
       (Lines{
           "fail | learner rank 1 (GPU 1) | one bus id but two UUIDs: learner rank 0 (GPU 0) and learner rank "
           "1 "
@@ -44,11 +44,11 @@ TEST(CheckIdentity, TellsOneBusIdWithTwoUuidsApart) {
 
 TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.ranks[1].node = 1;
-  evidence.reports[1].identity->bus_id = evidence.reports[0].identity->bus_id;
+  auto observations = machine.healthy();
+  observations.ranks[1].node = 1;
+  observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
   EXPECT_EQ(
-      faults(check_identity(evidence)),
+      faults(check_identity(observations)),
       (Lines{
           "fail | learner rank 1 (GPU 1) | two hosts that look like one: learner rank 0 (GPU 0) on node 0 "
           "and "
@@ -59,41 +59,41 @@ TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
 
 TEST(CheckIdentity, OfGroupsThatAreTriedApartTheirMembersAloneAreAwaited) {
   const Machine machine(3, 0);
-  auto evidence = machine.healthy();
-  evidence.groups.resize(1);
-  evidence.groups[0].members = {0, 1};
-  evidence.reports[2] = {};
-  EXPECT_EQ(faults(check_identity(evidence)).size(), 1);
-  evidence.apart = true;
-  EXPECT_EQ(faults(check_identity(evidence)), Lines{});
-  evidence.reports[1].identity.reset();
-  const auto rows = check_identity(evidence);
+  auto observations = machine.healthy();
+  observations.groups.resize(1);
+  observations.groups[0].members = {0, 1};
+  observations.reports[2] = {};
+  EXPECT_EQ(faults(check_identity(observations)).size(), 1);
+  observations.apart = true;
+  EXPECT_EQ(faults(check_identity(observations)), Lines{});
+  observations.reports[1].identity.reset();
+  const auto rows = check_identity(observations);
   ASSERT_EQ(rows.size(), 2);
   EXPECT_EQ(rows[1].value, "learner rank 1 (GPU 1) did not join within 20 s; rank 0 did");
 }
 
 TEST(CheckIdentity, AllowsEqualBusIdsOnHostsThatDiffer) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.ranks[1].node = 1;
-  evidence.reports[1].identity->bus_id = evidence.reports[0].identity->bus_id;
-  evidence.reports[1].identity->host_id = "other/boot";
-  EXPECT_TRUE(faults(check_identity(evidence)).empty());
+  auto observations = machine.healthy();
+  observations.ranks[1].node = 1;
+  observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
+  observations.reports[1].identity->host_id = "other/boot";
+  EXPECT_TRUE(faults(check_identity(observations)).empty());
 }
 
 TEST(CheckIdentity, SeesTheWholePciDomain) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[0].identity->bus_id = "00000009:01:00.0";
-  evidence.reports[1].identity->bus_id = "00000019:01:00.0";
-  EXPECT_TRUE(faults(check_identity(evidence)).empty());
+  auto observations = machine.healthy();
+  observations.reports[0].identity->bus_id = "00000009:01:00.0";
+  observations.reports[1].identity->bus_id = "00000019:01:00.0";
+  EXPECT_TRUE(faults(check_identity(observations)).empty());
 }
 
 TEST(CheckIdentity, ReportsCudaAndNvmlThatDisagree) {
   const Machine machine(2, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[0].identity->nvml_uuid = "GPU-other";
-  EXPECT_EQ(faults(check_identity(evidence)),
+  auto observations = machine.healthy();
+  observations.reports[0].identity->nvml_uuid = "GPU-other";
+  EXPECT_EQ(faults(check_identity(observations)),
             (Lines{"fail | learner rank 0 (GPU 0) | CUDA says GPU-00000000-0000 at 00000000:06:00.0, NVML "
                    "says GPU-other "
                    "| one GPU at a bus id | report the node | admin"}));
@@ -101,9 +101,9 @@ TEST(CheckIdentity, ReportsCudaAndNvmlThatDisagree) {
 
 TEST(CheckIdentity, NamesARankThatNeverArrives) {
   const Machine machine(4, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[1] = {};
-  EXPECT_EQ(faults(check_identity(evidence)),
+  auto observations = machine.healthy();
+  observations.reports[1] = {};
+  EXPECT_EQ(faults(check_identity(observations)),
             (Lines{"fail | learner rank 1 (GPU 1) | learner rank 1 (GPU 1) did not join within 20 s; ranks "
                    "0, 2, 3 did | "
                    "all ranks | its GPU or its driver does not answer: report the node | admin"}));
@@ -111,12 +111,13 @@ TEST(CheckIdentity, NamesARankThatNeverArrives) {
 
 TEST(CheckIdentity, TellsTheCauseAloneWhenARankBreaks) {
   const Machine machine(3, 0);
-  auto evidence = machine.healthy();
-  evidence.reports[1] = {};
-  evidence.reports[1].errors = {{"identity", "", "failed", "CUDA device 1 cannot be used: out of memory"}};
-  evidence.reports[2] = {};
+  auto observations = machine.healthy();
+  observations.reports[1] = {};
+  observations.reports[1].errors = {
+      {"identity", "", "failed", "CUDA device 1 cannot be used: out of memory"}};
+  observations.reports[2] = {};
   EXPECT_EQ(
-      faults(check_identity(evidence)),
+      faults(check_identity(observations)),
       (Lines{
           "fail | learner rank 1 (GPU 1) | CUDA device 1 cannot be used: out of memory | a GPU that this "
           "role "
@@ -126,10 +127,11 @@ TEST(CheckIdentity, TellsTheCauseAloneWhenARankBreaks) {
 
 TEST(CheckIdentity, IsUnknownWithoutCuda) {
   const Machine machine(1, 1);
-  auto evidence = machine.healthy();
-  evidence.reports[0] = {};
-  evidence.reports[0].errors = {{"identity", "", "unavailable", "this nlaunch-probe was built without CUDA"}};
-  EXPECT_EQ(faults(check_identity(evidence)),
+  auto observations = machine.healthy();
+  observations.reports[0] = {};
+  observations.reports[0].errors = {
+      {"identity", "", "unavailable", "this nlaunch-probe was built without CUDA"}};
+  EXPECT_EQ(faults(check_identity(observations)),
             (Lines{"unknown | learner rank 0 (GPU 0) | this nlaunch-probe was built without CUDA |  |  | "}));
 }
 
@@ -169,10 +171,10 @@ TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
 
 TEST(CheckGpus, IsUnknownWithoutNvml) {
   const Machine machine(1, 1);
-  auto evidence = machine.of_node();
-  evidence.machine.nvml_error =
+  auto observations = machine.of_node();
+  observations.machine.nvml_error =
       "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders";
-  EXPECT_EQ(lines(check_gpus(evidence)),
+  EXPECT_EQ(lines(check_gpus(observations)),
             (Lines{"unknown | NVML | not found: looked for libnvidia-ml.so.1 in the "
                    "loader's cache and system folders |  |  | "}));
 }
@@ -180,12 +182,12 @@ TEST(CheckGpus, IsUnknownWithoutNvml) {
 TEST(CheckGpus, ADriverThatHangsIsNoMachineWithoutGpus) {
   Machine machine(1, 1, false);
   machine.plan.node.cpu_slots = true;
-  auto evidence = machine.of_node();
-  evidence.machine.nvml_error = "NVML did not answer within 15 s: the driver hangs";
-  EXPECT_EQ(lines(check_gpus(evidence)),
+  auto observations = machine.of_node();
+  observations.machine.nvml_error = "NVML did not answer within 15 s: the driver hangs";
+  EXPECT_EQ(lines(check_gpus(observations)),
             (Lines{"unknown | NVML | NVML did not answer within 15 s: the driver hangs |  |  | "}));
-  evidence.machine.no_driver = true;
-  EXPECT_EQ(check_gpus(evidence)[0].status, Status::skip);
+  observations.machine.no_driver = true;
+  EXPECT_EQ(check_gpus(observations)[0].status, Status::skip);
 }
 
 }  // namespace

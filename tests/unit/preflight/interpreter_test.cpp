@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "unit/preflight/host_fixture.h"
 
@@ -18,12 +19,12 @@ nlohmann::json python() {
           {"by", nlohmann::json::array()}};
 }
 
-NodeEvidence said(const Machine& machine, const nlohmann::json& what, bool named = true) {
-  auto evidence = machine.of_node();
-  evidence.machine.cuda_driver = "13.0";
-  evidence.pythons[0] = {"/venv/bin/python", named};
-  evidence.answers["interpreter/learner"] = {what, ""};
-  return evidence;
+NodeObservations said(const Machine& machine, const nlohmann::json& what, bool named = true) {
+  auto observations = machine.of_node();
+  observations.machine.cuda_driver = "13.0";
+  observations.pythons[0] = {"/venv/bin/python", named};
+  observations.answers["interpreter/learner"] = {what, ""};
+  return observations;
 }
 
 TEST(CheckInterpreter, SaysWhatItIsAndWhatItHas) {
@@ -61,17 +62,17 @@ TEST(CheckInterpreter, FailsOneThatStartsCudaAndNamesTheFile) {
 
 TEST(CheckInterpreter, HoldsTorchAgainstTheDriver) {
   const Machine machine(1, 0);
-  auto evidence = said(machine, python());
-  evidence.machine.cuda_driver = "12.8";
+  auto observations = said(machine, python());
+  observations.machine.cuda_driver = "12.8";
   EXPECT_EQ(
-      lines(check_interpreter(evidence)),
+      lines(check_interpreter(observations)),
       (Lines{"fail | learner | its torch is built for CUDA 13.0, the driver supports 12.8 | a torch for the "
              "driver's CUDA or an older one | install a torch for CUDA 12, or load the site's cuda-compat "
              "package | user"}));
-  evidence.answers["interpreter/learner"].said["torch_cuda"] = "12.9";
-  EXPECT_EQ(faults(check_interpreter(evidence)), Lines{}) << "a minor release newer than the driver runs";
-  evidence.answers["interpreter/learner"].said["torch_cuda"] = "";
-  EXPECT_EQ(faults(check_interpreter(evidence)), Lines{});
+  observations.answers["interpreter/learner"].said["torch_cuda"] = "12.9";
+  EXPECT_EQ(faults(check_interpreter(observations)), Lines{}) << "a minor release newer than the driver runs";
+  observations.answers["interpreter/learner"].said["torch_cuda"] = "";
+  EXPECT_EQ(faults(check_interpreter(observations)), Lines{});
 }
 
 TEST(CheckInterpreter, WarnsOfTwoWheels) {
@@ -104,12 +105,12 @@ TEST(CheckInterpreter, OneThatEndsFailsAndOneThatHangsIsUnknown) {
             (Lines{"unknown | learner | /venv/bin/python did not answer within 18s |  |  | "}));
 }
 
-NodeEvidence imported(const nlohmann::json& what) {
+NodeObservations imported(const nlohmann::json& what) {
   static const Machine machine(1, 0);
-  auto evidence = machine.of_node();
-  evidence.pythons[0] = {"/venv/bin/python", true};
-  evidence.answers["torch/learner"] = {what, ""};
-  return evidence;
+  auto observations = machine.of_node();
+  observations.pythons[0] = {"/venv/bin/python", true};
+  observations.answers["torch/learner"] = {what, ""};
+  return observations;
 }
 
 TEST(CheckTorch, HoldsItsNcclAgainstTheRoles) {

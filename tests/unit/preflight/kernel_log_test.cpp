@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "preflight/xid.h"
 #include "unit/preflight/fixture.h"
@@ -24,10 +25,10 @@ struct Log {
     return *this;
   }
   [[nodiscard]] Lines rows() const {
-    NodeEvidence evidence{.plan = machine.plan, .node = machine.node};
-    evidence.answers["kernel-log"] = {{{"source", "/dev/kmsg"}, {"lines", lines}}, ""};
-    evidence.answers["gpu-health"] = {{{"gpus", gpus}}, ""};
-    return preflight::lines(check_kernel_log(evidence));
+    NodeObservations observations{.plan = machine.plan, .node = machine.node};
+    observations.answers["kernel-log"] = {{{"source", "/dev/kmsg"}, {"lines", lines}}, ""};
+    observations.answers["gpu-health"] = {{{"gpus", gpus}}, ""};
+    return preflight::lines(check_kernel_log(observations));
   }
 };
 
@@ -173,15 +174,15 @@ TEST(KernelLog, TasksThatHangNowAreNamed) {
 
 TEST(KernelLog, WithoutTheRightItIsSkipped) {
   const Machine machine(1, 1);
-  NodeEvidence evidence{.plan = machine.plan, .node = machine.node};
-  EXPECT_TRUE(check_kernel_log(evidence).empty());
-  evidence.answers["kernel-log"] = {{{"denied", "/dev/kmsg: Operation not permitted"}}, ""};
-  EXPECT_EQ(lines(check_kernel_log(evidence)),
+  NodeObservations observations{.plan = machine.plan, .node = machine.node};
+  EXPECT_TRUE(check_kernel_log(observations).empty());
+  observations.answers["kernel-log"] = {{{"denied", "/dev/kmsg: Operation not permitted"}}, ""};
+  EXPECT_EQ(lines(check_kernel_log(observations)),
             (Lines{"skip | Xid, SXid, hung tasks | needs to read the kernel log: root, CAP_SYSLOG, "
                    "kernel.dmesg_restrict=0, or "
                    "the group adm or systemd-journal (/dev/kmsg: Operation not permitted) |  |  | "}));
-  evidence.answers["kernel-log"] = {nullptr, "nlaunch-probe kernel-log did not answer within 5 s"};
-  EXPECT_EQ(check_kernel_log(evidence)[0].status, Status::unknown);
+  observations.answers["kernel-log"] = {nullptr, "nlaunch-probe kernel-log did not answer within 5 s"};
+  EXPECT_EQ(check_kernel_log(observations)[0].status, Status::unknown);
 }
 
 TEST(Xids, AreInOrderEachOnce) {

@@ -12,20 +12,21 @@ LibraryFact loaded(const std::string& version, const std::string& by = "loader")
 
 TEST(CheckLibraries, SaysWhichAndWhy) {
   const Machine machine(1, 1);
-  auto evidence = machine.of_node();
-  evidence.libraries[0] = {"/opt/nccl.so", "2.28.9", "preload", ""};
-  EXPECT_EQ(lines(check_libraries(evidence)),
+  auto observations = machine.of_node();
+  observations.libraries[0] = {"/opt/nccl.so", "2.28.9", "preload", ""};
+  EXPECT_EQ(lines(check_libraries(observations)),
             (Lines{"pass | learner | 2.28.9 /opt/nccl.so (preload) |  |  | ",
                    "pass | engine | 2.28.9 /venv/libnccl.so.2 (NCCL wheel) |  |  | "}));
 }
 
 TEST(CheckLibraries, TellsNoneFromOneThatDoesNotLoad) {
   const Machine machine(1, 1);
-  auto evidence = machine.of_node();
-  evidence.libraries[0] = {"", "", "loader", "not found: looked for libnccl.so.2 in the system folders"};
-  evidence.libraries[1] = {"/etc/passwd", "", "VLLM_NCCL_SO_PATH", "cannot be loaded: invalid ELF header"};
+  auto observations = machine.of_node();
+  observations.libraries[0] = {"", "", "loader", "not found: looked for libnccl.so.2 in the system folders"};
+  observations.libraries[1] = {"/etc/passwd", "", "VLLM_NCCL_SO_PATH",
+                               "cannot be loaded: invalid ELF header"};
   EXPECT_EQ(
-      lines(check_libraries(evidence)),
+      lines(check_libraries(observations)),
       (Lines{
           "unknown | learner | no libnccl was found (loader): not found: looked for libnccl.so.2 in the "
           "system "
@@ -36,11 +37,11 @@ TEST(CheckLibraries, TellsNoneFromOneThatDoesNotLoad) {
 
 TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
-  evidence.ranks[0].library = loaded("2.28.9", "preload");
-  evidence.ranks[1].library = loaded("2.28.3");
+  auto observations = machine.observations();
+  observations.ranks[0].library = loaded("2.28.9", "preload");
+  observations.ranks[1].library = loaded("2.28.3");
   EXPECT_EQ(
-      lines(check_versions(evidence)),
+      lines(check_versions(observations)),
       (Lines{"fail | weight sync | learner loads 2.28.9 (/lib/libnccl.so.2, preload); engine loads 2.28.3 "
              "(/lib/libnccl.so.2, loader) | one version of NCCL in the group | let these roles load one "
              "version: "
@@ -51,15 +52,15 @@ TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
 
 TEST(CheckVersions, AcceptsOneVersionFromTwoPaths) {
   const Machine machine(1, 1);
-  auto evidence = machine.evidence();
-  evidence.ranks[1].library.path = "/elsewhere/libnccl.so.2";
-  EXPECT_EQ(lines(check_versions(evidence)), (Lines{"pass | weight sync | 2.28.9 | one version |  | "}));
+  auto observations = machine.observations();
+  observations.ranks[1].library.path = "/elsewhere/libnccl.so.2";
+  EXPECT_EQ(lines(check_versions(observations)), (Lines{"pass | weight sync | 2.28.9 | one version |  | "}));
 }
 
 TEST(CheckVersions, HoldsTheSitesRange) {
   Machine machine(1, 1);
   machine.plan.libraries["nccl"] = {"/x", *VersionRange::parse(">=2.29"), "site.yaml:9:3"};
-  EXPECT_EQ(faults(check_versions(machine.evidence())),
+  EXPECT_EQ(faults(check_versions(machine.observations())),
             (Lines{"fail | learner | 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | >=2.29 (site.yaml:9:3) | "
                    "install an NCCL "
                    "in that range, or `preload:` one | user",
@@ -71,14 +72,14 @@ TEST(CheckVersions, HoldsTheSitesRange) {
 TEST(CheckDenyList, KnowsTheProxyLeakOnArm) {
   const Machine machine(1, 0);
   for (const auto* version : {"2.28.9", "2.29.2"}) {
-    auto evidence = machine.of_node(version);
-    evidence.machine.arch = "aarch64";
-    EXPECT_EQ(faults(check_deny_list(evidence)).size(), 1) << version;
+    auto observations = machine.of_node(version);
+    observations.machine.arch = "aarch64";
+    EXPECT_EQ(faults(check_deny_list(observations)).size(), 1) << version;
   }
   for (const auto* version : {"2.28.3", "2.28.7", "2.29.3", "2.30.7"}) {
-    auto evidence = machine.of_node(version);
-    evidence.machine.arch = "aarch64";
-    EXPECT_TRUE(faults(check_deny_list(evidence)).empty()) << version;
+    auto observations = machine.of_node(version);
+    observations.machine.arch = "aarch64";
+    EXPECT_TRUE(faults(check_deny_list(observations)).empty()) << version;
   }
   EXPECT_TRUE(faults(check_deny_list(machine.of_node("2.28.9"))).empty()) << "x86_64";
 }
@@ -113,9 +114,9 @@ TEST(CheckDenyList, WantsAnLl128GuardOnGraceHopperOverSlingshot) {
 
 TEST(MakeTrials, SplitsANodeOfTwoVersionsAndLeavesTheMixedGroupOut) {
   const Machine machine(2, 2);
-  const auto evidence = machine.evidence({"2.28.9", "2.28.3"});
+  const auto observations = machine.observations({"2.28.9", "2.28.3"});
   std::vector<std::string> seen;
-  for (const auto& trial : make_trials(evidence)) {
+  for (const auto& trial : make_trials(observations)) {
     seen.push_back(fmt::format("{}: {}{}", trial.name, fmt::join(trial.members, " "),
                                trial.transport ? ", transport" : ""));
   }
@@ -126,15 +127,15 @@ TEST(MakeTrials, SplitsANodeOfTwoVersionsAndLeavesTheMixedGroupOut) {
 
 TEST(MakeTrials, DoesNotTryAWeightSyncOfTwoVersions) {
   const Machine machine(1, 1);
-  const auto evidence = machine.evidence({"2.28.9", "2.28.3"});
-  const auto trials = make_trials(evidence);
+  const auto observations = machine.observations({"2.28.9", "2.28.3"});
+  const auto trials = make_trials(observations);
   ASSERT_EQ(trials.size(), 1);
   EXPECT_EQ(trials[0].name, "weight sync");
   EXPECT_EQ(trials[0].not_run, "not run: its ranks load different versions of NCCL");
 }
 
 TEST(MakeTrials, MeasuresTheSameRanksOnce) {
-  const auto trials = make_trials(Machine(2, 0).evidence());
+  const auto trials = make_trials(Machine(2, 0).observations());
   ASSERT_EQ(trials.size(), 3);
   EXPECT_EQ(trials[0].name + trials[0].not_run, "node 0");
   EXPECT_EQ(trials[1].name, "learner world");
@@ -145,15 +146,15 @@ TEST(MakeTrials, AddsTheSizeThatTheSiteJudges) {
   Machine machine(2, 0);
   machine.plan.expected.all_reduce_busbw = {{2, VersionRange::parse("1").value(), 1U << 30U, 1e11, "site"},
                                             {4, std::nullopt, 512U << 20U, 1e11, "site"}};
-  EXPECT_EQ(machine.evidence().groups[0].sizes,
+  EXPECT_EQ(machine.observations().groups[0].sizes,
             (std::vector<std::uint64_t>{8, 1U << 20U, 22118400, 128U << 20U, 1U << 30U}));
 }
 
 TEST(MakeTrials, SweepsTheLargestGroupAtLevelDeep) {
   const Machine machine(4, 0);
-  auto evidence = machine.evidence();
-  evidence.level = PreflightLevel::deep;
-  const auto trials = make_trials(evidence);
+  auto observations = machine.observations();
+  observations.level = PreflightLevel::deep;
+  const auto trials = make_trials(observations);
   const std::vector<std::uint64_t> all{
       8,        32,         128,         512,         2048,      8192,
       32768,    131072,     524288,      1U << 20U,   2U << 20U, 8U << 20U,

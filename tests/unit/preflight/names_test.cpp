@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "unit/preflight/host_fixture.h"
 
@@ -13,10 +14,10 @@ nlohmann::json name(const std::string& text, const std::string& address, const s
 }
 
 /// A node at 10.0.0.2 that was told these names.
-NodeEvidence told(const Cluster& cluster, const std::vector<nlohmann::json>& names) {
-  auto evidence = cluster.with("names", {{"event", "names"}, {"names", names}});
-  evidence.address = "10.0.0.2";
-  return evidence;
+NodeObservations told(const Cluster& cluster, const std::vector<nlohmann::json>& names) {
+  auto observations = cluster.with("names", {{"event", "names"}, {"names", names}});
+  observations.address = "10.0.0.2";
+  return observations;
 }
 
 const std::string kSite =
@@ -77,9 +78,9 @@ TEST(CheckNames, AHostsOwnNameCountsWhereTheSiteHasAnInterface) {
 
 TEST(CheckNames, NodesThatAreOneMachineMayMeetThere) {
   const Cluster cluster("");
-  auto evidence = told(cluster, {name("127.0.0.1", "127.0.0.1", "lo")});
-  evidence.address = "127.0.0.1";
-  EXPECT_EQ(lines(check_names(evidence)),
+  auto observations = told(cluster, {name("127.0.0.1", "127.0.0.1", "lo")});
+  observations.address = "127.0.0.1";
+  EXPECT_EQ(lines(check_names(observations)),
             (Lines{"skip | this machine | the nodes are on one machine |  |  | "}));
 }
 

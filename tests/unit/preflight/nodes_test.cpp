@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "preflight/findings.h"
 #include "preflight/remote_probes.h"
@@ -17,7 +18,7 @@ struct TwoNodes : Machine {
     plan.groups.erase(plan.groups.begin());  // "node 0"
     node.host = "a";
   }
-  [[nodiscard]] Evidence job() const {
+  [[nodiscard]] Observations job() const {
     auto out = healthy();
     out.hosts = {"a", "b"};
     return out;
@@ -41,20 +42,20 @@ TEST(Nodes, AGroupThatCrossesThemIsTried) {
 
 TEST(Nodes, WhoDidNotJoinIsBlamedWithItsNode) {
   const TwoNodes machine;
-  auto evidence = machine.job();
-  for (auto& report : evidence.reports) report.groups["learner world"].results.clear();
-  evidence.reports[1].groups.clear();
-  const auto rows = check_collectives(evidence);
+  auto observations = machine.job();
+  for (auto& report : observations.reports) report.groups["learner world"].results.clear();
+  observations.reports[1].groups.clear();
+  const auto rows = check_collectives(observations);
   EXPECT_EQ(rows[0].value, "learner rank 1 (a GPU 1) did not join within 20 s; rank 0 did");
   EXPECT_EQ(rows[0].hosts, (Lines{"b"}));
 }
 
 TEST(Nodes, ARoleThatLoadsAnotherLibraryOnOneNodeIsNamedWithIt) {
   const TwoNodes machine;
-  auto evidence = machine.job();
-  evidence.ranks[1].library.version = "2.27.7";
+  auto observations = machine.job();
+  observations.ranks[1].library.version = "2.27.7";
   EXPECT_EQ(
-      lines(check_versions(evidence))[0],
+      lines(check_versions(observations))[0],
       "fail | learner world | learner on b loads 2.27.7 (/venv/libnccl.so.2, NCCL wheel); learner on a "
       "loads 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | one version of NCCL in the group | let these roles "
       "load one version: the same `preload:`, or the same wheel in their environments (vLLM also takes "
@@ -70,7 +71,7 @@ TEST(Nodes, TheSpecHasTheAddressOfEachRanksNode) {
 
 TEST(Nodes, FindingsAndNewsArriveAsTheyWere) {
   const Machine machine(1, 1);
-  Findings findings{check_limits(machine.of_node()), machine.evidence().ranks};
+  Findings findings{check_limits(machine.of_node()), machine.observations().ranks};
   findings.rows[0].hosts = {"a"};
   findings.ranks[0].slow = {"NCCL_P2P_DISABLE=1"};
   const auto json = to_json(findings);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "unit/preflight/fixture.h"
 
@@ -15,9 +16,9 @@ json file(const std::string& name, std::uint64_t mebibytes, int age, const json&
 
 Lines rows(const json& files) {
   const Machine machine(1, 1);
-  NodeEvidence evidence{.plan = machine.plan, .node = machine.node};
-  evidence.answers["shared-memory"] = {{{"folder", "/dev/shm"}, {"files", files}}, ""};
-  return lines(check_shared_memory(evidence));
+  NodeObservations observations{.plan = machine.plan, .node = machine.node};
+  observations.answers["shared-memory"] = {{{"folder", "/dev/shm"}, {"files", files}}, ""};
+  return lines(check_shared_memory(observations));
 }
 
 TEST(SharedMemory, WhatIsInUseOrJustBegunIsFine) {

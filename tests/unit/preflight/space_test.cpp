@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "preflight/gather.h"
 #include "unit/preflight/host_fixture.h"
@@ -9,13 +10,13 @@ namespace {
 /// A machine whose folders have said this.
 struct Folders : Machine {
   Folders() : Machine(1, 0) {}
-  [[nodiscard]] NodeEvidence said(const std::vector<std::pair<Folder, nlohmann::json>>& all) const {
-    auto evidence = of_node();
+  [[nodiscard]] NodeObservations said(const std::vector<std::pair<Folder, nlohmann::json>>& all) const {
+    auto observations = of_node();
     for (const auto& [folder, answer] : all) {
-      evidence.folders.push_back(folder);
-      evidence.answers["folder/" + folder.path] = {answer, ""};
+      observations.folders.push_back(folder);
+      observations.answers["folder/" + folder.path] = {answer, ""};
     }
-    return evidence;
+    return observations;
   }
 };
 
@@ -47,13 +48,14 @@ TEST(CheckSpace, SaysHowLongAWriteTookThatIsSlow) {
 
 TEST(CheckSpace, AFolderThatDoesNotAnswerBlamesNobody) {
   const Folders machine;
-  auto evidence = machine.of_node();
-  evidence.folders = {{"run directory", "/gone"}};
-  evidence.answers["folder/" + std::string("/gone")] = {nullptr,
-                                                        "nlaunch-probe folder did not answer within 10 s"};
-  EXPECT_EQ(lines(check_space(evidence)), (Lines{"unknown | run directory /gone | nlaunch-probe folder did "
-                                                 "not answer within 10 s: its file system may "
-                                                 "hang |  |  | "}));
+  auto observations = machine.of_node();
+  observations.folders = {{"run directory", "/gone"}};
+  observations.answers["folder/" + std::string("/gone")] = {
+      nullptr, "nlaunch-probe folder did not answer within 10 s"};
+  EXPECT_EQ(lines(check_space(observations)),
+            (Lines{"unknown | run directory /gone | nlaunch-probe folder did "
+                   "not answer within 10 s: its file system may "
+                   "hang |  |  | "}));
 }
 
 TEST(CheckSpace, AWorkdirMayBeReadOnly) {
@@ -74,18 +76,18 @@ TEST(CheckSpace, AWorkdirMayBeReadOnly) {
 
 TEST(CheckSpace, SharedMemoryThatIsClosedStopsRanksAlone) {
   const Folders machine;
-  auto evidence = machine.of_node();
-  evidence.folders = {{"shared memory", "/dev/shm", Folder::Use::write}};
-  evidence.machine.shm_free = std::uint64_t{1} << 30U;
-  evidence.answers["folder/" + std::string("/dev/shm")] = {
+  auto observations = machine.of_node();
+  observations.folders = {{"shared memory", "/dev/shm", Folder::Use::write}};
+  observations.machine.shm_free = std::uint64_t{1} << 30U;
+  observations.answers["folder/" + std::string("/dev/shm")] = {
       {{"free", 1024}, {"error", "cannot be written to: Permission denied"}}, ""};
   const std::string said =
       "shared memory /dev/shm | cannot be written to: Permission denied | a folder that can be written to | "
       "NCCL "
       "and PyTorch's data loaders put buffers there: ask for access to it | user";
-  EXPECT_EQ(lines(check_space(evidence)), (Lines{"fail | " + said}));
-  evidence.ranks.clear();
-  EXPECT_EQ(lines(check_space(evidence)), (Lines{"warn | " + said}));
+  EXPECT_EQ(lines(check_space(observations)), (Lines{"fail | " + said}));
+  observations.ranks.clear();
+  EXPECT_EQ(lines(check_space(observations)), (Lines{"warn | " + said}));
 }
 
 TEST(FoldersOf, HasEachOnce) {

@@ -7,8 +7,9 @@
 namespace nlaunch::preflight {
 namespace {
 
-Row failing(const std::string& check, std::vector<std::string> hosts, Who who = Who::user) {
-  auto row = failed(check, "memlock", "8.0 MiB", "more", {"raise it", who});
+Row failing(const std::string& check, std::vector<std::string> hosts,
+            Responsible responsible = Responsible::user) {
+  auto row = failed(check, "memlock", "8.0 MiB", "more", {"raise it", responsible});
   row.hosts = std::move(hosts);
   return row;
 }
@@ -18,25 +19,31 @@ Lines names(const std::vector<Row>& rows, std::size_t nodes) {
   report.rows = rows;
   Lines out;
   for (const auto& one : suspects(report, nodes)) {
-    out.push_back(fmt::format("{} | {} | {}", one.host, one.reason, name_of(one.who)));
+    out.push_back(fmt::format("{} | {} | {}", one.host, one.reason, name_of(one.responsible)));
   }
   return out;
 }
 
 TEST(Suspects, AreTheNodesThatFailWhereOthersDoNot) {
-  EXPECT_EQ(
-      names({failing("limits", {"b"}, Who::admin), failing("identity", {"b"}), failing("space", {"c"})}, 4),
-      (Lines{"b | limits memlock: 8.0 MiB | admin", "c | space memlock: 8.0 MiB | user"}));
+  EXPECT_EQ(names({failing("limits", {"b"}, Responsible::admin), failing("identity", {"b"}),
+                   failing("space", {"c"})},
+                  4),
+            (Lines{"b | limits memlock: 8.0 MiB | admin", "c | space memlock: 8.0 MiB | user"}));
 }
 
 TEST(Suspects, AreNotAllNodes) {
-  EXPECT_EQ(names({failing("limits", {"a"}, Who::admin), failing("limits", {"b"}, Who::admin)}, 2), Lines{});
-  EXPECT_EQ(names({failing("limits", {"a"}, Who::admin), failing("space", {"b"}, Who::admin)}, 2).size(), 2);
+  EXPECT_EQ(
+      names({failing("limits", {"a"}, Responsible::admin), failing("limits", {"b"}, Responsible::admin)}, 2),
+      Lines{});
+  EXPECT_EQ(
+      names({failing("limits", {"a"}, Responsible::admin), failing("space", {"b"}, Responsible::admin)}, 2)
+          .size(),
+      2);
 }
 
 TEST(Suspects, AGpuOfEveryNodeIsTheSitesFault) {
-  auto first = failing("identity", {"a"}, Who::admin);
-  auto second = failing("identity", {"b"}, Who::admin);
+  auto first = failing("identity", {"a"}, Responsible::admin);
+  auto second = failing("identity", {"b"}, Responsible::admin);
   first.subject = "learner rank 0 (a GPU 0)";
   second.subject = "learner rank 1 (b GPU 0)";
   EXPECT_EQ(names({first, second}, 2), Lines{});
@@ -44,8 +51,8 @@ TEST(Suspects, AGpuOfEveryNodeIsTheSitesFault) {
 }
 
 TEST(Suspects, OfOneNodeOnlyWhatItsAdministratorMustMendCounts) {
-  EXPECT_EQ(names({failing("limits", {"a"}, Who::user)}, 1), Lines{});
-  EXPECT_EQ(names({failing("limits", {"a"}, Who::admin)}, 1).size(), 1);
+  EXPECT_EQ(names({failing("limits", {"a"}, Responsible::user)}, 1), Lines{});
+  EXPECT_EQ(names({failing("limits", {"a"}, Responsible::admin)}, 1).size(), 1);
 }
 
 TEST(Suspects, WarningsAndGroupsBlameNobody) {

@@ -42,13 +42,13 @@ TEST(Expected, IsWhatEachOperationLeaves) {
 
 TEST(Expected, NamesTheRankWhosePartIsWrong) {
   const auto stretches = expected_in(Collective::all_gather, 30, 0, 3);
-  const auto verdict = judge(stretches, 2, 14, 7, 3);
-  EXPECT_EQ(verdict.elements, 30U);
-  EXPECT_EQ(verdict.wrong, 2U);
-  EXPECT_EQ(verdict.expected, term(1, 4));
-  EXPECT_EQ(verdict.found, 7U);
-  EXPECT_EQ(verdict.fault, Fault::received);
-  EXPECT_EQ(verdict.rank, 1);
+  const auto comparison = judge(stretches, 2, 14, 7, 3);
+  EXPECT_EQ(comparison.elements, 30U);
+  EXPECT_EQ(comparison.wrong, 2U);
+  EXPECT_EQ(comparison.expected, term(1, 4));
+  EXPECT_EQ(comparison.found, 7U);
+  EXPECT_EQ(comparison.fault, Fault::received);
+  EXPECT_EQ(comparison.rank, 1);
 }
 
 TEST(Expected, NamesTheRankWhoseTermIsMissingOrDoubleInASum) {

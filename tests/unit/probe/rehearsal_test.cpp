@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "probe/rehearsal.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include "record/redactor.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace nlaunch::record {
 namespace {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "base/json.h"
 
@@ -29,28 +30,29 @@ TEST(Wire, EveryActionComesBackAsItWas) {
 }
 
 TEST(Wire, EveryNoticeComesBackAsItWas) {
-  const Notice notices[] = {{1ms, notice::Started{2, 4711}},
-                            {2ms, notice::NotStarted{2, "no such file"}},
-                            {3ms, notice::Ready{2}},
-                            {4ms, notice::NotReady{2, "http://h/: refused"}},
-                            {5ms, notice::Ended{2, sys::WaitStatus(SIGSEGV)}},
-                            {6ms, notice::CleanedUp{2, {"python (pid 5)"}}},
-                            {7ms, notice::NotKillable{2}},
-                            {8ms, notice::Signal{SIGTERM}},
-                            {9ms, notice::Abort{"findings", 69}},
-                            {10ms, notice::Trouble{"disk full"}}};
-  for (const auto& notice : notices) {
-    const auto message = to_message(notice);
+  const ProcessEvent notices[] = {{1ms, process_event::Started{2, 4711}},
+                                  {2ms, process_event::NotStarted{2, "no such file"}},
+                                  {3ms, process_event::Ready{2}},
+                                  {4ms, process_event::NotReady{2, "http://h/: refused"}},
+                                  {5ms, process_event::Ended{2, sys::WaitStatus(SIGSEGV)}},
+                                  {6ms, process_event::CleanedUp{2, {"python (pid 5)"}}},
+                                  {7ms, process_event::NotKillable{2}},
+                                  {8ms, process_event::Signal{SIGTERM}},
+                                  {9ms, process_event::Abort{"findings", 69}},
+                                  {10ms, process_event::Trouble{"disk full"}}};
+  for (const auto& process_event : notices) {
+    const auto message = to_message(process_event);
     const auto back = notice_from(json::parse(message.dump()));
-    EXPECT_EQ(back.what.index(), notice.what.index()) << message;
+    EXPECT_EQ(back.what.index(), process_event.what.index()) << message;
     EXPECT_EQ(to_message(back), message);
   }
 }
 
 TEST(Wire, WhatIsNotUtf8ComesBackReadable) {
-  const auto message = to_message(Notice{1ms, notice::CleanedUp{2, {"d\xE4mon (pid 5)"}}});
+  const auto message = to_message(ProcessEvent{1ms, process_event::CleanedUp{2, {"d\xE4mon (pid 5)"}}});
   const auto back = notice_from(json::parse(json_text(message)));
-  EXPECT_EQ(std::get<notice::CleanedUp>(back.what).killed, std::vector<std::string>{"d\uFFFDmon (pid 5)"});
+  EXPECT_EQ(std::get<process_event::CleanedUp>(back.what).killed,
+            std::vector<std::string>{"d\uFFFDmon (pid 5)"});
 }
 
 TEST(Wire, WhatCannotBeReadIsAnException) {

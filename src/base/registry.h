@@ -1,0 +1,36 @@
+#pragma once
+#include <algorithm>
+#include <vector>
+
+namespace nlaunch {
+
+/// The entries of one kind (commands, checks, rules, ...) that the linked files have. A file adds its own by
+/// a namespace-scope object, and is all that an addition takes:
+///   const Registered<Check> registered{{"identity", ...}};
+/// The libraries of such files are linked whole, since nothing else refers to them.
+template <class Entry>
+class Registered {
+ public:
+  explicit Registered(Entry entry) : entry_(std::move(entry)) { list().push_back(&entry_); }
+  ~Registered() { std::erase(list(), &entry_); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+  /// All of them in the order of their `order`, and of their names where that is equal.
+  static std::vector<const Entry*> all() {
+    auto entries = list();
+    std::ranges::sort(entries, [](const Entry* a, const Entry* b) {
+      return a->order != b->order ? a->order < b->order : a->name < b->name;
+    });
+    return entries;
+  }
+
+ private:
+  static std::vector<const Entry*>& list() {
+    static std::vector<const Entry*> entries;
+    return entries;
+  }
+  Entry entry_;
+};
+
+}  // namespace nlaunch

@@ -1,0 +1,46 @@
+#include "cli/console.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/exit_code.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::cli {
+namespace {
+
+/// Of the first result that could not be written; 0: none.
+int output_error = 0;
+
+bool colours(const Context& context, int fd) {
+  if (context.color != "auto") return context.color == "always";
+  const auto no_color = sys::env_value(context.environment, "NO_COLOR");  // no-color.org
+  const auto term = sys::env_value(context.environment, "TERM");
+  return ::isatty(fd) == 1 && no_color.empty() && term != "dumb";
+}
+
+void write_result(std::string_view text) {
+  if (!sys::write_all(STDOUT_FILENO, text) && errno != EPIPE && output_error == 0) output_error = errno;
+}
+
+}  // namespace
+
+report::Console terminal_console(const Context& context) {
+  report::Console console(write_result, [](std::string_view text) { sys::write_all(STDERR_FILENO, text); });
+  console.quiet = context.quiet;
+  console.result_paint = report::Paint(colours(context, STDOUT_FILENO));
+  console.paint = report::Paint(colours(context, STDERR_FILENO));
+  return console;
+}
+
+int code_after_output(int code, const report::Console& console) {
+  if (output_error == 0) return code;
+  console.say(fmt::format("nlaunch: the output is not whole: cannot write to standard output: {}\n",
+                          std::strerror(output_error)));
+  return code == exit_code::ok ? exit_code::internal : code;
+}
+
+}  // namespace nlaunch::cli

@@ -1,0 +1,84 @@
+#include <sys/prctl.h>
+
+#include <charconv>
+#include <csignal>
+#include <thread>
+
+#include "base/exit_code.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "fleet/agent.h"
+#include "fleet/beaker_target.h"
+#include "launch/step.h"
+#include "plan/json.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+// `nlaunch agent`: what `nlaunch run` starts on a node.
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+/// srun ends the step as soon as one task ends badly, and what that one wrote last is lost then, now and
+/// again.
+constexpr Duration kForLastWords = std::chrono::milliseconds(300);
+constexpr Duration kToConnect = std::chrono::minutes(2);
+constexpr std::uint64_t kLargestFile = 1U << 30U;
+
+int agent_of_slurm(const std::string& step_file, const Context& context) {
+  const auto host = launch::node_name(context.environment);
+  const auto complain_here = [&](const Diagnostics& why) {
+    context.console.say(fmt::format(
+        "nlaunch agent on {}: error: {}; the run directory must be on a file system that all nodes "
+        "share (--runs-dir)\n",
+        host, why.items().front().message));
+    std::this_thread::sleep_for(kForLastWords);
+    return exit_code::bad_input;
+  };
+  auto step = launch::read_step(step_file);
+  if (!step) return complain_here(step.error());
+  const auto text = sys::read_regular_file(step->plan, kLargestFile);
+  if (!text) return complain_here(text.error());
+  auto plan = plan::from_json(*text, step->plan);
+  if (!plan) return complain_here(plan.error());
+  const auto id = sys::env_value(context.environment, "SLURM_NODEID");
+  std::uint32_t node = 0;
+  std::from_chars(id.data(), id.data() + id.size(), node);
+  if (id.empty() || node >= plan->node.count) {
+    context.console.say(fmt::format(
+        "nlaunch agent on {}: error: SLURM_NODEID='{}' is no node of the plan: srun starts agents\n", host,
+        text::printable(id)));
+    return exit_code::usage;
+  }
+  const auto guardian = fleet::enter_agent(host, context);
+  return fleet::Agent({{std::move(step->addresses), step->port, std::move(step->token), "", node, kToConnect},
+                       host,
+                       "",
+                       true},
+                      std::move(*plan), context, guardian)
+      .run();
+}
+
+void add(Command program, Context& context) {
+  auto step = std::make_shared<std::string>();
+  auto plan = std::make_shared<std::string>();
+  auto command = program.subcommand("agent", "On a node: what `nlaunch run` starts there");
+  command.hidden();  // not for people
+  auto of_slurm = command.option("--step", *step, "step.json of the attempt");
+  command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_slurm);
+  command.when_called([step, plan, &context] {
+    context.run = [step, plan, &context] {
+      // When who started this is killed, nobody else says so.
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      return plan->empty() ? agent_of_slurm(*step, context) : fleet::agent_of_leader(*plan, context);
+    };
+  });
+}
+
+const Registered<cli::CommandEntry> registered{{"agent", 220, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

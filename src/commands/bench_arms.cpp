@@ -1,0 +1,64 @@
+#include "commands/bench_arms.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+
+void add_vary_option(Command app, std::vector<std::string>& vary) {
+  app.option("--vary", vary,
+             "NAME=A,B,...: compare them. A variable, ROLE:VARIABLE, with (overlays), ROLE.KEY, all.KEY, or "
+             "what --set takes; several are crossed")
+      .one_word_each();
+}
+
+PlanArgs args_of(const PlanArgs& args, const bench::Arm& arm) {
+  auto out = args;
+  out.set.insert(out.set.end(), arm.set.begin(), arm.set.end());
+  out.with.insert(out.with.end(), arm.with.begin(), arm.with.end());
+  out.env.insert(out.env.end(), arm.env.begin(), arm.env.end());
+  return out;
+}
+
+Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<std::string>& vary,
+                                       const Context& context, launch::MachineSource& machine) {
+  if (!args.plan_file.empty() && !vary.empty()) {
+    return failure("bench.vary",
+                   "--vary makes plans, and --plan is one that runs as it was made: give the "
+                   "experiment in its place");
+  }
+  auto plan = load_plan(args, context, machine);
+  if (!plan) return std::unexpected(plan.error());
+  std::vector<std::string> roles;
+  for (const auto& role : plan->roles) roles.push_back(role.name);
+  auto arms = bench::make_arms(vary, roles);
+  if (!arms) return std::unexpected(arms.error());
+  std::vector<ArmPlan> plans;
+  for (auto& arm : *arms) {
+    if (arm.set.empty() && arm.with.empty() && arm.env.empty()) {
+      plans.push_back({std::move(arm), *plan});
+      continue;
+    }
+    auto own = load_plan(args_of(args, arm), context, machine);
+    if (!own) return std::unexpected(own.error());
+    plans.push_back({std::move(arm), std::move(*own)});
+  }
+  return plans;
+}
+
+std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation,
+                   std::string_view command) {
+  for (const auto& [arm, plan] : plans) {
+    if (plan.scheduler != Scheduler::slurm) continue;
+    if (!allocation) {
+      return fmt::format(
+          "site '{0}' is reached through Slurm, and this is no allocation: salloc -N {1} nlaunch {2} ..., or "
+          "sbatch -N {1} --wrap 'nlaunch {2} ...'",
+          plan.site, plan.node.count, command);
+    }
+    if (auto why = launch::misfit(plan, *allocation); !why.empty()) return why;
+  }
+  return "";
+}
+
+}  // namespace nlaunch::commands

@@ -1,0 +1,53 @@
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <iterator>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "cli/console.h"
+#include "evidence/collect.h"
+#include "sys/files.h"
+
+// `nlaunch collect`: what takes evidence on one host. A process of its own, since what it asks may hang.
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+constexpr std::uint64_t kLargest = 256U << 20U;
+
+Result<std::string> read_spec(const std::string& file) {
+  if (file != "-") return sys::read_regular_file(file, kLargest);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+int collect(const std::string& file, const Context& context) {
+  const auto text = read_spec(file);
+  if (!text) return context.console.error(text.error());
+  const auto spec = evidence::spec_from(*text);
+  if (!spec) return context.console.error(spec.error());
+  auto thaw = evidence::ResumeGuard::begin();
+  if (!thaw) return context.console.error(thaw.error());
+  const auto collected = evidence::collect(*spec, *thaw);
+  if (!collected) return context.console.error(collected.error());
+  context.console.result(json_text(*collected) + "\n");
+  ::_exit(exit_code::ok);  // a thread may hang with the process that it looks at
+}
+
+void add(Command program, Context& context) {
+  auto file = std::make_shared<std::string>();
+  auto command = program.subcommand("collect", "On a node: takes evidence of its processes");
+  command.hidden();  // not for people
+  command.option("SPEC", *file, "What to collect, as JSON; - for standard input").required();
+  command.when_called(
+      [file, &context] { context.run = [file, &context] { return collect(*file, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"collect", 230, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

@@ -1,0 +1,95 @@
+#include <nlohmann/json.hpp>
+
+#include "diagnose/diagnose.h"
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/console.h"
+#include "diagnose/signature.h"
+#include "report/diagnose_text.h"
+#include "session/interrupts.h"
+#include "session/run_view.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+struct Args {
+  std::vector<std::string> paths;
+  std::string patience;
+  std::string runs_dir = "runs";
+  bool all = false;
+  bool list = false;
+  bool json = false;
+};
+
+int list(const Args& args, const Context& context) {
+  context.console.result(args.json ? json_text(report::signatures_json(), 2) + "\n"
+                                   : report::signatures_text(context.console.result_paint));
+  return exit_code::ok;
+}
+
+/// What is no path may be a run, by its id or name.
+std::string path_of(const std::string& named, const std::string& runs_dir) {
+  std::error_code error;
+  if (named == "-" || std::filesystem::exists(std::filesystem::symlink_status(named, error))) return named;
+  const auto run = find_run(runs_dir, named);
+  return run ? run->string() : named;
+}
+
+int run(const Args& args, const Context& context) {
+  if (args.list) return list(args, context);
+  if (args.paths.empty()) {
+    context.console.say(
+        "nlaunch diagnose: what? Logs, folders or archives, a run of nlaunch, or - for standard input\n");
+    return exit_code::usage;
+  }
+  diagnose::Options options;
+  if (!args.patience.empty()) {
+    const auto patience = parse_duration(args.patience);
+    if (!patience) {
+      context.console.say(
+          fmt::format("nlaunch diagnose: --patience {}: {}\n", args.patience, patience.error()));
+      return exit_code::usage;
+    }
+    options.patience = *patience;
+  }
+  const Interrupts interrupts;
+  options.enough = [] { return Interrupts::received() != 0; };
+  std::vector<std::string> paths;
+  for (const auto& named : args.paths) paths.push_back(path_of(named, args.runs_dir));
+  const auto diagnosis = diagnose::diagnose(paths, options);
+  if (!diagnosis.unread.empty()) context.console.error(diagnosis.unread);
+  if (diagnosis.inputs.empty()) return exit_code::bad_input;
+  if (args.json) {
+    context.console.result(json_text(report::diagnose_json(diagnosis), 2) + "\n");
+  } else {
+    context.console.result(report::diagnose_text(diagnosis, context.console.result_paint, args.all));
+  }
+  if (diagnosis.unread.has_errors()) return exit_code::bad_input;
+  return diagnosis.findings.empty() ? exit_code::ok : exit_code::diagnose_found;
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand("diagnose", "What went wrong, from logs: cause, culprit and fix");
+  command.option(
+      "PATH", args->paths,
+      "Logs of any program: files, folders, archives, - for standard input; or a run's path, id or name");
+  command.option("--patience", args->patience, "How long a pipe without an end is read (10m)");
+  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command.flag("--all", args->all, "Everything that was found, notes too");
+  command.flag("--list", args->list, "The signatures that are looked for");
+  command.flag("--json", args->json, "As JSON");
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"diagnose", 80, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

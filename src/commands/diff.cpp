@@ -1,0 +1,59 @@
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "cli/console.h"
+#include "record/compare.h"
+#include "report/compare_text.h"
+#include "session/run_view.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+/// As diff(1).
+constexpr int kDifferent = 1;
+
+struct Args {
+  std::string a;
+  std::string b;
+  std::string runs_dir = "runs";
+  bool json = false;
+};
+
+int run(const Args& args, const Context& context) {
+  std::vector<record::RunFiles> runs;
+  for (const auto& run : {args.a, args.b}) {
+    const auto view = view_run(args.runs_dir, run);
+    if (!view) return context.console.error(view.error());
+    auto files = record::read_run(std::filesystem::canonical(view->folder));
+    if (!files) return context.console.error(files.error());
+    runs.push_back(std::move(*files));
+  }
+  const auto& a = runs.front();
+  const auto& b = runs.back();
+  const auto comparison = record::compare(a, b);
+  if (args.json) {
+    context.console.result(json_text(record::to_json(comparison, a, b), 2) + "\n");
+  } else {
+    context.console.result(report::compare_text(comparison, a, b, context.console.result_paint));
+  }
+  return comparison.equal() ? exit_code::ok : kDifferent;
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command =
+      program.subcommand("diff", "What differs between two runs; exit code 1 where something does");
+  command.option("RUN", args->a, kRunHelp).required();
+  command.option("OTHER", args->b, "The run to compare it with").required();
+  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command.flag("--json", args->json, "As JSON");
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"diff", 180, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

@@ -1,0 +1,114 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/exit_code.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/load.h"
+#include "launch/allocation.h"
+#include "launch/install.h"
+#include "launch/pyxis.h"
+#include "launch/run_folder.h"
+#include "session/run_view.h"
+#include "sys/proc.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Args {
+  std::string run;
+  std::string process;
+  std::string runs_dir = "runs";
+  std::vector<std::string> command;
+};
+
+/// Returns only where the program cannot be started.
+int become(const std::string& program, const std::vector<std::string>& command,
+           const std::vector<std::string>& environment, const Context& context) {
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  std::vector<char*> envp;
+  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
+  envp.push_back(nullptr);
+  ::execve(program.c_str(), argv.data(), envp.data());
+  context.console.say(fmt::format("nlaunch exec: cannot start {}: {}\n", program, std::strerror(errno)));
+  return exit_code::internal;
+}
+
+/// In the environment and folder with which the process was started.
+int run_beside(const ProcessView& process, const std::vector<std::string>& command, const Context& context) {
+  const auto environment = sys::initial_environment(process.pid);
+  std::error_code error;
+  const auto folder = fs::read_symlink(fmt::format("/proc/{}/cwd", process.pid), error);
+  if (!error) fs::current_path(folder, error);
+  const auto program = sys::find_program(command[0], sys::env_value(environment, "PATH"), "");
+  if (!program) return context.console.error(program.error());
+  return become(*program, command, environment, context);
+}
+
+/// The same command once more, as a step on the node of the process.
+int run_on_its_node(const RunView& view, const ProcessView& process, const std::vector<std::string>& command,
+                    const Context& context) {
+  if (view.job.empty() || process.host.empty()) {
+    context.console.say(
+        fmt::format("nlaunch exec: run {} goes on on another host; call it there\n", view.id));
+    return exit_code::internal;
+  }
+  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  if (!plan) return context.console.error(plan.error());
+  const auto install = launch::find_install();
+  const auto folder = fs::absolute(view.folder).string();
+  auto there = launch::pyxis_options(*plan, install, folder);
+  there.insert(there.end(), {install.program, "exec", folder, process.name, "--"});
+  there.insert(there.end(), command.begin(), command.end());
+  const auto step = launch::srun_command(*plan, {.job_id = view.job, .nodes = {}, .gpus = {}}, {process.host},
+                                         there, ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
+  const auto srun = sys::find_program(step[0], sys::env_value(context.environment, "PATH"), "");
+  if (!srun) return context.console.error(srun.error());
+  return become(*srun, step, launch::srun_environment(context.environment), context);
+}
+
+int run(const Args& args, const Context& context) {
+  const auto view = view_run(args.runs_dir, args.run);
+  if (!view) return context.console.error(view.error());
+  const auto found = std::ranges::find(view->processes, args.process, &ProcessView::name);
+  if (found == view->processes.end() || !found->alive) {
+    std::vector<std::string> alive;
+    for (const auto& process : view->processes) {
+      if (process.alive) alive.push_back(process.name);
+    }
+    context.console.say(fmt::format("nlaunch exec: '{}' {} in run {}; alive are: {}\n", args.process,
+                                    found == view->processes.end() ? "is no process" : "is not alive",
+                                    view->id, alive.empty() ? "none" : text::join(alive, ", ")));
+    return exit_code::usage;
+  }
+  return found->here ? run_beside(*found, args.command, context)
+                     : run_on_its_node(*view, *found, args.command, context);
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand("exec", "Runs a command in the environment of a process of a run");
+  command.option("RUN", args->run, kRunHelp).required();
+  command.option("PROCESS", args->process, "ROLE.INDEX").required();
+  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command.option("COMMAND", args->command, "The command, after --").required();
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"exec", 150, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

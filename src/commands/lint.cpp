@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/load.h"
+#include "config/yaml.h"
+#include "launch/lint_facts.h"
+#include "lint/catalogue.h"
+#include "lint/file_input.h"
+#include "report/lint_text.h"
+#include "sys/files.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+constexpr std::uint64_t kLargestScript = 64U << 20U;
+
+struct Args {
+  PlanArgs plan;
+  std::vector<std::string> files;
+  std::vector<std::string> allow;
+  std::vector<std::string> releases;
+  std::string explain;
+  bool strict = false;
+  bool json = false;
+};
+
+constexpr const char* kAllRules = "all";
+
+int explain(const std::string& name, const Context& context) {
+  if (name == kAllRules) {
+    report::Table table({"rule", "what it finds"});
+    for (const auto& rule : lint::rules())
+      table.add({context.console.result_paint.bold(rule.id), std::string(rule.title)});
+    context.console.result(table.str(context.console.result_paint));
+    return 0;
+  }
+  const auto* rule = lint::find_rule(name);
+  if (rule == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& known : lint::rules()) names.emplace_back(known.id);
+    const auto near = text::nearest(name, names);
+    context.console.say(
+        fmt::format("nlaunch lint: no rule is called '{}'{}; nlaunch lint --explain lists them\n", name,
+                    near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+    return exit_code::usage;
+  }
+  context.console.result(report::rule_text(*rule, context.console.result_paint));
+  return 0;
+}
+
+/// "2.9.1" of "2.9.1+cu128", as pip says it: what stands behind the plus names a build.
+std::string release_of(const std::string& version) {
+  return version.substr(0, version.find('+'));
+}
+
+/// "NCCL=2.27.5", in any case.
+Result<std::pair<std::string, Version>> parse_release(const std::string& text) {
+  const auto equals = text.find('=');
+  std::vector<std::string> names;
+  for (const auto& owner : lint::owners()) {
+    names.emplace_back(owner.name);
+    if (text::lower(owner.name) != text::lower(text.substr(0, equals))) continue;
+    const auto version =
+        parse_version(equals == std::string::npos ? "" : release_of(text.substr(equals + 1)));
+    if (!version) return failure("cli.release", "--release {}: {}", text, version.error());
+    return std::pair(std::string(owner.name), *version);
+  }
+  return failure("cli.release", "--release {}: it takes OWNER=VERSION, as NCCL=2.27.5; the owners are {}",
+                 text, text::join(names, ", "));
+}
+
+class Lint {
+ public:
+  Lint(const Args& args, const Context& context)
+      : args_(args), context_(context), machine_(launch::find_install()) {}
+
+  int run() {
+    for (const auto& text : args_.releases) {
+      auto release = parse_release(text);
+      if (!release) return context_.console.error(release.error());
+      releases_.insert(std::move(*release));
+    }
+    for (const auto& rule : args_.allow) {
+      if (lint::find_rule(rule) == nullptr) return explain(rule, context_);
+    }
+    Diagnostics unread;
+    if (!args_.plan.plan_file.empty()) add(look_at_plan(""), unread);
+    for (const auto& file : args_.files) add(look_at(file), unread);
+    if (!unread.empty()) context_.console.error(unread);
+    show(!unread.has_errors());
+    const auto is = [&](Severity severity) {
+      return std::ranges::find(findings_, severity, &lint::Finding::severity) != findings_.end();
+    };
+    const bool wrong = is(Severity::error) || (args_.strict && is(Severity::warning));
+    return wrong || unread.has_errors() ? exit_code::bad_input : 0;
+  }
+
+ private:
+  void add(Result<lint::LintInput> input, Diagnostics& unread) {
+    if (!input) return unread.append(input.error());
+    launch::add_machine(*input);
+    for (auto& environment : input->environments) {
+      for (const auto& [owner, version] : releases_) environment.releases[owner] = version;
+      settings_ += environment.settings.size();
+    }
+    for (auto& finding : lint::lint(*input)) {
+      if (std::ranges::find(args_.allow, finding.rule) == args_.allow.end())
+        findings_.push_back(std::move(finding));
+    }
+  }
+
+  Result<lint::LintInput> look_at_plan(const std::string& experiment) {
+    auto args = args_.plan;
+    args.experiment = experiment;
+    const auto plan = load_plan(args, context_, machine_);
+    if (!plan) return std::unexpected(plan.error());
+    return launch::lint_input(*plan, machine_.install(), context_.environment, true, releases_);
+  }
+
+  Result<lint::LintInput> look_at(const std::string& path) {
+    auto text = sys::read_regular_file(path, kLargestScript);
+    if (!text) return std::unexpected(text.error());
+    const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*text)});
+    const auto kind = lint::kind_of(file);
+    if (kind == lint::FileKind::experiment) return look_at_plan(path);
+    if (kind == lint::FileKind::profile) {
+      return failure("cli.lint", "{} is a site profile: lint an experiment with --site {}", path, path);
+    }
+    auto input = lint::file_input(file);
+    if (input && !args_.plan.site.empty()) {
+      const auto site = load_site(args_.plan, context_, machine_);
+      if (!site) return std::unexpected(site.error());
+      if (site->gpu) input->gpu = site->gpu->value;
+      if (!site->nics.kind.empty()) input->nics = site->nics.kind;
+    }
+    return input;
+  }
+
+  void show(bool all_read) {
+    if (args_.json) {
+      context_.console.result(json_text(report::lint_json(findings_), 2) + "\n");
+    } else if (!findings_.empty()) {
+      context_.console.result(report::lint_text(findings_, context_.console.result_paint));
+    } else if (all_read && !context_.console.quiet) {
+      context_.console.result(fmt::format("nothing found in {}\n", text::count(settings_, "setting")));
+    }
+  }
+
+  const Args& args_;
+  const Context& context_;
+  launch::MachineSource machine_;
+  std::map<std::string, Version> releases_;
+  std::vector<lint::Finding> findings_;
+  std::size_t settings_ = 0;
+};
+
+int run(const Args& args, const Context& context) {
+  if (!args.explain.empty()) return explain(args.explain, context);
+  if (args.files.empty() && args.plan.plan_file.empty()) {
+    context.console.say(
+        "nlaunch lint: what? An experiment, a script, a .env file, a Beaker spec or an nccl.conf; nlaunch "
+        "lint --help "
+        "says more\n");
+    return exit_code::usage;
+  }
+  return Lint(args, context).run();
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand("lint", "What is wrong with an environment: of a plan, or of any script");
+  command.option("FILE", args->files,
+                 "Experiments, sbatch and shell scripts, .env files, Beaker specs, nccl.conf");
+  command.option("--plan", args->plan.plan_file, "A frozen plan (plan.json)");
+  add_site_options(command, args->plan);
+  command.option("--allow", args->allow, "Leave a rule out; may be repeated").one_word_each();
+  command
+      .option("--release", args->releases, "OWNER=VERSION that will be loaded: NCCL=2.27.5; may be repeated")
+      .one_word_each();
+  command.option("--explain", args->explain, "A rule, or all of them in a list").value_optional(kAllRules);
+  command.flag("--strict", args->strict, "Warnings count as errors");
+  command.flag("--json", args->json, "As JSON");
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"lint", 70, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

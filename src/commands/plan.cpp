@@ -1,0 +1,52 @@
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "cli/load.h"
+#include "launch/venv.h"
+#include "plan/json.h"
+#include "report/plan_text.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+struct Args {
+  PlanArgs plan;
+  bool json = false;
+};
+
+int run(const Args& args, const Context& context) {
+  launch::MachineSource machine(launch::find_install());
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return context.console.error(plan.error());
+  // It may be there by the time of the run, or on the nodes.
+  const auto missing = launch::missing_venvs(*plan);
+  for (auto venv : missing.items()) {
+    venv.severity = Severity::warning;
+    context.console.say(render(venv, context.console.paint.on() ? Color::always : Color::never));
+  }
+  if (args.json) {
+    context.console.result(json_text(plan::to_json(*plan)) + "\n");
+  } else {
+    constexpr std::uint32_t kMostNodes = 32;
+    context.console.result(report::plan_text(*plan, context.console.result_paint,
+                                             context.verbose ? plan->node.count : kMostNodes));
+  }
+  return 0;
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand("plan", "What would run where, with which GPUs, and what is left idle");
+  add_plan_options(command, args->plan, Experiment::required);
+  command.flag("--json", args->json, "The whole plan as JSON");
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"plan", 40, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

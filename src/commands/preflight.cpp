@@ -1,0 +1,164 @@
+#include "session/check.h"
+
+#include "base/exit_code.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/load.h"
+#include "cli/preflight_output.h"
+#include "commands/preflight_node.h"
+#include "fleet/slurm_target.h"
+#include "launch/allocation.h"
+#include "launch/run_folder.h"
+#include "plan/json.h"
+#include "preflight/report_json.h"
+#include "report/preflight_text.h"
+#include "report/progress_line.h"
+#include "session/interrupts.h"
+#include "session/local_target.h"
+#include "supervise/stop_signal.h"
+#include "sys/files.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+struct Args {
+  PlanArgs plan;
+  std::string level;
+  std::string from;  ///< a saved report
+  OutputArgs output;
+  bool ladder = false;
+  std::string runs_dir = "runs";
+  NodeCheck node;
+};
+
+/// Checks what there is, with results in a run directory.
+int check(const Args& args, const plan::Plan& plan, const Context& context, RunTarget& target) {
+  const auto output = Output::open(args.output);
+  if (!output) return context.console.error(output.error());
+  auto paths = launch::make_run_folder(args.runs_dir, plan.name);
+  if (!paths) return context.console.error(paths.error());
+  auto saved = launch::make_attempt_folder(*paths, 0);
+  if (saved) {
+    saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
+  }
+  if (!saved) return context.console.error(saved.error());
+  auto level = plan.preflight.level;
+  if (!args.level.empty()) level = level_of(args.level);
+  const auto guardian = supervise::enter_guarded([&context](const supervise::SupervisorLost& lost) {
+    context.console.say(fmt::format("nlaunch preflight: its supervisor {}\n", lost.status.str()));
+  });
+  const Interrupts interrupts;
+  const auto place = target.next(guardian);
+  const auto refused = place->bind(*paths);
+  if (const int signal = Interrupts::received(); signal != 0) {
+    context.console.say(
+        fmt::format("stopped by {} before anything was checked\n", supervise::name_of_stop(signal)));
+    return supervise::exit_code_of_stop(signal);
+  }
+  if (refused) return refused->exit_code;
+  for (const auto& note : place->bound().notes)
+    context.console.say(fmt::format("note: {}\n", text::printable(note)));
+  auto report = session::check(*place, {.level = level, .ladder = args.ladder}, context);
+  output->judge(report);
+  const auto json = json_text(preflight::to_json(report), 2) + "\n";
+  if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json); !wrote)
+    context.console.say(render(wrote.error()));
+  const int code = output->finish(report, context);
+  target.record(preflight::suspects(report, plan.node.count));
+  if (const int signal = Interrupts::received(); signal != 0) return supervise::exit_code_of_stop(signal);
+  return code;
+}
+
+int check_here(const Args& args, const plan::Plan& plan, const Context& context,
+               launch::MachineSource& machine) {
+  LocalTarget target(plan, true, context, machine);  // GPUs that another run holds can be looked at
+  return check(args, plan, context, target);
+}
+
+int check_nodes(const Args& args, const plan::Plan& plan, const launch::Allocation& allocation,
+                const Context& context) {
+  if (const auto misfit = launch::misfit(plan, allocation); !misfit.empty()) {
+    context.console.say(fmt::format("nlaunch preflight: {}\n", misfit));
+    return exit_code::bad_input;
+  }
+  fleet::SlurmTarget target(plan, allocation, true, context);
+  return check(args, plan, context, target);
+}
+
+/// The groups of an experiment's plan, where its job would run.
+int check_experiment(const Args& args, const std::optional<launch::Allocation>& allocation,
+                     const Context& context, launch::MachineSource& machine) {
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return context.console.error(plan.error());
+  if (plan->scheduler != Scheduler::slurm) return check_here(args, *plan, context, machine);
+  if (allocation) return check_nodes(args, *plan, *allocation, context);
+  context.console.say(
+      fmt::format("nlaunch preflight: site '{0}' is reached through Slurm, and this is no allocation: salloc "
+                  "-N {1} nlaunch "
+                  "preflight ... checks nodes; nlaunch run checks those of its job before it starts anything "
+                  "there; nlaunch "
+                  "preflight --site {0} (without the experiment) checks this machine\n",
+                  plan->site, plan->node.count));
+  return exit_code::usage;
+}
+
+/// A report that was saved, once more.
+int show(const Args& args, const Context& context) {
+  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
+    context.console.say(
+        "nlaunch preflight: --from shows what was found, and checks nothing: leave the experiment out\n");
+    return exit_code::usage;
+  }
+  const auto output = Output::open(args.output);
+  if (!output) return context.console.error(output.error());
+  auto report = read_report(args.from);
+  if (!report) return context.console.error(report.error());
+  output->judge(*report);
+  return output->finish(*report, context);
+}
+
+int run(const Args& args, const Context& context) {
+  if (!args.from.empty()) return show(args, context);
+  if (args.node.wanted) return check_node({args.node, args.plan, args.level, args.output}, context);
+  launch::MachineSource machine(launch::find_install());
+  const auto allocation = launch::find_allocation(context.environment);
+  if (!allocation) return context.console.error(allocation.error());
+  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
+    return check_experiment(args, *allocation, context, machine);
+  }
+  const auto nodes = *allocation ? static_cast<std::uint32_t>((*allocation)->nodes.size()) : 0;
+  const auto plan = load_machine_plan(args.plan, context, machine, nodes);
+  if (!plan) return context.console.error(plan.error());
+  if (plan->scheduler == Scheduler::slurm) return check_nodes(args, *plan, **allocation, context);
+  return check_here(args, *plan, context, machine);
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand(
+      "preflight", "The checks alone; without an experiment, of all GPUs of the allocation or the machine");
+  add_plan_options(command, args->plan, Experiment::optional);
+  command.option("--level", args->level, "quick (no CUDA context), standard or deep")
+      .one_of({"quick", "standard", "deep"});
+  command.flag("--ladder", args->ladder,
+               "One GPU, one node, two nodes, all: up to the first that fails, and what is new there");
+  command.option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");
+  add_output_options(command, args->output);
+  add_node_options(command, args->node);
+  command.option("--from", args->from, "Check nothing: show a saved preflight.json, in all of these forms")
+      .value_name("FILE")
+      .excludes("--node")
+      .excludes("--level")
+      .excludes("--ladder");
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"preflight", 20, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

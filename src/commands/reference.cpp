@@ -1,0 +1,34 @@
+#include <filesystem>
+
+#include "cli/console.h"
+#include "report/reference.h"
+#include "sys/files.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+int run(const std::string& folder, const Context& context) {
+  for (const auto& page : report::reference_pages()) {
+    const auto path = std::filesystem::path(folder) / (std::string(page.name) + ".md");
+    if (const auto wrote = sys::write_named_file(path, page.text()); !wrote)
+      return context.console.error(wrote.error());
+  }
+  return 0;
+}
+
+void add(Command program, Context& context) {
+  auto folder = std::make_shared<std::string>();
+  auto command = program.subcommand("reference", "Writes the pages of docs/reference/").hidden();
+  command.option("FOLDER", *folder, "Where to").required().existing_folder();
+  command.when_called(
+      [folder, &context] { context.run = [folder, &context] { return run(*folder, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"reference", 90, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

@@ -1,0 +1,201 @@
+#include <filesystem>
+
+#include "base/exit_code.h"
+#include "cli/load.h"
+#include "commands/run_arms.h"
+#include "commands/run_submit.h"
+#include "commands/run_submit_beaker.h"
+#include "fleet/beaker_target.h"
+#include "fleet/slurm_target.h"
+#include "launch/allocation.h"
+#include "launch/job_script.h"
+#include "session/check.h"
+#include "session/job_chaining.h"
+#include "session/lint_gate.h"
+#include "session/local_target.h"
+#include "session/run.h"
+#include "supervise/guardian.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Args {
+  PlanArgs plan;
+  JobOptions job;
+  bool here = false;
+  bool submit = false;
+  bool detach = false;
+  bool share = false;
+  bool no_lint = false;
+  std::string level;
+  std::string run_dir;  ///< of a job that was submitted: it is there already
+  RunArms arms;
+};
+
+/// The options of this command that hold for the job, too, and for those that go on after it.
+std::vector<std::string> arguments_for_job(const Args& args, const Context& context) {
+  std::vector<std::string> out;
+  if (args.job.no_preflight) out.emplace_back("--no-preflight");
+  if (args.job.strict) out.emplace_back("--strict");
+  if (args.share) out.emplace_back("--share");
+  if (!args.level.empty()) out.insert(out.end(), {"--level", args.level});
+  if (context.console.quiet) out.emplace_back("--quiet");
+  return out;
+}
+
+/// Who has the scratch folder of a run: its supervisor, or the agents on its nodes.
+enum class Scratch { here, of_agents };
+
+int start(const plan::Plan& plan, const Args& args, const Context& context, RunTarget& target,
+          Scratch scratch, JobChaining* continuation = nullptr) {
+  Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
+  if (args.run_dir.empty()) paths = launch::make_run_folder(args.job.runs_dir, plan.name);
+  if (!paths) return context.console.error(paths.error());
+  auto options = args.job;
+  if (!args.level.empty()) options.level = level_of(args.level);
+  const auto guardian = supervise::enter_guarded([&](const supervise::SupervisorLost& lost) {
+    report_lost_supervisor(lost, context.console);
+    // On other places the agents remove theirs, once their processes have ended.
+    if (scratch == Scratch::here) launch::remove_scratch(launch::scratch_of(plan, 0, paths->id));
+  });
+  Job job(plan, std::move(options), context, target);
+  if (continuation != nullptr) continuation->begin(*paths);
+  const int code = job.run(*paths, guardian);
+  if (continuation != nullptr) continuation->end(job.outcome());
+  return code;
+}
+
+int run_on(const launch::Allocation& allocation, const plan::Plan& plan, const Args& args,
+           const Context& context) {
+  if (const auto text = launch::plan_text(plan); !text) return context.console.error(text.error());
+  fleet::SlurmTarget target(plan, allocation, args.share, context);
+  JobChaining continuation(plan, allocation.job_id, args.job.runs_dir, arguments_for_job(args, context),
+                           context);
+  return start(plan, args, context, target, Scratch::of_agents, &continuation);
+}
+
+int run_here(const plan::Plan& plan, const Args& args, const Context& context,
+             launch::MachineSource& machine) {
+  if (plan.node.count > 1) {
+    context.console.say(fmt::format(
+        "nlaunch run: the plan has {} nodes, and this is one machine; --nodes 1\n", plan.node.count));
+    return exit_code::bad_input;
+  }
+  LocalTarget target(plan, args.share, context, machine);
+  return start(plan, args, context, target, Scratch::here);
+}
+
+/// In the allocation that we are in, where it fits the plan; else as a job of its own.
+int run_with_slurm(const plan::Plan& plan, const Args& args, const Context& context,
+                   launch::MachineSource& machine) {
+  const auto allocation = launch::find_allocation(context.environment);
+  if (!allocation) return context.console.error(allocation.error());
+  if (args.here && !*allocation) return run_here(plan, args, context, machine);
+  if (*allocation && !args.submit) {
+    const auto misfit = launch::misfit(plan, **allocation);
+    if (misfit.empty()) return run_on(**allocation, plan, args, context);
+    context.console.say(
+        fmt::format("nlaunch run: {}{}\n", misfit, args.here ? "" : "; submitting a job of its own"));
+    if (args.here) return exit_code::bad_input;
+  }
+  return submit(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
+}
+
+/// As one of the replicas that we are in, or on the only node of such a job; else as a job of its own.
+int run_with_beaker(const plan::Plan& plan, Args args, const Context& context,
+                    launch::MachineSource& machine) {
+  const auto replica = launch::find_replica(context.environment);
+  if (!replica) return context.console.error(replica.error());
+  const bool inside = *replica || launch::in_beaker_job(context.environment);
+  if (args.submit || (!inside && !args.here))
+    return submit_beaker(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
+  if (inside) args.job.runs_dir = plan.beaker.result;
+  if (!*replica || (*replica)->count == 1) return run_here(plan, args, context, machine);
+  if (const auto why = fleet::misfit(plan, **replica, context.environment); !why.empty()) {
+    context.console.say(fmt::format("nlaunch run: {}\n", why));
+    return exit_code::bad_input;
+  }
+  if ((*replica)->rank > 0) return fleet::follow_leader(plan, **replica, context);
+  fleet::BeakerTarget target(plan, **replica, args.share, context);
+  return start(plan, args, context, target, Scratch::of_agents);
+}
+
+/// What a run that is one of many, here and one after another, cannot have.
+int compare(const Args& args, const Context& context) {
+  const std::pair<bool, std::string_view> excluded[] = {{args.submit, "--submit"},
+                                                        {args.detach, "--detach"},
+                                                        {!args.plan.plan_file.empty(), "--plan"},
+                                                        {!args.run_dir.empty(), "--run-dir"}};
+  for (const auto& [given, option] : excluded) {
+    if (!given) continue;
+    context.console.say(fmt::format(
+        "nlaunch run: --vary and --repeat make their own runs, here and one after another: they take no {}\n",
+        option));
+    return exit_code::usage;
+  }
+  auto arms = args.arms;
+  arms.here = args.here;
+  arms.no_lint = args.no_lint;
+  arms.runs_dir = args.job.runs_dir;
+  arms.arguments = arguments_for_job(args, context);
+  return run_arms(std::move(arms), args.plan, context);
+}
+
+int run(const Args& args, const Context& context) {
+  if (args.here && args.submit) {
+    context.console.say("nlaunch run: --here and --submit exclude each other\n");
+    return exit_code::usage;
+  }
+  if (args.arms.asked()) return compare(args, context);
+  if (args.arms.json || args.arms.seed) {
+    context.console.say(
+        "nlaunch run: --json and --seed belong to --vary and --repeat; of a single run, summary.json "
+        "tells\n");
+    return exit_code::usage;
+  }
+  launch::MachineSource machine(launch::find_install());
+  const auto plan = load_plan(args.plan, context, machine);
+  if (!plan) return context.console.error(plan.error());
+  // A frozen plan was looked at when it was made.
+  const bool frozen = !args.plan.plan_file.empty();
+  if (!frozen && lint_stops(*plan, machine.install(), args.no_lint, "nlaunch run", context))
+    return exit_code::bad_input;
+  if (plan->scheduler == Scheduler::slurm) return run_with_slurm(*plan, args, context, machine);
+  if (plan->scheduler == Scheduler::beaker) return run_with_beaker(*plan, args, context, machine);
+  if (args.submit || args.detach) {
+    context.console.say(
+        fmt::format("nlaunch run: site '{}' has no scheduler to submit to: {} is for those that have one\n",
+                    plan->site, args.submit ? "--submit" : "--detach"));
+    return exit_code::usage;
+  }
+  return run_here(*plan, args, context, machine);
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand("run", "Runs an experiment: plan, preflight, start, supervise, explain");
+  add_plan_options(command, args->plan, Experiment::required);
+  command.option("--runs-dir", args->job.runs_dir, "Where run directories are made (runs)");
+  command.option("--level", args->level, "Level of the preflight").one_of({"quick", "standard", "deep"});
+  command.flag("--no-preflight", args->job.no_preflight, "Start without the checks; the summary says so");
+  command.flag("--no-lint", args->no_lint, "Start whatever lint finds");
+  command.flag("--strict", args->job.strict, "Stop when a check could not be carried out");
+  command.flag("--share", args->share, "Use GPUs that another run holds");
+  command.flag("--here", args->here, "Run where we are: in this allocation, or on this machine");
+  command.flag("--submit", args->submit, "Submit a job, even within an allocation");
+  command.flag("--detach", args->detach, "Submit, and do not follow");
+  command.option("--run-dir", args->run_dir, "The run directory, made by who submitted the job").hidden();
+  add_arms_options(command, args->arms);
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"run", 10, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

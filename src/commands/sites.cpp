@@ -1,0 +1,87 @@
+#include "commands/sites.h"
+
+#include "base/text.h"
+#include "launch/install.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+std::string describe(const config::Site& site) {
+  return site.comment + (site.untried ? " (not tried on its machine)" : "");
+}
+
+int list(const std::vector<std::string>& folders, const Context& context) {
+  const auto paint = context.console.result_paint;
+  report::Table table({"site", "scheduler", "found at", "description"});
+  for (const auto& entry : config::list_sites(folders)) {
+    if (entry.shadowed) {
+      table.add({entry.name, "", entry.path, paint.dim("hidden by one of the same name above")});
+      continue;
+    }
+    const auto site = config::load_site(entry.name, folders, {});
+    table.add({paint.bold(entry.name), site ? std::string(name_of(site->scheduler)) : "", entry.path,
+               site ? describe(*site) : paint.red("cannot be read: nlaunch sites " + entry.name)});
+  }
+  context.console.result(table.str(paint));
+  return 0;
+}
+
+int show(const std::string& name, const std::vector<std::string>& folders, const Context& context) {
+  const auto site = config::load_site(name, folders, {});
+  if (!site) return context.console.error(site.error());
+  show_site(*site, context);
+  return 0;
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<SitesArgs>();
+  auto command = program.subcommand("sites", "The site profiles, and where each was found");
+  command.option("NAME", args->name, "One profile, in detail");
+  command.option("--site-dir", args->site_dirs, "Folder with profiles; may be repeated")
+      .existing_folder()
+      .one_word_each();
+  add_sites_check(command, args, context);
+  add_sites_init(command, context);
+  command.when_called([args, command, &context] {
+    if (command.has_called_subcommand()) {
+      // What a subcommand has no place for falls to this one.
+      if (args->name.empty()) return;
+      wrong_usage(fmt::format("'{}' is one argument too many", args->name));
+    }
+    context.run = [args, &context] {
+      const auto folders = launch::site_folders(args->site_dirs, context.environment, launch::find_install());
+      return args->name.empty() ? list(folders, context) : show(args->name, folders, context);
+    };
+  });
+}
+
+const Registered<cli::CommandEntry> registered{{"sites", 110, add}};
+
+}  // namespace
+
+void show_site(const config::Site& site, const Context& context) {
+  report::Table table({"", ""});
+  const auto add = [&](const char* key, const std::string& value) {
+    table.add({context.console.result_paint.dim(key), value});
+  };
+  add("site", site.name.value);
+  add("description", describe(site));
+  add("made from", site.sources.empty() ? site.path : text::join(site.sources, ", "));
+  add("extends", text::join(site.bases, " → "));
+  add("scheduler", std::string(name_of(site.scheduler)));
+  add("GPUs of a node", site.gpus ? std::to_string(site.gpus->value) : "as found on the machine");
+  add("GPU", site.gpu ? site.gpu->value : "");
+  std::vector<std::string> names;
+  for (const auto& file : site.modules.source) names.push_back(file.value);
+  for (const auto& module : site.modules.load) names.push_back(module.value);
+  add("modules", text::join(names, " "));
+  for (const auto& [library, definition] : site.libraries)
+    add("library", library + ": " + definition.path.value);
+  for (const auto& overlay : site.overlays) add("overlay", overlay.name.value);
+  context.console.result(table.str(context.console.result_paint));
+}
+
+}  // namespace nlaunch::commands

@@ -1,0 +1,24 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "config/site.h"
+
+/// The parts of `nlaunch sites`.
+namespace nlaunch::commands {
+
+struct SitesArgs {
+  std::string name;
+  std::vector<std::string> site_dirs;
+};
+
+/// What comes out of a profile and those that it extends, to standard output.
+void show_site(const config::Site& site, const cli::Context& context);
+
+/// Adds `check` and `init` to `sites`; --site-dir is that of `sites`.
+void add_sites_check(cli::Command sites, const std::shared_ptr<SitesArgs>& args, cli::Context& context);
+void add_sites_init(cli::Command sites, cli::Context& context);
+
+}  // namespace nlaunch::commands

@@ -1,0 +1,83 @@
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "base/exit_code.h"
+#include "cli/console.h"
+#include "launch/slurm_job.h"
+#include "session/run_view.h"
+#include "supervise/stop_signal.h"
+
+namespace nlaunch::commands {
+
+using namespace cli;
+using namespace session;
+namespace {
+
+struct Args {
+  std::string run;
+  std::string runs_dir = "runs";
+  bool now = false;
+};
+
+/// By a word to Slurm: a job that waits is taken out of the queue, one that runs hears what Ctrl-C would say.
+int stop_job(const RunView& view, bool now, const Context& context) {
+  if (view.job.empty()) {
+    context.console.say(
+        fmt::format("nlaunch stop: run {} goes on on another host; stop it there\n", view.id));
+    return exit_code::internal;
+  }
+  const bool waits = view.pid == 0;
+  std::vector<std::string> command{"scancel"};
+  if (!waits && !now) command.insert(command.end(), {"--batch", "--signal=INT"});
+  command.push_back(view.job);
+  if (const auto told = launch::tell_slurm(std::move(command), context.environment); !told) {
+    return context.console.error(told.error());
+  }
+  context.console.result(fmt::format(
+      "job {} of run {} {}\n", view.job, view.id,
+      waits ? "is taken out of the queue" : "is told to stop; nlaunch logs -f shows how it ends"));
+  return exit_code::ok;
+}
+
+/// As Ctrl-C in its terminal: once it stops gracefully, a second time it kills.
+int run(const Args& args, const Context& context) {
+  auto view = view_run(args.runs_dir, args.run);
+  if (!view) return context.console.error(view.error());
+  if (!view->alive) {
+    context.console.result(fmt::format("run {} is not going on: {}\n", view->id, view->state));
+    return exit_code::ok;
+  }
+  if (view->elsewhere) return stop_job(*view, args.now, context);
+  constexpr std::chrono::milliseconds kBetween{100};
+  if (::kill(view->pid, supervise::stop_signal()) != 0 && errno != ESRCH) {
+    context.console.say(fmt::format("nlaunch stop: run {} (pid {}) cannot be reached: {}\n", view->id,
+                                    view->pid, std::strerror(errno)));
+    return exit_code::internal;
+  }
+  if (args.now) ::kill(view->pid, supervise::stop_signal());
+  ::kill(view->pid, SIGCONT);  // Ctrl-Z may have stopped it
+  while (view && view->alive) {
+    std::this_thread::sleep_for(kBetween);
+    view = view_run(args.runs_dir, view->folder.string());
+  }
+  if (!view) return context.console.error(view.error());
+  context.console.result(fmt::format("run {} is stopped: {}\n", view->id, view->state));
+  return exit_code::ok;
+}
+
+void add(Command program, Context& context) {
+  auto args = std::make_shared<Args>();
+  auto command = program.subcommand("stop", "Stops a run gracefully and waits for its end");
+  command.option("RUN", args->run, kRunHelp).required();
+  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command.flag("--now", args->now, "Kill at once, without the grace");
+  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+}
+
+const Registered<cli::CommandEntry> registered{{"stop", 140, add}};
+
+}  // namespace
+
+}  // namespace nlaunch::commands

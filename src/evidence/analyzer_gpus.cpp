@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evidence/verdict.h"
+#include "evidence/waits.h"
+
+// What the use of the GPUs says: one that is busy all the time and draws little runs a kernel that waits, as
+// a collective does whose other ranks have not come.
+namespace nlaunch::evidence {
+namespace {
+
+enum class Use { unknown, idle, spins, works };
+
+struct Seen {
+  Use use = Use::unknown;
+  GpuUse gpu{};  ///< the first of them
+};
+
+Seen look(const Evidence& evidence, const Member& member) {
+  const auto host = evidence.gpu_use.find(member.host);
+  if (host == evidence.gpu_use.end() || member.gpus.empty()) return {};
+  std::vector<GpuUse> uses;
+  for (const auto& bus_id : member.gpus) {
+    const auto found = host->second.find(bus_id);
+    if (found == host->second.end()) return {};
+    uses.push_back(found->second);
+  }
+  if (std::ranges::all_of(uses, &GpuUse::idle)) return {Use::idle, uses.front()};
+  if (std::ranges::all_of(uses, [](const auto& use) { return use.spins() || use.idle(); }))
+    return {Use::spins, *std::ranges::find_if(uses, &GpuUse::spins)};
+  return {Use::works, uses.front()};
+}
+
+/// The members of a role, by what their GPUs do.
+struct Role {
+  std::map<Use, std::vector<std::size_t>> members;
+  GpuUse spinning{};
+
+  [[nodiscard]] std::size_t count(Use use) const {
+    const auto found = members.find(use);
+    return found == members.end() ? 0 : found->second.size();
+  }
+  [[nodiscard]] std::size_t size() const { return count(Use::idle) + count(Use::spins) + count(Use::works); }
+  [[nodiscard]] bool all(Use use) const { return size() > 0 && count(use) == size(); }
+};
+
+std::string names(const Evidence& evidence, const Role& role, Use use) {
+  std::vector<std::string> names;
+  for (const auto i : role.members.at(use)) names.push_back(evidence.members[i].name());
+  return listed(names);
+}
+
+std::string spinning_text(const GpuUse& use) {
+  const auto at_work = use.draws_less() ? fmt::format(", {:.0f} W at work", use.working) : std::string();
+  return fmt::format("100 % busy at {:.0f} W{}: a kernel that waits, as in a collective", use.power_now,
+                     at_work);
+}
+
+void describe(const Evidence& evidence, const std::string& name, const Role& role, Analysis& analysis) {
+  if (role.all(Use::spins)) {
+    analysis.says.push_back(
+        fmt::format("the GPUs of all of {} are {}: it is stuck", name, spinning_text(role.spinning)));
+  } else if (role.all(Use::idle)) {
+    analysis.says.push_back(fmt::format("the GPUs of {} are idle", name));
+  } else {
+    for (const auto use : {Use::spins, Use::idle, Use::works}) {
+      if (role.count(use) == 0) continue;
+      const auto* what = use == Use::idle ? "idle" : "at work";
+      analysis.says.push_back(fmt::format("{}: {}", names(evidence, role, use),
+                                          use == Use::spins ? spinning_text(role.spinning) : what));
+    }
+  }
+}
+
+/// Most wait in a kernel, and few have none that runs: they have not come.
+void accuse(const Evidence& evidence, const Role& role, Analysis& analysis) {
+  if (role.count(Use::spins) <= role.count(Use::idle) || role.count(Use::idle) == 0) return;
+  for (const auto i : role.members.at(Use::idle)) {
+    if (evidence.members[i].rank)
+      analysis.accused.push_back({i, "has a GPU that is idle, while those of the others wait in a kernel"});
+  }
+}
+
+/// Who waits for whom, of those that train and those that generate.
+void tell_apart(const std::map<std::string, Role>& ranked, const std::map<std::string, Role>& others,
+                Analysis& analysis) {
+  const auto all = [](const std::map<std::string, Role>& roles, Use use) {
+    return !roles.empty() &&
+           std::ranges::all_of(roles, [use](const auto& role) { return role.second.all(use); });
+  };
+  const auto any = [](const std::map<std::string, Role>& roles, Use use) {
+    return std::ranges::any_of(roles, [use](const auto& role) { return role.second.count(use) > 0; });
+  };
+  if (all(ranked, Use::idle) && all(others, Use::idle))
+    analysis.says.emplace_back(
+        "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
+  if (all(ranked, Use::idle) && any(others, Use::works))
+    analysis.says.emplace_back("those that train wait for those that generate, which are at work");
+  if (any(ranked, Use::spins) && all(others, Use::idle))
+    analysis.says.emplace_back("those that generate are idle and not the cause: those that train are stuck");
+}
+
+}  // namespace
+
+Analysis analyze_gpus(const Evidence& evidence) {
+  Analysis analysis{"GPUs", false, {}, {}, false};
+  std::map<std::string, Role> ranked;
+  std::map<std::string, Role> others;
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& member = evidence.members[i];
+    const auto seen = look(evidence, member);
+    if (seen.use == Use::unknown) continue;
+    auto& role = (member.rank ? ranked : others)[member.role];
+    role.members[seen.use].push_back(i);
+    if (seen.use == Use::spins) role.spinning = seen.gpu;
+  }
+  for (const auto* roles : {&ranked, &others}) {
+    for (const auto& [name, role] : *roles) describe(evidence, name, role, analysis);
+  }
+  for (const auto& [name, role] : ranked) accuse(evidence, role, analysis);
+  tell_apart(ranked, others, analysis);
+  return analysis;
+}
+
+}  // namespace nlaunch::evidence

@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+
+#include "evidence/verdict.h"
+#include "evidence/waits.h"
+
+// What NCCL's RAS says: whose counts lag in which communicator, who is missing in it, who is taken for dead.
+namespace nlaunch::evidence {
+namespace {
+
+struct Findings {
+  Waits waits;
+  std::map<std::size_t, std::string> why;
+  std::vector<std::string> says;
+  std::set<std::size_t> mixed;  ///< behind in one operation and ahead in another
+};
+
+/// The member that RAS means: by pid, and by address where pids of several hosts are the same.
+std::optional<std::size_t> member_of(const Evidence& evidence, const RasRank& rank) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& member = evidence.members[i];
+    const bool same_pid =
+        member.pid == rank.pid || std::ranges::find(member.pids, rank.pid) != member.pids.end();
+    const auto host = evidence.hosts.find(rank.address);
+    if (same_pid && rank.pid > 0 && (host == evidence.hosts.end() || host->second == member.host))
+      found.push_back(i);
+  }
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+std::string name_of(const Evidence& evidence, const RasRank& rank) {
+  const auto member = member_of(evidence, rank);
+  if (member) return evidence.members[*member].name();
+  return fmt::format("rank {} (pid {} on {})", rank.rank, rank.pid, rank.address);
+}
+
+std::set<std::string> operations_of(const RasCommunicator& communicator) {
+  std::set<std::string> names;
+  for (const auto& rank : communicator.ranks) {
+    for (const auto& [name, count] : rank.launched) names.insert(name);
+  }
+  return names;
+}
+
+/// What most of the ranks have launched of an operation.
+std::int64_t usual(const RasCommunicator& communicator, const std::string& operation) {
+  if (const auto told = communicator.usual.find(operation); told != communicator.usual.end())
+    return told->second;
+  std::map<std::int64_t, int> how_many;
+  std::int64_t most = 0;
+  for (const auto& rank : communicator.ranks) {
+    if (const auto count = rank.launched.find(operation); count != rank.launched.end())
+      ++how_many[count->second];
+  }
+  for (const auto& [count, times] : how_many) {
+    if (times >= how_many[most]) most = count;  // of two, the one that is further
+  }
+  return most;
+}
+
+void wait_for(const Evidence& evidence, const RasCommunicator& communicator,
+              const std::set<std::size_t>& late, Findings& findings) {
+  for (const auto& rank : communicator.ranks) {
+    const auto member = member_of(evidence, rank);
+    if (member && !late.contains(*member)) findings.waits[*member].insert(late.begin(), late.end());
+  }
+  // In text only outliers have a line: then nobody is known to wait, and still somebody does.
+  if (!late.empty()) findings.waits[evidence.members.size()].insert(late.begin(), late.end());
+}
+
+void look_at_counts(const Evidence& evidence, const RasCommunicator& communicator, Findings& findings) {
+  std::set<std::size_t> late;
+  std::set<std::size_t> ahead;
+  for (const auto& operation : operations_of(communicator)) {
+    const auto normal = usual(communicator, operation);
+    for (const auto& rank : communicator.ranks) {
+      const auto count = rank.launched.find(operation);
+      if (count == rank.launched.end() || count->second == normal) continue;
+      findings.says.push_back(fmt::format("communicator {}: {} has launched {} {}, most ranks {}",
+                                          communicator.hash, name_of(evidence, rank), count->second,
+                                          operation, normal));
+      const auto member = member_of(evidence, rank);
+      if (!member) continue;
+      (count->second < normal ? late : ahead).insert(*member);
+      findings.why.try_emplace(*member, fmt::format("has launched {} {}, most ranks of communicator {} {}",
+                                                    count->second, operation, communicator.hash, normal));
+    }
+  }
+  // Behind in one and ahead in another: it is in another operation than the others.
+  std::ranges::set_intersection(late, ahead, std::inserter(findings.mixed, findings.mixed.end()));
+  wait_for(evidence, communicator, late, findings);
+}
+
+void look_at_missing(const Evidence& evidence, const RasCommunicator& communicator, Findings& findings) {
+  std::set<std::size_t> missing;
+  for (const auto& rank : communicator.ranks) {
+    if (!rank.dead && !rank.silent && rank.status != "NOCOMM" && rank.status != "ABORT") continue;
+    const auto* what = rank.dead ? "is taken for dead" : rank.silent ? "does not answer" : "has left";
+    findings.says.push_back(
+        fmt::format("communicator {}: {} {}", communicator.hash, name_of(evidence, rank), what));
+    const auto member = member_of(evidence, rank);
+    if (!member) continue;
+    missing.insert(*member);
+    findings.why.try_emplace(*member, fmt::format("{} (communicator {})", what, communicator.hash));
+  }
+  wait_for(evidence, communicator, missing, findings);
+}
+
+void look_at_processes(const Evidence& evidence, const RasReport& report, Findings& findings) {
+  for (const auto& process : report.processes) {
+    const auto* what = process.dead ? "is taken for dead by NCCL" : "does not answer NCCL";
+    const auto member = member_of(evidence, process);
+    findings.says.push_back(fmt::format("process {} on {} {}", process.pid, process.address, what));
+    if (!member) continue;
+    findings.why.try_emplace(*member, what);
+    findings.waits[evidence.members.size()].insert(*member);
+  }
+}
+
+}  // namespace
+
+Analysis analyze_ras(const Evidence& evidence) {
+  Findings findings;
+  for (const auto& report : evidence.ras) {
+    for (const auto& communicator : report.communicators) {
+      look_at_counts(evidence, communicator, findings);
+      look_at_missing(evidence, communicator, findings);
+    }
+    look_at_processes(evidence, report, findings);
+  }
+  Analysis analysis{"NCCL RAS", false, {}, {}, false};
+  std::set<std::string> once;
+  for (auto& line : findings.says) {
+    if (once.insert(line).second) analysis.says.push_back(std::move(line));
+  }
+  const auto blamed = blame(findings.waits);
+  for (const auto i : blamed.whom) {
+    if (i < evidence.members.size()) analysis.accused.push_back({i, findings.why[i]});
+  }
+  // Of two ranks in different operations none is more to blame than the other.
+  constexpr std::size_t kTwo = 2;
+  analysis.sure = blamed.sure && blamed.whom.size() * 2 <= evidence.members.size() &&
+                  (findings.mixed.empty() || evidence.members.size() > kTwo);
+  for (const auto& one : analysis.accused)
+    analysis.sure =
+        analysis.sure && (findings.mixed.contains(one.member) || !may_wait_unseen(evidence, one.member));
+  return analysis;
+}
+
+}  // namespace nlaunch::evidence

@@ -1,0 +1,93 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "fleet/leader_connection.h"
+#include "launch/gpu_lock.h"
+#include "launch/machine.h"
+#include "launch/step.h"
+#include "preflight/findings.h"
+#include "preflight/local_probes.h"
+#include "session/auditor.h"
+#include "session/caller.h"
+#include "supervise/guardian.h"
+#include "supervise/local_backend.h"
+#include "sys/channel.h"
+
+namespace nlaunch::fleet {
+
+/// The agent of one node: does what the one who decides asks for, as far as it stands in the plan that both
+/// have. Without him it ends what it has started, within the grace of each process.
+class Agent {
+ public:
+  struct Options {
+    LeaderConnection::Options way;  ///< to the one who decides; the plan's fingerprint is put in
+    std::string host;               ///< by which name this node is known
+    std::filesystem::path runs;     ///< where this node keeps its runs; empty: in the folder that all share
+    bool of_slurm = true;           ///< whoever started this says when it is to end
+  };
+  Agent(Options options, plan::Plan plan, const session::Caller& caller,
+        const supervise::GuardianLink& guardian);
+  ~Agent();
+
+  /// Until it is let go. The exit code.
+  int run();
+  /// It was let go for another attempt, which wants an agent of its own.
+  [[nodiscard]] bool wanted_again() const { return again_; }
+
+ private:
+  void admit(LeaderConnection::End end);
+  nlohmann::json introduce(const sys::Channel& channel);
+  std::optional<std::string> make_folders();
+  void hear(std::string_view line);
+  void bind();
+  void keep(const nlohmann::json& message);
+  void refuse(int exit_code, const Diagnostics& why);
+  void look(PreflightLevel level);
+  void probe(const nlohmann::json& message);
+  void supervise(const nlohmann::json& message);
+  void open_output();
+  void finish(const nlohmann::json& of);
+  void answer(nlohmann::json message);
+  [[nodiscard]] nlohmann::json files_for_all() const;
+  void give_up(const std::string& why);
+
+  void listen();
+  void on_stop_signal(int signal);
+  void on_leader_lost(const std::string& why);
+  void stop_all();
+  void write_own_summary(const std::string& why);
+  void leave(int exit_code);
+
+  Options options_;
+  plan::Plan plan_;
+  std::uint32_t index_;
+  launch::Assignment assignment_;
+  const session::Caller& caller_;
+  const supervise::GuardianLink& guardian_;
+  pid_t parent_ = 0;  ///< of the guardian, at the beginning: Slurm's stepd
+  launch::MachineSource machine_;
+  launch::Ports ports_;
+  std::optional<launch::GpuLocks> locks_;
+  plan::BoundNode node_;
+  std::string address_;  ///< by which the other nodes reach this one
+  preflight::Findings findings_;
+  supervise::Rules rules_;
+
+  sys::Loop loop_;
+  std::unique_ptr<preflight::LocalProbes> probes_;
+  std::unique_ptr<LeaderConnection> connection_;
+  std::unique_ptr<sys::Channel> channel_;
+  sys::UniqueFd output_;
+  std::unique_ptr<supervise::Terminal> terminal_;
+  std::unique_ptr<session::Auditor> auditor_;
+  std::unique_ptr<supervise::LocalBackend> backend_;
+  std::set<supervise::ProcessIndex> running_;
+  Duration longest_grace_{};  ///< before Slurm itself kills
+  bool leader_lost_ = false;
+  bool again_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace nlaunch::fleet

@@ -1,0 +1,73 @@
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "fleet/agent.h"
+#include "plan/json.h"
+#include "sys/files.h"
+
+// An agent's own run directory, where nodes share no folder.
+namespace nlaunch::fleet {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kLargestFile = 1U << 30U;
+
+}  // namespace
+
+/// Where nodes share no folder this one makes its own, at the same place. Why it could not.
+std::optional<std::string> Agent::make_folders() {
+  if (options_.runs.empty()) return std::nullopt;
+  const auto& paths = assignment_.paths;
+  const auto own = options_.runs / plan_.name / paths.folder.filename();
+  if (paths.folder != own || paths.attempt.parent_path() != own || paths.attempt.filename() == "..") {
+    return fmt::format("the run is in {}, and not in {}", paths.attempt.string(), options_.runs.string());
+  }
+  auto made = sys::make_private_folder(own);
+  for (const auto& folder : {paths.attempt, paths.attempt / "logs", paths.attempt / "nccl"}) {
+    if (made) made = sys::make_private_folder(folder);
+  }
+  if (made) made = sys::write_file_atomically(own / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
+  if (made && !caller_.console.quiet && index_ > 0) {  // the leader has said it for its own node
+    caller_.console.say(fmt::format("nlaunch agent on {}: node {} of {}, run {} in {}\n", options_.host,
+                                    index_, plan_.node.count, paths.id, own.string()));
+  }
+  return made ? std::nullopt : std::optional(made.error().items().front().message);
+}
+
+/// A file that all nodes have in common.
+void Agent::keep(const json& message) {
+  const std::string file = message.at("keep");
+  const auto path = launch::common_file(assignment_.paths, file);
+  if (options_.runs.empty() || !path) return on_leader_lost(fmt::format("nlaunch sent the file '{}'", file));
+  auto kept = sys::make_private_folder(path->parent_path());
+  if (kept) kept = sys::write_file_atomically(*path, message.at("text").get<std::string>());
+  if (!kept) give_up(kept.error().items().front().message);
+}
+
+/// What this node wrote that processes of other nodes may read.
+json Agent::files_for_all() const {
+  json files = json::object();
+  for (const char* folder : {"addrs", "env"}) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(assignment_.paths.attempt / folder, error)) {
+      const auto text = sys::read_regular_file(entry.path(), kLargestFile);
+      if (text) files[fmt::format("{}/{}", folder, entry.path().filename().string())] = *text;
+    }
+  }
+  return files;
+}
+
+/// The run's own, which knows more, will not come any more.
+void Agent::write_own_summary(const std::string& why) {
+  const json summary{{"run", assignment_.paths.id},
+                     {"name", plan_.name},
+                     {"site", plan_.site},
+                     {"exit_code", exit_code::internal},
+                     {"outcome", "killed"},
+                     {"sentence", fmt::format("{}: {}; what ran here was ended", options_.host, why)}};
+  const auto wrote =
+      sys::write_file_atomically(assignment_.paths.folder / "summary.json", json_text(summary, 2) + "\n");
+  if (!wrote) give_up(wrote.error().items().front().message);
+}
+
+}  // namespace nlaunch::fleet

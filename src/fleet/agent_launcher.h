@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "launch/bind.h"
+
+namespace nlaunch::fleet {
+
+/// How the agents of an attempt come to be: one program is started here, and brings all of them, or the one
+/// of this node where the others come by themselves.
+class AgentLauncher {
+ public:
+  AgentLauncher() = default;
+  virtual ~AgentLauncher() = default;
+  AgentLauncher(const AgentLauncher&) = delete;
+  AgentLauncher& operator=(const AgentLauncher&) = delete;
+
+  /// Of the nodes, as far as they are known before their agents are there.
+  [[nodiscard]] virtual std::vector<std::string> nodes() const = 0;
+  /// What the program is called, for people.
+  [[nodiscard]] virtual std::string starter() const = 0;
+  /// The file of the attempt that has what it says.
+  [[nodiscard]] virtual std::string log() const = 0;
+  /// Its words and its environment. Agents are to report at `port` with `token`.
+  struct Start {
+    std::vector<std::string> argv;
+    std::vector<std::string> env;
+  };
+  virtual Result<Start> start(const launch::RunPaths& paths, std::uint16_t port,
+                              const std::string& token) = 0;
+  /// The token and the port, where agents know them already; empty and 0: they are told.
+  [[nodiscard]] virtual std::string token() const { return ""; }
+  [[nodiscard]] virtual std::uint16_t port() const { return 0; }
+  /// For all agents to be there.
+  [[nodiscard]] virtual Duration patience() const = 0;
+  /// From the SIGTERM that ends a job to the SIGKILL.
+  [[nodiscard]] virtual Duration kill_wait() const = 0;
+  /// Whether all nodes see this one's run directory.
+  [[nodiscard]] virtual bool shares_a_folder() const = 0;
+  /// What a person should look at when a node does not answer.
+  [[nodiscard]] virtual std::string look_at(const std::string& host) const = 0;
+};
+
+}  // namespace nlaunch::fleet

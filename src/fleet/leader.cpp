@@ -1,0 +1,302 @@
+#include "fleet/leader.h"
+#include "session/run_evidence.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "launch/handshake.h"
+#include "launch/provenance.h"
+#include "launch/step.h"
+#include "session/interrupts.h"
+#include "supervise/run_attempt.h"
+#include "sys/command.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::fleet {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+/// Modules, secrets and libraries on a slow file system.
+constexpr Duration kToBind = 5min;
+constexpr Duration kToLeave = 10s;
+/// srun waits for the tasks of a node that is lost, whether they are there or not.
+constexpr Duration kToLeaveTheOthers = 1s;
+constexpr Duration kGlance = 50ms;
+/// An agent has two connections.
+constexpr std::uint64_t kFilesForEach = 2;
+constexpr std::uint64_t kFilesForAll = 64;
+
+std::size_t longest_name(const plan::Plan& plan) {
+  std::size_t width = 0;
+  for (const auto& process : plan.processes) width = std::max(width, plan.name_of(process).size());
+  return width;
+}
+
+}  // namespace
+
+Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher> gathering,
+               const session::Caller& caller, const supervise::GuardianLink& guardian)
+    : plan_(plan),
+      share_(share),
+      launcher_(std::move(gathering)),
+      caller_(caller),
+      guardian_(guardian),
+      token_(launcher_->token()) {
+  if (token_.empty()) token_ = launch::new_token();
+  for (const auto& host : launcher_->nodes()) agents_.push_back({.host = host});
+}
+
+Leader::~Leader() {
+  admission_.reset();  // who comes now is for the next attempt
+  for (auto& agent : agents_) {
+    if (agent.channel && agent.lost.empty()) agent.channel->send(json_text(json{{"bye", nullptr}}));
+  }
+  if (starter_ < 0 || starter_end_) return;
+  const bool all = std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
+  const auto deadline = std::chrono::steady_clock::now() + (all ? kToLeave : kToLeaveTheOthers);
+  int status = 0;
+  // Who has not come yet cannot be told.
+  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; }))
+    ::kill(starter_, SIGTERM);
+  bool told = false;
+  while (::waitpid(starter_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline && !std::exchange(told, true)) ::kill(starter_, SIGKILL);
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
+// --- until all nodes are bound ---
+
+std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths& paths) {
+  paths_ = paths;
+  const sys::CutShort cut([this] { return session::Interrupts::received() != 0 || !guardian_.alive(); });
+  if (!caller_.console.quiet) terminal_ = std::make_unique<supervise::Terminal>(STDOUT_FILENO);
+  if (auto refused = open_reception()) return refused;
+  if (auto refused = start_agents()) return refused;
+  return introduce();
+}
+
+std::optional<session::AttemptHost::Refused> Leader::open_reception() {
+  if (const auto wanted = kFilesForAll + kFilesForEach * agents_.size(), most = sys::permit_many_files();
+      most < wanted) {
+    return refuse(fmt::format("{} need {} open files here, and this process may have {} (ulimit -Hn)",
+                              text::count(agents_.size(), "node"), wanted, most));
+  }
+  const auto fingerprint = launch::fingerprint(plan_);
+  if (!fingerprint) return refuse(fingerprint.error().items().front().message);
+  const launch::Assignment assignment{paths_, share_, !caller_.console.quiet,
+                                      caller_.console.result_paint.on(), longest_name(plan_)};
+  auto admission = AdmissionServer::open(
+      loop_, launcher_->port(),
+      {token_, *fingerprint, static_cast<std::uint32_t>(agents_.size()), launch::to_message(assignment)},
+      {[this](AdmissionServer::AdmittedAgent agent_connection) { admit(std::move(agent_connection)); },
+       [this](const std::string& why) {
+         if (!admission_) return;
+         if (std::ranges::find(rejected_, why) != rejected_.end()) return;
+         rejected_.push_back(why);
+         caller_.console.say(fmt::format("nlaunch: {}\n", why));
+       },
+       [this](const std::string& why) {
+         misfit_ = why;
+         if (waiting_) loop_.stop();
+       }});
+  if (!admission) return refuse(admission.error().items().front().message);
+  admission_ = std::move(*admission);
+  return std::nullopt;
+}
+
+std::optional<session::AttemptHost::Refused> Leader::start_agents() {
+  const auto start = launcher_->start(paths_, admission_->port(), token_);
+  if (!start) return refuse(start.error().items().front().message);
+  const auto log = paths_.attempt / launcher_->log();
+  const sys::UniqueFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  sys::SpawnRequest request;
+  request.argv = start->argv;
+  request.env = start->env;
+  request.out = request.err = out.get();
+  const auto pid = sys::spawn(request);
+  if (!pid) return refuse(pid.error().items().front().message);
+  starter_ = *pid;
+  loop_.on_child(starter_, [this](sys::WaitStatus status) { starter_ended(status); });
+  kill_wait_ = launcher_->kill_wait();  // while they start
+  if (wait_for([this] { return all_met(); }, launcher_->patience())) return std::nullopt;
+  return refuse_unmet();
+}
+
+bool Leader::all_met() const {
+  return std::ranges::all_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
+}
+
+/// Everybody hears where everybody is, and binds its node.
+std::optional<session::AttemptHost::Refused> Leader::introduce() {
+  name_nodes();
+  json nodes = json::array();
+  write_nodes(nodes);
+  const std::string file = "nodes.json";  // to each by itself it would be nodes times nodes
+  if (const auto written = sys::write_file_atomically(paths_.attempt / file, json_text(nodes) + "\n");
+      !written) {
+    return refuse(written.error().items().front().message);
+  }
+  if (const auto why = hand_out(file)) return refuse(*why);
+  ask_all({{"bind", file}});
+  if (!wait_for([this] { return all_answered(); }, kToBind)) return refuse(trouble());
+  if (auto refused = refused_by_nodes()) return refused;
+  take_files();
+  const auto& first = agents_.front().answer;
+  bound_.dropped = first.at("dropped").get<std::vector<std::string>>();
+  bound_.lock = first.at("lock");
+  for (const auto& agent : agents_) {
+    launch::add_libraries(bound_.lock, agent.host, agent.answer.at("libraries"));
+    for (const std::string note : agent.answer.at("notes")) {
+      const auto text = agent.host + ": " + note;
+      if (std::ranges::find(bound_.notes, text) == bound_.notes.end()) bound_.notes.push_back(text);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<session::AttemptHost::Refused> Leader::refused_by_nodes() const {
+  std::vector<preflight::Suspect> suspects;
+  std::optional<Refused> first;
+  for (const auto& agent : agents_) {
+    if (!agent.answer.contains("refused")) continue;
+    const std::string sentence = agent.answer.at("sentence");
+    suspects.push_back({agent.host, sentence});
+    if (first) continue;
+    caller_.console.say(fmt::format("on {}:\n{}", agent.host, agent.answer.at("text").get<std::string>()));
+    first = {agent.answer.at("refused"), "not-started", fmt::format("{}: {}", agent.host, sentence)};
+  }
+  // What no node can do is nobody's fault but the plan's.
+  if (first && suspects.size() < agents_.size()) first->suspects = std::move(suspects);
+  return first;
+}
+
+// --- the processes ---
+
+supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& events) {
+  const auto logs = supervise::attempt_folder(paths_.folder, attempt) / "logs";
+  supervise::Supervisor supervisor(
+      loop_, {plan_, attempt, logs, hosts(), events, guardian_, terminal_.get(), session::judge_of(plan_)});
+  tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.hear(process_event); };
+  std::vector<supervise::RemoteBackend::Node> nodes;
+  for (const auto& agent : agents_) nodes.push_back({agent.host, agent.channel.get()});
+  supervise::RemoteBackend backend(loop_, plan_, supervisor.rules(), std::move(nodes), tell_);
+  ask_all({{"supervise", {{"kill_wait_ms", kill_wait_.count()}}}});
+  backend_ = &backend;
+  for (std::uint32_t node = 0; node < agents_.size(); ++node) {
+    if (!agents_[node].lost.empty()) loop_.post([this, node] { backend_->lose(node, agents_[node].lost); });
+  }
+  auto outcome = supervisor.run(backend);
+  backend_ = nullptr;
+  terminal_.reset();
+  return outcome;
+}
+
+// --- messages ---
+
+void Leader::admit(AdmissionServer::AdmittedAgent agent_connection) {
+  const auto node = agent_connection.node;
+  auto& agent = agents_[node];
+  if (agent_connection.is_output()) {
+    agent_connection.channel->set({.line =
+                                       [this](std::string_view text) {
+                                         if (terminal_) terminal_->write(std::string(text) + "\n", 1);
+                                       },
+                                   .closed = {}});
+    agent.output = std::move(agent_connection.channel);
+    return;
+  }
+  if (agent.channel) {
+    misfit_ = fmt::format("{} is node {}, and so is {}", agent_connection.hello.value("host", ""), node,
+                          agent.hello.value("host", ""));
+  } else {
+    agent.hello = std::move(agent_connection.hello);
+    agent_connection.channel->set(
+        {.line = [this, node](std::string_view text) { hear(node, text); },
+         .closed = [this, node] { lose(node, "the connection to its agent has ended"); }});
+    agent.channel = std::move(agent_connection.channel);
+  }
+  if (waiting_) loop_.stop();
+}
+
+void Leader::hear(std::uint32_t node, std::string_view line) {
+  auto message = parse_json(line);
+  if (!message.is_object()) return lose(node, "its agent said what cannot be read");
+  if (message.contains("clock")) {
+    hear_time(node, message);
+  } else if (message.contains("audit")) {
+    const auto& audit = message["audit"];
+    audit_.json[agents_[node].host] = audit.at("json");
+    audit_.findings += audit.at("findings").get<std::size_t>();
+    for (const std::string text : audit.at("lines")) audit_.lines.push_back(agents_[node].host + ": " + text);
+  } else if (message.contains("lost")) {
+    lose(node, message["lost"].get<std::string>());
+  } else if (message.contains("answer")) {
+    agents_[node].answer = std::move(message["answer"]);
+    if (waiting_ && waiting_()) loop_.stop();
+  } else if (message.contains("probe")) {
+    if (probes_ != nullptr) probes_->hear(message);
+  } else if (backend_ != nullptr) {
+    backend_->hear(node, message);
+  } else if (message.value("notice", "") == "signal" && message.at("signal") == SIGTERM) {
+    // Slurm ends the job: an agent may hear of it before we do, and leaves.
+    if (all_met()) {
+      ::raise(SIGTERM);
+    } else {
+      step_told_to_end_ = true;
+    }
+    if (waiting_) loop_.stop();
+  }
+}
+
+void Leader::lose(std::uint32_t node, const std::string& why) {
+  auto& agent = agents_[node];
+  if (!agent.lost.empty()) return;
+  agent.lost = why;
+  if (backend_ != nullptr) backend_->lose(node, why);
+  if (probes_ != nullptr) probes_->lose(node, why);
+  if (waiting_) loop_.stop();
+}
+
+/// The agents may still be there for a while: they are told to end what they have.
+void Leader::starter_ended(sys::WaitStatus status) {
+  starter_end_ = status;
+  if (backend_ != nullptr)
+    tell_({{},
+           supervise::process_event::Abort{launcher_->starter() + " " + status.str(), status.shell_code()}});
+  if (waiting_) loop_.stop();
+}
+
+bool Leader::wait_for(const std::function<bool()>& done, Duration limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto hopeless = [&] {
+    return starter_end_ || step_told_to_end_ || !misfit_.empty() || session::Interrupts::received() != 0 ||
+           !guardian_.alive() || std::chrono::steady_clock::now() > deadline ||
+           std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
+  };
+  waiting_ = done;
+  while (!done() && !hopeless()) {
+    const auto timer = loop_.after(kGlance, [this] { loop_.stop(); });
+    loop_.run();
+    loop_.cancel(timer);
+  }
+  waiting_ = nullptr;
+  return done();
+}
+
+bool Leader::all_answered() const {
+  return std::ranges::none_of(agents_, [](const Agent& agent) { return agent.answer.is_null(); });
+}
+
+}  // namespace nlaunch::fleet

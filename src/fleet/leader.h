@@ -1,0 +1,108 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "fleet/admission.h"
+#include "fleet/agent_launcher.h"
+#include "preflight/clocks.h"
+#include "preflight/examine.h"
+#include "preflight/remote_probes.h"
+#include "session/attempt_host.h"
+#include "session/caller.h"
+#include "supervise/remote_backend.h"
+#include "sys/channel.h"
+
+namespace nlaunch::fleet {
+
+/// Several nodes with an agent on each, which binds its node, checks it, and starts its processes as this one
+/// decides.
+class Leader : public session::AttemptHost {
+ public:
+  /// `share`: use GPUs that another run holds. All other arguments but `gathering` outlive this.
+  Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher> gathering,
+         const session::Caller& caller, const supervise::GuardianLink& guardian);
+  /// Lets the agents go, and waits for the end of the program that started them.
+  ~Leader() override;
+
+  std::optional<Refused> bind(const launch::RunPaths& paths) override;
+  preflight::Report check(const preflight::Options& options) override;
+  Result<std::vector<preflight::Rank>> ranks() override;
+  preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
+                              const preflight::Deadlines& deadlines) override;
+  [[nodiscard]] std::string lost() const override;
+  supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
+  Audit audit() override { return audit_; }
+  void conclude(int exit_code) override;
+  [[nodiscard]] std::string mask(const std::string& text) const override { return text; }
+
+ private:
+  struct Agent {
+    std::string host{};
+    std::unique_ptr<sys::Channel> channel{};  ///< null: has not said who it is yet
+    std::unique_ptr<sys::Channel> output{};
+    nlohmann::json hello{};
+    nlohmann::json answer{};  ///< to what was asked last; null: not yet
+    std::string lost{};       ///< why it is gone; empty: it is there
+  };
+
+  std::optional<Refused> open_reception();
+  std::optional<Refused> start_agents();
+  [[nodiscard]] bool all_met() const;
+  Refused refuse_unmet();
+  std::optional<Refused> introduce();
+  [[nodiscard]] std::optional<Refused> refused_by_nodes() const;
+  void name_nodes();
+  void write_nodes(nlohmann::json& nodes) const;
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  void take_files();
+  std::optional<std::string> hand_out(const std::string& file);
+  void admit(AdmissionServer::AdmittedAgent agent_connection);
+  void hear(std::uint32_t node, std::string_view line);
+  void lose(std::uint32_t node, const std::string& why);
+  void starter_ended(sys::WaitStatus status);
+  /// Runs the loop until `done`, or until that cannot be any more; false then.
+  bool wait_for(const std::function<bool()>& done, Duration limit);
+  void ask_all(const nlohmann::json& message);
+  /// Every node looks at itself. False: one did not answer.
+  bool look(const preflight::Options& options);
+  [[nodiscard]] preflight::Examination examination(const preflight::Options& options);
+  std::vector<std::optional<preflight::ClockOffset>> compare_clocks();
+  void hear_time(std::uint32_t node, const nlohmann::json& message);
+  [[nodiscard]] std::vector<preflight::Findings> findings() const;
+  [[nodiscard]] preflight::Report report_of_absent() const;
+  std::unique_ptr<preflight::Probes> make_probes(const preflight::ProbeStart& start);
+  [[nodiscard]] bool all_answered() const;
+  [[nodiscard]] std::string starter_log() const;
+  /// What went wrong before all nodes were bound, in words for a person.
+  [[nodiscard]] std::string trouble() const;
+  [[nodiscard]] Refused refuse(const std::string& sentence) const;
+
+  const plan::Plan& plan_;
+  bool share_;
+  std::unique_ptr<AgentLauncher> launcher_;
+  const session::Caller& caller_;
+  const supervise::GuardianLink& guardian_;
+  launch::RunPaths paths_;
+  std::string token_;
+  sys::Loop loop_;
+  std::unique_ptr<supervise::Terminal> terminal_;
+  std::unique_ptr<AdmissionServer> admission_;
+  std::vector<std::string> rejected_;
+  std::string misfit_;  ///< why one of ours can never take part
+  std::vector<Agent> agents_;
+  std::vector<preflight::Rank> ranks_;  ///< once they were asked for
+  pid_t starter_ = -1;
+  std::optional<sys::WaitStatus> starter_end_;
+  bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
+  Duration kill_wait_{};
+  std::function<bool()> waiting_;
+  preflight::ClockExchange* clocks_ = nullptr;  ///< while it goes on
+  preflight::RemoteProbes* probes_ = nullptr;   ///< while they try groups
+  unsigned probe_runs_ = 0;
+  supervise::RemoteBackend* backend_ = nullptr;  ///< while it supervises
+  supervise::ProcessBackend::Tell tell_;
+  Audit audit_;
+};
+
+}  // namespace nlaunch::fleet

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.h"
+#include "fleet/leader.h"
+#include "session/interrupts.h"
+
+// What the nodes are asked before their processes are started, or instead of that.
+namespace nlaunch::fleet {
+namespace {
+
+/// Each program that a node asks is given half a minute, each measurement of level deep a minute.
+constexpr Duration kToLook = std::chrono::minutes(5);
+
+}  // namespace
+
+bool Leader::look(const preflight::Options& options) {
+  ask_all({{"look", name_of(options.level)}});
+  const auto answered = [&] {
+    const auto number =
+        std::ranges::count_if(agents_, [](const Agent& one) { return !one.answer.is_null(); });
+    options.tell(
+        fmt::format("{} of {} have looked at themselves", number, text::count(agents_.size(), "node")));
+    return static_cast<std::size_t>(number) == agents_.size();
+  };
+  return wait_for(answered, kToLook);
+}
+
+preflight::Examination Leader::examination(const preflight::Options& options) {
+  auto nodes = nlohmann::json::array();
+  write_nodes(nodes);
+  std::vector<std::string> addresses;
+  for (const auto& node : nodes) addresses.push_back(node.at("address"));
+  return {.plan = plan_,
+          .options = options,
+          .folder = paths_.attempt,
+          .hosts = hosts(),
+          .addresses = std::move(addresses),
+          .cancelled = [this] { return session::Interrupts::received() != 0 || !guardian_.alive(); },
+          .probes = [this](const preflight::ProbeStart& start) { return make_probes(start); }};
+}
+
+preflight::Report Leader::check(const preflight::Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto clocks = compare_clocks();  // while the agents have nothing else to do
+  const bool all = look(options);
+  auto asked = examination(options);
+  asked.clocks = std::move(clocks);
+  auto report = all ? preflight::examine(loop_, asked, findings()) : report_of_absent();
+  probes_ = nullptr;
+  report.level = options.level;
+  report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
+  return report;
+}
+
+Result<std::vector<preflight::Rank>> Leader::ranks() {
+  if (!look({.level = PreflightLevel::quick})) {
+    const auto absent = report_of_absent().rows.front();
+    return failure("launch.node", "{}: {}", absent.subject, absent.value);
+  }
+  ranks_.clear();
+  for (const auto& node : findings()) ranks_.insert(ranks_.end(), node.ranks.begin(), node.ranks.end());
+  return ranks_;
+}
+
+preflight::Measured Leader::measure(std::vector<preflight::GroupTrial> trials,
+                                    const preflight::Deadlines& deadlines) {
+  const preflight::Options options;
+  auto asked = examination(options);
+  asked.deadlines = deadlines;
+  auto measured = preflight::measure(loop_, asked, ranks_, std::move(trials));
+  probes_ = nullptr;
+  return measured;
+}
+
+std::vector<preflight::Findings> Leader::findings() const {
+  std::vector<preflight::Findings> all;
+  for (const auto& agent : agents_) all.push_back(preflight::findings_from_json(agent.answer));
+  return all;
+}
+
+std::unique_ptr<preflight::Probes> Leader::make_probes(const preflight::ProbeStart& start) {
+  const auto spec = std::filesystem::path(start.folder).lexically_relative(paths_.attempt) / "spec.json";
+  if (const auto why = hand_out(spec)) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
+  std::vector<preflight::RemoteProbes::Node> nodes;
+  for (const auto& agent : agents_) {
+    nodes.push_back({agent.lost.empty() ? agent.channel.get() : nullptr, agent.lost});
+  }
+  auto probes = std::make_unique<preflight::RemoteProbes>(
+      loop_, std::move(nodes),
+      preflight::RemoteProbes::Options{start.ranks, start.wanted, start.folder, ++probe_runs_});
+  probes_ = probes.get();
+  return probes;
+}
+
+}  // namespace nlaunch::fleet

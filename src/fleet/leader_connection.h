@@ -1,0 +1,64 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sys/channel.h"
+#include "sys/files.h"
+#include "sys/loop.h"
+
+namespace nlaunch::fleet {
+
+/// An agent's way into a Reception: it connects, proves that it knows the token, and makes sure that the
+/// other end does, too.
+class LeaderConnection {
+ public:
+  struct Options {
+    std::vector<std::string> addresses;  ///< or names, likely ones first
+    std::uint16_t port = 0;
+    std::string token;
+    std::string plan;  ///< its fingerprint
+    std::uint32_t node = 0;
+    Duration limit{};
+  };
+  struct End {
+    std::unique_ptr<sys::Channel> channel;  ///< empty: not let in
+    nlohmann::json assignment;
+    std::string why;       ///< not let in
+    bool refused = false;  ///< by one of ours: another try would go no better
+  };
+  /// `hello`: what else the agent says of itself, by the connection. `done` is called once, and sets the
+  /// channel's handlers before it returns.
+  LeaderConnection(sys::Loop& loop, Options options, std::function<nlohmann::json(const sys::Channel&)> hello,
+                   std::function<void(End)> done);
+  ~LeaderConnection();
+  LeaderConnection(const LeaderConnection&) = delete;
+  LeaderConnection& operator=(const LeaderConnection&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void connect();
+  void hear(std::string_view line);
+  void hear_answer(std::string_view line);
+  void again();
+  void end(End end);
+
+  sys::Loop& loop_;
+  Options options_;
+  std::function<nlohmann::json(const sys::Channel&)> hello_;
+  std::function<void(End)> done_;
+  Clock::time_point deadline_;
+  std::unique_ptr<sys::Connecting> connecting_;
+  std::unique_ptr<sys::Channel> channel_;
+  std::string challenge_;  ///< ours, once we have said it
+  std::optional<sys::Loop::TimerId> pause_;
+};
+
+/// A plain connection to the same Reception for what processes write; empty where there is none any more.
+sys::UniqueFd connect_output(const std::string& address, const LeaderConnection::Options& options);
+
+}  // namespace nlaunch::fleet

@@ -1,0 +1,115 @@
+#include "fleet/slurm_target.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "fleet/leader.h"
+#include "launch/bad_nodes.h"
+#include "launch/install.h"
+#include "launch/pyxis.h"
+#include "launch/slurm_job.h"
+#include "launch/step.h"
+#include "sys/addresses.h"
+#include "sys/files.h"
+
+namespace nlaunch::fleet {
+namespace {
+
+/// Likely ones first: those on the site's interface, loopback last.
+std::vector<std::string> own_addresses(const std::string& interface) {
+  auto all = sys::ipv4_addresses();
+  std::ranges::stable_partition(all, [&](const sys::InterfaceAddress& one) {
+    return !interface.empty() && one.interface.starts_with(interface);
+  });
+  std::vector<std::string> addresses;
+  for (const auto& one : all) addresses.push_back(one.address);
+  return addresses;
+}
+
+/// A step of the allocation: srun starts an agent on each node.
+class SlurmStep : public AgentLauncher {
+ public:
+  SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, std::vector<std::string> nodes,
+            const session::Caller& caller)
+      : plan_(plan), allocation_(allocation), nodes_(std::move(nodes)), caller_(caller) {}
+
+  [[nodiscard]] std::vector<std::string> nodes() const override { return nodes_; }
+  [[nodiscard]] std::string starter() const override { return "srun"; }
+  [[nodiscard]] std::string log() const override { return "srun.log"; }
+  Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override {
+    const auto file = paths.attempt / "step.json";
+    const launch::Step step{(paths.folder / "plan.json").string(), own_addresses(plan_.node.interface), port,
+                            token};
+    if (const auto written = launch::write_step(step, file); !written)
+      return std::unexpected(written.error());
+    const auto install = launch::find_install();
+    auto command = launch::pyxis_options(plan_, install, paths.folder.string());
+    command.insert(command.end(), {install.program, "agent", "--step", file.string()});
+    return Start{launch::srun_command(plan_, allocation_, nodes_, command),
+                 launch::srun_environment(caller_.environment)};
+  }
+  /// A large step may take this long to start, and a shared file system to show a file.
+  [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
+  [[nodiscard]] Duration kill_wait() const override { return launch::kill_wait(caller_.environment); }
+  [[nodiscard]] bool shares_a_folder() const override { return true; }
+  [[nodiscard]] std::string look_at(const std::string& host) const override {
+    return "look at the node: `scontrol show node " + host + "`, and at srun.log of the attempt";
+  }
+
+ private:
+  const plan::Plan& plan_;
+  const launch::Allocation& allocation_;
+  std::vector<std::string> nodes_;
+  const session::Caller& caller_;
+};
+
+}  // namespace
+
+SlurmTarget::SlurmTarget(const plan::Plan& plan, const launch::Allocation& allocation, bool share,
+                         const session::Caller& caller)
+    : plan_(plan), allocation_(allocation), share_(share), caller_(caller) {}
+
+std::vector<std::string> SlurmTarget::left() const {
+  std::vector<std::string> nodes;
+  std::ranges::copy_if(allocation_.nodes, std::back_inserter(nodes),
+                       [this](const std::string& node) { return !out_.contains(node); });
+  return nodes;
+}
+
+std::unique_ptr<session::AttemptHost> SlurmTarget::next(const supervise::GuardianLink& guardian) {
+  auto nodes = left();
+  nodes.resize(plan_.node.count);
+  return std::make_unique<Leader>(plan_, share_,
+                                  std::make_unique<SlurmStep>(plan_, allocation_, std::move(nodes), caller_),
+                                  caller_, guardian);
+}
+
+bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
+  const auto before = out_;
+  std::vector<std::string> names;
+  for (const auto& suspect : suspects) {
+    if (out_.insert(suspect.host).second) names.push_back(suspect.host);
+  }
+  const auto rest = left().size();
+  if (names.empty() || rest < plan_.node.count) {
+    out_ = before;
+    return false;
+  }
+  caller_.console.say(fmt::format("nlaunch: {} {} left out; {} of job {} remain for the {} of the plan\n",
+                                  text::join(names, ", "), names.size() == 1 ? "is" : "are",
+                                  text::count(rest, "node"), allocation_.job_id, plan_.node.count));
+  return true;
+}
+
+void SlurmTarget::record(const std::vector<preflight::Suspect>& suspects) {
+  const auto& file = plan_.slurm.bad_nodes;
+  for (const auto& suspect : suspects) {
+    if (file.empty() || suspect.responsible != preflight::Responsible::admin) continue;
+    const auto recorded = launch::record_bad_node(file, suspect.host, suspect.reason, sys::user_name());
+    caller_.console.say(
+        recorded ? fmt::format("nlaunch: {} is now in {} ({})\n", suspect.host, file, suspect.reason)
+                 : fmt::format("nlaunch: {}\n", recorded.error().items().front().message));
+  }
+}
+
+}  // namespace nlaunch::fleet

@@ -1,0 +1,31 @@
+#pragma once
+#include <set>
+
+#include "launch/allocation.h"
+#include "session/caller.h"
+#include "session/run_target.h"
+
+namespace nlaunch::fleet {
+
+/// An allocation. Its nodes beyond those that the plan needs are spares.
+class SlurmTarget : public session::RunTarget {
+ public:
+  /// All arguments outlive this. `share`: use GPUs that another run holds.
+  SlurmTarget(const plan::Plan& plan, const launch::Allocation& allocation, bool share,
+              const session::Caller& caller);
+
+  std::unique_ptr<session::AttemptHost> next(const supervise::GuardianLink& guardian) override;
+  void record(const std::vector<preflight::Suspect>& suspects) override;
+  bool leave_out(const std::vector<preflight::Suspect>& suspects) override;
+
+ private:
+  [[nodiscard]] std::vector<std::string> left() const;
+
+  const plan::Plan& plan_;
+  const launch::Allocation& allocation_;
+  bool share_;
+  const session::Caller& caller_;
+  std::set<std::string> out_;
+};
+
+}  // namespace nlaunch::fleet

@@ -1,0 +1,82 @@
+#include "launch/node_addresses.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace nlaunch::launch {
+namespace {
+
+/// Calls `then` with each port and the node where it stands, always in the same order.
+template <class Plan, class Then>
+void for_each_port(Plan& plan, Then&& then) {
+  then(sync_node(plan), plan.weight_sync.port);
+  for (std::uint32_t role = 0; role < plan.roles.size(); ++role) {
+    const auto first = std::ranges::find(plan.processes, role, &plan::Process::role);
+    if (first != plan.processes.end() && plan.roles[role].rendezvous == Rendezvous::torch)
+      then(first->node, plan.roles[role].rendezvous_port);
+  }
+  for (auto& process : plan.processes) {
+    for (auto& port : process.ports) then(process.node, port);
+  }
+}
+
+}  // namespace
+
+NodeAddresses one_machine(const std::string& host) {
+  return {{host, "127.0.0.1"}};
+}
+
+const std::string& address_of(const NodeAddresses& directory, const plan::Process& process) {
+  return directory.at(process.node).address;
+}
+
+std::uint32_t sync_node(const plan::Plan& plan) {
+  const auto group = std::ranges::find(plan.groups, plan::GroupKind::weight_sync, &plan::Group::kind);
+  return group == plan.groups.end() ? 0 : plan.processes[group->members.front().process].node;
+}
+
+Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {
+  bool all = true;
+  for_each_port(plan, [&](std::uint32_t where, std::uint16_t& port) {
+    if (where != node) return;
+    const auto free = ports.take(port);
+    all = all && free.has_value();
+    port = free.value_or(port);
+  });
+  if (all) return {};
+  return failure("launch.ports", "no TCP port is free between 20000 and 31999");
+}
+
+std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& process) {
+  constexpr std::uint32_t kFirst = 12000;  // below those that are taken for servers
+  constexpr std::uint32_t kPorts = 7000;
+  constexpr std::uint32_t kApart = 1000;
+  const auto index = static_cast<std::uint32_t>(&process - plan.processes.data()) % kApart;
+  return static_cast<std::uint16_t>(kFirst + plan.weight_sync.port % kPorts + index);
+}
+
+std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t node, Ports& ports) {
+  std::vector<std::uint16_t> claimed(plan.processes.size());
+  for (std::size_t i = 0; i < claimed.size(); ++i) {
+    const auto& process = plan.processes[i];
+    if (process.node == node && !plan.node.cpu_slots && !process.gpus.empty())
+      claimed[i] = ports.take(wished_ras_port(plan, process)).value_or(0);
+  }
+  return claimed;
+}
+
+nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node) {
+  auto out = nlohmann::json::array();
+  for_each_port(plan, [&](std::uint32_t where, std::uint16_t port) {
+    if (where == node) out.push_back(port);
+  });
+  return out;
+}
+
+void take_ports(plan::Plan& plan, const std::vector<nlohmann::json>& ports) {
+  std::vector<std::size_t> next(ports.size());
+  for_each_port(plan,
+                [&](std::uint32_t where, std::uint16_t& port) { port = ports.at(where).at(next[where]++); });
+}
+
+}  // namespace nlaunch::launch

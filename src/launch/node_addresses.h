@@ -1,0 +1,46 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "launch/ports.h"
+#include "plan/plan.h"
+
+/// Who is where: what the nodes of a run must know of each other before their processes can be bound.
+namespace nlaunch::launch {
+
+struct NodeAddress {
+  std::string host;     ///< for people
+  std::string address;  ///< by which the other nodes' processes reach this one
+};
+
+/// By index of the node in the plan.
+using NodeAddresses = std::vector<NodeAddress>;
+
+/// The directory of a run on one machine: its processes reach each other over loopback.
+NodeAddresses one_machine(const std::string& host);
+
+/// Address of the node that a process is on.
+const std::string& address_of(const NodeAddresses& directory, const plan::Process& process);
+/// The node where the weight-sync group meets: that of its learner. 0 without a group.
+std::uint32_t sync_node(const plan::Plan& plan);
+
+/// Takes free ports for what stands on `node`, and writes them into the plan: those of its processes, of the
+/// rendezvous whose first process is there, of the weight sync that meets there. Wished ones where they are
+/// free.
+Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports);
+
+/// Where a process wishes to answer questions about NCCL: processes of a node must not share that port, as
+/// they would by default (localhost:28028).
+std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& process);
+/// Such a port for each process of `node` that has GPUs, by index of the process; 0: it has none. Nobody on
+/// another node asks there: they are not told.
+std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t node, Ports& ports);
+
+/// The ports that stand on `node`, to be told to the other nodes, and the way back, of all nodes, into their
+/// plans.
+nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node);
+void take_ports(plan::Plan& plan, const std::vector<nlohmann::json>& ports);
+
+}  // namespace nlaunch::launch

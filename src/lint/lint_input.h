@@ -1,0 +1,108 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/units.h"
+#include "base/words.h"
+#include "lint/secrets.h"
+#include "lint/shell.h"
+
+/// What rules look at: environments as somebody wrote them down, and what is known of where they will be
+/// used. A plan, a script, a .env file and a Beaker spec all become one of these.
+namespace nlaunch::lint {
+
+/// One change to an environment.
+struct Setting {
+  std::string name;
+  std::optional<std::string> value;  ///< nothing: known only when it runs
+  bool unset = false;
+  bool exported = true;      ///< false: a variable of the shell alone
+  bool sure = true;          ///< false: under a condition that is not decided here
+  bool one_command = false;  ///< for one command alone: NAME=VALUE command
+  SourceSpan span;
+
+  /// The value is one that nobody should read: never to be printed.
+  [[nodiscard]] bool holds_secret() const;
+};
+
+/// What the processes of one kind get: a role's, or everything that a script starts.
+struct Environment {
+  std::string name;                  ///< of the role; empty for a file
+  std::optional<RoleKind> kind;      ///< of the role
+  std::vector<Setting> settings;     ///< in their order: a later one wins
+  std::vector<std::string> preload;  ///< libraries by name, as a role asks for them
+  SourceSpan preload_span;
+  std::string cleaned_by;    ///< what in the role's wrapper keeps variables from the program; empty: nothing
+  bool plan_passes = false;  ///< with `cleaned_by`: what the plan asks for gets through, unlike modules
+  SourceSpan wrapper_span;
+  std::map<std::string, Version> releases;  ///< by owner ("NCCL"), what will be loaded, where known
+
+  /// The last that sets it for certain, or else the last that may; nullptr when none does.
+  [[nodiscard]] const Setting* find(std::string_view variable) const;
+  /// The value that it has for certain.
+  [[nodiscard]] std::optional<std::string> value(std::string_view variable) const;
+  /// Some setting of it, even one under a condition or of an unknown value, might be such that `fits`.
+  [[nodiscard]] bool may(std::string_view variable,
+                         const std::function<bool(const std::string&)>& fits) const;
+  /// The release of an owner, or nullptr.
+  [[nodiscard]] const Version* release(std::string_view owner) const;
+};
+
+/// A text that may read variables by name: a program's source, a script.
+struct Reading {
+  std::string name;
+  std::string text;
+};
+
+struct Module {
+  std::string name;  ///< as it is loaded: "brics/nccl/2.21.5-1"
+  SourceSpan span;
+};
+
+/// An option of sbatch or srun.
+struct StepOption {
+  std::string text;  ///< "--network=disable_rdzv_get"
+  SourceSpan span;
+};
+
+/// A step of Slurm that starts more than a helper.
+struct Step {
+  std::string program;  ///< without folders; empty: only known when it runs
+  std::string script;   ///< that a shell runs: of bash -c
+  std::vector<StepOption> options;
+  bool open_ended = false;  ///< there are more, which are only known when it runs
+  SourceSpan span;
+};
+
+struct LintInput {
+  std::vector<std::shared_ptr<const SourceFile>> files;  ///< that all of this was read from
+  std::vector<Environment> environments;
+  /// Those that talk through one NCCL communicator, by index: name of the group, environments.
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
+  std::optional<std::uint32_t> nodes;
+  std::string gpu;   ///< model as the profile says: "GH200"; empty: unknown
+  std::string nics;  ///< "cxi", "ib", "efa"; empty: unknown
+  bool slurm = false;
+  bool plan = false;        ///< of a plan: what nlaunch itself takes care of cannot go wrong
+  bool by_nlaunch = false;  ///< a script that starts `nlaunch`: the environment is a plan's
+  std::vector<Step> steps;
+  std::vector<StepOption> batch;       ///< of the job
+  std::vector<Setting> conf;           ///< what nccl.conf files of this machine add; their spans say which
+  std::vector<Module> modules;         ///< as a script loads them
+  std::vector<Setting> from_modules;   ///< what a plan's modules set, where they could be loaded
+  std::vector<ExposedSecret> secrets;  ///< among the words of a script's commands
+  std::vector<Reading> readings;
+  std::optional<Script> script;
+  /// Whether a folder is on this machine; nothing: not looked (a script is often linted elsewhere).
+  std::function<bool(const std::string&)> folder_exists;
+  /// The file system of a path, where it is one that several machines share: "nfs"; else empty.
+  std::function<std::string(const std::string&)> shared_file_system;
+};
+
+}  // namespace nlaunch::lint

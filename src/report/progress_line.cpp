@@ -1,0 +1,90 @@
+#include "report/progress_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/text.h"
+
+namespace nlaunch::report {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kEmptyLine = "\r\x1b[K";
+
+std::size_t columns() {
+  winsize size{};
+  constexpr std::size_t kUsual = 80;
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+/// No longer than the terminal is wide: what wraps cannot be taken back.
+std::string cut(const std::string& line, std::size_t width) {
+  std::string out;
+  std::size_t count = 0;
+  for (const auto character : text::characters(line)) {
+    if (++count >= width) break;
+    out += character;
+  }
+  return out;
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(const Console& console) {
+  if (console.quiet || ::isatty(STDERR_FILENO) != 1 || !console.paint.on()) return;
+  terminal_ = std::make_unique<supervise::Terminal>(STDERR_FILENO);
+  // Signals are for the main thread.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  ticker_ = std::thread([this] { tick(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+ProgressLine::~ProgressLine() {
+  if (!terminal_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  ticker_.join();
+  terminal_->write(kEmptyLine, 0);
+}
+
+std::function<void(const std::string&)> ProgressLine::teller() {
+  if (!terminal_) return {};
+  return [this](const std::string& words) {
+    {
+      const std::lock_guard lock(mutex_);
+      words_ = words;
+    }
+    changed_.notify_all();
+  };
+}
+
+/// Draws at every change, but not oftener than can be seen, and every second.
+void ProgressLine::tick() {
+  std::unique_lock lock(mutex_);
+  std::string drawn;
+  while (!done_) {
+    changed_.wait_for(lock, 1s, [&] { return done_ || words_ != drawn; });
+    if (done_) return;
+    drawn = words_;
+    if (!drawn.empty()) draw();
+    changed_.wait_for(lock, 100ms, [&] { return done_; });
+  }
+}
+
+void ProgressLine::draw() {
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
+  const auto line = fmt::format("{:>4} s  {}", seconds.count(), text::printable(words_));
+  terminal_->write(std::string(kEmptyLine) + cut(line, columns()), 0);
+}
+
+}  // namespace nlaunch::report

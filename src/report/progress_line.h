@@ -1,0 +1,42 @@
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "report/console.h"
+#include "supervise/terminal.h"
+
+namespace nlaunch::report {
+
+/// What goes on now and for how long, on the last line of a terminal: "  12 s  learner world: 3 of 4 sizes".
+/// Nothing where standard error is no terminal, under --quiet, without colours (NO_COLOR, TERM=dumb). A
+/// terminal that blocks holds up nothing.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Console& console);
+  /// Leaves the line empty.
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// To be called with a few words; empty where nothing is shown.
+  [[nodiscard]] std::function<void(const std::string&)> teller();
+
+ private:
+  void tick();
+  void draw();
+
+  std::unique_ptr<supervise::Terminal> terminal_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string words_;
+  bool done_ = false;
+  std::thread ticker_;
+};
+
+}  // namespace nlaunch::report

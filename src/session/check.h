@@ -1,0 +1,10 @@
+#pragma once
+#include "session/attempt_host.h"
+#include "session/caller.h"
+
+namespace nlaunch::session {
+
+/// AttemptHost::check, with a line on the terminal that says what goes on.
+preflight::Report check(AttemptHost& host, preflight::Options options, const Caller& caller);
+
+}  // namespace nlaunch::session

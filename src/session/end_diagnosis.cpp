@@ -1,0 +1,43 @@
+#include "session/end_diagnosis.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "diagnose/diagnose.h"
+#include "report/diagnose_text.h"
+#include "session/interrupts.h"
+#include "sys/files.h"
+
+namespace nlaunch::session {
+namespace {
+
+constexpr std::chrono::seconds kLongest{10};
+
+/// A signal, a walltime or a good end need no reason from the logs.
+bool failed_by_itself(const supervise::Cause& cause) {
+  return std::holds_alternative<supervise::ProcessFailed>(cause) ||
+         std::holds_alternative<supervise::NeverReady>(cause) ||
+         std::holds_alternative<supervise::NodeLost>(cause) ||
+         std::holds_alternative<supervise::Aborted>(cause);
+}
+
+}  // namespace
+
+std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome& outcome,
+                         const report::Paint& paint) {
+  if (!failed_by_itself(outcome.cause)) return "";
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + kLongest;
+  diagnose::Options options;
+  options.enough = [until] { return Interrupts::received() != 0 || Clock::now() > until; };
+  const auto diagnosis = diagnose::diagnose({paths.folder.string()}, options);
+  const auto brief = report::diagnose_brief(diagnosis, paint);
+  if (brief.empty()) return "";
+  // A run directory that cannot be written has been complained of already.
+  (void)sys::write_file_atomically(paths.attempt / "diagnosis.json",
+                                   json_text(report::diagnose_json(diagnosis), 2) + "\n");
+  return brief + fmt::format("nlaunch diagnose {} says more\n", text::shell_quote(paths.folder.string()));
+}
+
+}  // namespace nlaunch::session

@@ -1,0 +1,62 @@
+#pragma once
+#include "launch/gpu_lock.h"
+#include "launch/machine.h"
+#include "session/auditor.h"
+#include "session/caller.h"
+#include "session/run_target.h"
+
+namespace nlaunch::session {
+
+/// This machine.
+class LocalHost : public AttemptHost {
+ public:
+  /// `share`: use GPUs that another run holds. All arguments outlive this.
+  LocalHost(const plan::Plan& plan, bool share, const Caller& caller, launch::MachineSource& machine,
+            const supervise::GuardianLink& guardian);
+  ~LocalHost() override;
+
+  std::optional<Refused> bind(const launch::RunPaths& paths) override;
+  preflight::Report check(const preflight::Options& options) override;
+  Result<std::vector<preflight::Rank>> ranks() override;
+  preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
+                              const preflight::Deadlines& deadlines) override;
+  supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
+  Audit audit() override;
+  [[nodiscard]] std::string mask(const std::string& text) const override;
+
+ private:
+  preflight::Request request(const preflight::Options& options);
+
+  const plan::Plan& plan_;
+  bool share_;
+  const Caller& caller_;
+  launch::MachineSource& machine_;
+  const supervise::GuardianLink& guardian_;
+  launch::RunPaths paths_;
+  std::optional<launch::GpuLocks> locks_;
+  std::optional<launch::Ports> ports_;
+  plan::BoundNode node_;
+  std::vector<preflight::Rank> ranks_;  ///< once they were asked for
+  std::optional<Auditor> auditor_;      ///< of the processes, once they were started
+};
+
+/// This machine, again and again.
+class LocalTarget : public RunTarget {
+ public:
+  LocalTarget(const plan::Plan& plan, bool share, const Caller& caller, launch::MachineSource& machine)
+      : plan_(plan), share_(share), caller_(caller), machine_(machine) {}
+
+  std::unique_ptr<AttemptHost> next(const supervise::GuardianLink& guardian) override {
+    return std::make_unique<LocalHost>(plan_, share_, caller_, machine_, guardian);
+  }
+  void record(const std::vector<preflight::Suspect>& /*suspects*/) override {}
+  bool leave_out(const std::vector<preflight::Suspect>& /*suspects*/) override { return false; }
+
+ private:
+  const plan::Plan& plan_;
+  bool share_;
+  const Caller& caller_;
+  launch::MachineSource& machine_;
+};
+
+}  // namespace nlaunch::session

@@ -1,0 +1,316 @@
+#include "session/run.h"
+
+#include <thread>
+
+#include "base/exit_code.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "bench/metrics.h"
+#include "launch/device_map.h"
+#include "launch/machine.h"
+#include "launch/nccl_logs.h"
+#include "launch/provenance.h"
+#include "lint/plan_input.h"
+#include "plan/json.h"
+#include "preflight/report_json.h"
+#include "report/plan_text.h"
+#include "report/preflight_text.h"
+#include "session/check.h"
+#include "session/end_diagnosis.h"
+#include "session/run_evidence.h"
+#include "supervise/stop_signal.h"
+#include "sys/files.h"
+#include "sys/proc.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::session {
+
+using supervise::Json;
+
+Job::Job(const plan::Plan& plan, JobOptions options, const Caller& caller, RunTarget& target)
+    : plan_(plan),
+      options_(std::move(options)),
+      caller_(caller),
+      target_(target),
+      rules_(supervise::rules_of(plan)),
+      interrupts_(rules_) {}
+
+int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
+  paths_ = paths;
+  guardian.announce(paths_.folder.string());
+  // Where nothing can be kept from the beginning, nothing is begun.
+  const auto kept =
+      sys::write_file_atomically(paths_.folder / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
+  if (!kept) {
+    caller_.console.say(fmt::format("{} {}; nothing was started\n", caller_.console.paint.red("error:"),
+                                    kept.error().items().front().message));
+    return exit_code::internal;
+  }
+  events_ = supervise::EventLog(paths_.folder / "events.jsonl", [this](const std::string& sentence) {
+    caller_.console.say(fmt::format("nlaunch: {}\n", sentence));
+  });
+  const auto seen = sys::process_info(guardian.guardian());
+  auto begin = stamped<Json>(formats::kEvents);
+  begin.update({{"id", paths_.id},
+                {"name", plan_.name},
+                {"site", plan_.site},
+                {"host", launch::this_host().host},
+                {"job", sys::env_value(caller_.environment, "SLURM_JOB_ID")},
+                {"nodes", plan_.node.count},
+                {"pid", guardian.guardian()},
+                {"start_ticks", seen ? seen->start_ticks : 0}});
+  events_.write("run", begin);
+  bool begun = false;
+  for (unsigned attempt = launch::next_attempt(paths_);; ++attempt) {
+    if (const auto refused = prepare(attempt, guardian)) {
+      target_.record(refused->suspects);
+      if (target_.leave_out(refused->suspects)) continue;
+      return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
+    }
+    if (!std::exchange(begun, true)) {
+      if (const auto pointed = launch::point_latest(paths_); !pointed)
+        caller_.console.say(render(pointed.error()));
+      say_start();
+    }
+    auto outcome = supervise(attempt);
+    say_end(outcome);
+    if (!again(outcome) || !back_off(outcome, guardian)) {
+      return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
+                    supervise::sentence(outcome), supervise::to_json(outcome));
+    }
+  }
+}
+
+std::optional<AttemptHost::Refused> Job::prepare(unsigned attempt, const supervise::GuardianLink& guardian) {
+  using Refused = AttemptHost::Refused;
+  if (const auto made = launch::make_attempt_folder(paths_, attempt); !made) {
+    return Refused{exit_code::internal, "internal", made.error().items().front().message};
+  }
+  events_.write("attempt", {{"number", attempt}});
+  place_.reset();  // what the attempt before held is free again
+  interrupts_.take();
+  place_ = target_.next(guardian);
+  auto refused = place_->bind(paths_);
+  if (auto why = stopped("before anything was started", guardian)) return why;
+  if (refused) return refused;
+  save("lock.json", place_->bound().lock, paths_.folder);
+  return check(guardian);
+}
+
+std::optional<AttemptHost::Refused> Job::check(const supervise::GuardianLink& guardian) {
+  using Refused = AttemptHost::Refused;
+  if (options_.no_preflight) {
+    preflight_ = {{"verdict", "skipped"}, {"reason", "--no-preflight"}};
+    events_.write("preflight", preflight_);
+    return std::nullopt;
+  }
+  auto level = options_.level.value_or(plan_.preflight.level);
+  if (restarts_ > 0) level = PreflightLevel::quick;
+  const auto report = session::check(*place_, {.level = level}, caller_);
+  save("preflight.json", preflight::to_json(report), paths_.attempt);
+  preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
+  events_.write("preflight", preflight_);
+  if (!caller_.console.quiet || report.verdict == preflight::Status::fail) {
+    caller_.console.say(report::preflight_text(report, caller_.console.paint));
+  }
+  if (auto why = stopped("during the preflight", guardian)) return why;
+  const bool strict = plan_.preflight.strict || options_.strict;
+  if (report.verdict == preflight::Status::fail || (strict && report.verdict == preflight::Status::unknown)) {
+    return Refused{exit_code::preflight_refused, "refused",
+                   "the preflight refused the run; nothing was started",
+                   preflight::suspects(report, plan_.node.count)};
+  }
+  return std::nullopt;
+}
+
+std::optional<AttemptHost::Refused> Job::stopped(std::string_view when,
+                                                 const supervise::GuardianLink& guardian) const {
+  if (!guardian.alive())
+    return AttemptHost::Refused{
+        exit_code::internal, "killed", fmt::format("nlaunch was killed {}", when), {}};
+  const auto cause = supervise::cause_of(rules_, Interrupts::received());
+  if (!cause) return std::nullopt;
+  const auto* by = std::get_if<supervise::StoppedBySignal>(&*cause);
+  auto sentence = by == nullptr ? fmt::format("stopped {}, for the walltime comes near", when)
+                                : fmt::format("stopped by {} {}", supervise::name_of_stop(by->signal), when);
+  caller_.console.say(sentence + "\n");
+  return AttemptHost::Refused{
+      supervise::exit_code(*cause), std::string(supervise::name_of(*cause)), std::move(sentence), {}};
+}
+
+supervise::Outcome Job::supervise(unsigned attempt) {
+  auto outcome = place_->supervise(attempt, events_);
+  interrupts_.take();
+  audit_ = place_->audit();
+  save("audit.json", audit_.json, paths_.attempt);
+  nccl_ = launch::compare_nccl_logs(paths_.attempt, lint::plan_input(plan_, {}));
+  return outcome;
+}
+
+bool Job::stalled_to_restart(const supervise::Outcome& outcome) const {
+  const auto* aborted = std::get_if<supervise::Aborted>(&outcome.cause);
+  return aborted != nullptr && aborted->exit_code == exit_code::stalled && plan_.watch &&
+         plan_.watch->on_stall == OnStall::restart;
+}
+
+/// A node that is lost, or on which the first process failed, is left out where there are spares.
+bool Job::again(const supervise::Outcome& outcome) {
+  const auto* lost = std::get_if<supervise::NodeLost>(&outcome.cause);
+  const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
+                      std::holds_alternative<supervise::NeverReady>(outcome.cause) ||
+                      stalled_to_restart(outcome);
+  if (!failed || !plan_.restart.on_failure || restarts_ >= plan_.restart.max) return false;
+  std::string host;
+  if (lost != nullptr) host = lost->host;
+  if (outcome.first) host = outcome.processes[*outcome.first].host;
+  const bool without = !host.empty() && target_.leave_out({{host, supervise::sentence(outcome)}});
+  if (lost != nullptr && !without) return false;
+  ++restarts_;
+  return true;
+}
+
+bool Job::back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr Duration kGlance = std::chrono::milliseconds(50);
+  const auto& restart = plan_.restart;
+  caller_.console.say(fmt::format("nlaunch: restart {} of {} in {}\n", restarts_, restart.max,
+                                  format_duration(restart.backoff)));
+  const auto begin = Clock::now();
+  std::optional<supervise::Cause> cause;
+  while (!cause && Clock::now() < begin + restart.backoff) {
+    std::this_thread::sleep_for(std::min<Clock::duration>(kGlance, begin + restart.backoff - Clock::now()));
+    cause = supervise::cause_of(rules_, Interrupts::received());
+    if (!guardian.alive()) cause = supervise::GuardianGone{};
+  }
+  if (!cause) return true;
+  outcome.cause = *cause;
+  outcome.first.reset();
+  outcome.decided = outcome.took + std::chrono::duration_cast<Duration>(Clock::now() - begin);
+  caller_.console.say(caller_.console.paint.red(supervise::sentence(outcome)) + "\n");
+  return false;
+}
+
+void Job::say_start() const {
+  if (caller_.console.quiet) return;
+  const auto paint = caller_.console.paint;
+  caller_.console.say(
+      fmt::format("{} on {}: {}\n", paint.bold(plan_.name), plan_.site, report::placement_line(plan_)));
+  for (const auto& warning : plan_.warnings)
+    caller_.console.say(fmt::format("{} {}\n", paint.yellow("warning:"), warning));
+  const auto& bound = place_->bound();
+  for (const auto& note : bound.notes)
+    caller_.console.say(fmt::format("{} {}\n", paint.yellow("note:"), text::printable(note)));
+  if (!bound.dropped.empty()) {
+    caller_.console.say(fmt::format("{} not passed on from the calling environment: {}\n", paint.dim("note:"),
+                                    text::join(bound.dropped, " ")));
+  }
+  caller_.console.say(fmt::format("run {} in {}\n", paths_.id, paths_.folder.string()));
+}
+
+void Job::say_end(const supervise::Outcome& outcome) const {
+  const auto paint = caller_.console.paint;
+  const bool well = supervise::exit_code(outcome) == 0;
+  if (well && caller_.console.quiet) return;
+  std::string out = "\n";
+  if (!caller_.console.quiet) {
+    for (const auto& line : audit_.lines) out += text::printable(line) + "\n";
+    for (const auto& [role, differences] : nccl_) {
+      for (const auto& line : differences)
+        out += fmt::format("NCCL in {}: {}\n", role, text::printable(line));
+    }
+  }
+  if (!outcome.last_lines.empty() && outcome.first) {
+    const auto& first = outcome.processes[*outcome.first];
+    out += fmt::format("last lines of {} ({}):\n", first.name, first.log);
+    for (const auto& line : outcome.last_lines) out += "  " + line + "\n";
+  }
+  for (const auto& survivor : outcome.survivors) out += paint.red(fmt::format("still alive: {}\n", survivor));
+  for (const auto& trouble : outcome.troubles) out += paint.yellow(trouble) + "\n";
+  if (outcome.skipped.lines > 0) {
+    out += fmt::format("{} were not shown here: the terminal was too slow; the logs have them\n",
+                       text::count(outcome.skipped.lines, "line"));
+  }
+  const auto sentence = text::printable(supervise::sentence(outcome));
+  out += (well ? paint.green(sentence) : paint.red(sentence)) + "\n";
+  if (const auto advice = supervise::advice(outcome); !advice.empty()) out += advice + "\n";
+  caller_.console.say(out + diagnose_end(paths_, outcome, paint));
+}
+
+int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+  outcome_ = outcome;
+  auto summary = stamped<Json>(formats::kSummary);
+  summary.update({{"run", paths_.id},
+                  {"name", plan_.name},
+                  {"site", plan_.site},
+                  {"exit_code", exit_code},
+                  {"outcome", outcome},
+                  {"sentence", place_ ? place_->mask(sentence) : sentence},
+                  {"preflight", preflight_}});
+  summary.update(details);
+  summary["warnings"] = plan_.warnings;
+  summary["audit"] = {{"findings", audit_.findings}};
+  if (!nccl_.empty()) summary["nccl_environment"] = nccl_;
+  if (plan_.watch && !plan_.watch->metrics.empty()) add_metrics(summary);
+  if (auto devices = launch::device_map(plan_, paths_.attempt); !devices.empty()) {
+    add_gpu_use(devices, paths_.attempt);
+    summary["devices"] = std::move(devices);
+  }
+  if (const auto kept =
+          sys::write_file_atomically(paths_.folder / "summary.json", json_text(summary, 2) + "\n");
+      !kept) {
+    caller_.console.say(
+        fmt::format("nlaunch: {}; this run has no summary\n", kept.error().items().front().message));
+  }
+  events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
+  auto lock = place_ ? place_->bound().lock : Json();
+  if (lock.contains("libraries") && !lock["libraries"].empty()) {
+    launch::add_library_hashes(lock);
+    save("lock.json", lock, paths_.folder);
+  }
+  if (place_) place_->conclude(exit_code);
+  place_.reset();
+  interrupts_.take();
+  if (!caller_.console.quiet || exit_code != 0)
+    caller_.console.say(fmt::format("everything about it: {}\n", paths_.folder.string()));
+  return exit_code;
+}
+
+void Job::add_metrics(Json& summary) const {
+  const auto printed = bench::read_printed(paths_.folder, plan_.watch->metrics);
+  auto& out = summary["metrics"] = Json::object();
+  for (const auto& [name, of] : bench::summarized(printed))
+    out[name] = {{"count", of.values}, {"median", of.median}, {"min", of.least}, {"max", of.most}};
+  const auto uneven = bench::uneven(printed);
+  if (uneven.empty()) return;
+  summary["uneven"] = uneven;
+  caller_.console.say(
+      caller_.console.paint.yellow("ranks that count differently wait for each other in the end:") + "\n");
+  for (const auto& line : uneven) caller_.console.say(fmt::format("  {}\n", text::printable(line)));
+}
+
+void Job::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {
+  const auto wrote = sys::write_file_atomically(folder / name, json_text(content, 2) + "\n");
+  if (wrote || trouble_said_) return;
+  trouble_said_ = true;
+  caller_.console.say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
+}
+
+void report_lost_supervisor(const supervise::SupervisorLost& lost, const report::Console& console) {
+  std::vector<std::string> killed;
+  std::vector<std::string> survivors;
+  for (const auto& process : lost.swept.killed)
+    killed.push_back(fmt::format("{} (pid {})", process.name, process.pid));
+  for (const auto& left : lost.swept.survivors)
+    survivors.push_back(fmt::format("{} (pid {})", left.name, left.pid));
+  console.say(fmt::format("\nnlaunch: the supervisor {}; {} of the run {} killed\n", lost.status.str(),
+                          text::count(killed.size(), "process"), killed.size() == 1 ? "was" : "were"));
+  for (const auto& survivor : survivors) console.say(fmt::format("still alive: {}\n", survivor));
+  if (lost.run_folder.empty()) return;
+  const auto summary = supervise::summary_of_lost_supervisor(lost.status, killed, survivors);
+  const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json",
+                                                json_text(summary, 2) + "\n");
+  if (!wrote) console.say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
+}
+
+}  // namespace nlaunch::session

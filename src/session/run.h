@@ -1,0 +1,73 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launch/run_folder.h"
+#include "plan/plan.h"
+#include "session/caller.h"
+#include "session/interrupts.h"
+#include "session/run_target.h"
+
+namespace nlaunch::session {
+
+struct JobOptions {
+  std::string runs_dir = "runs";
+  bool no_preflight = false;
+  std::optional<PreflightLevel> level;
+  bool strict = false;
+};
+
+/// One run, from a plan to its exit code: attempts, each bound, checked, supervised and audited; the run
+/// directory that retells it. To be made in the supervisor: from then on a signal that ends a run ends it
+/// well.
+class Job {
+ public:
+  /// All arguments outlive this.
+  Job(const plan::Plan& plan, JobOptions options, const Caller& caller, RunTarget& target);
+
+  int run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
+  /// How it ended, as summary.json has it: what supervise::name_of says of its cause, or how far it came.
+  [[nodiscard]] const std::string& outcome() const { return outcome_; }
+
+ private:
+  std::optional<AttemptHost::Refused> prepare(unsigned attempt, const supervise::GuardianLink& guardian);
+  std::optional<AttemptHost::Refused> check(const supervise::GuardianLink& guardian);
+  /// What has come in between that ends the run, and when that was.
+  [[nodiscard]] std::optional<AttemptHost::Refused> stopped(std::string_view when,
+                                                            const supervise::GuardianLink& guardian) const;
+  supervise::Outcome supervise(unsigned attempt);
+  bool again(const supervise::Outcome& outcome);
+  [[nodiscard]] bool stalled_to_restart(const supervise::Outcome& outcome) const;
+  /// Waits for the next attempt. False: something has ended the run, which is its outcome then.
+  [[nodiscard]] bool back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const;
+
+  void say_start() const;
+  void say_end(const supervise::Outcome& outcome) const;
+  /// Of `watch.metrics`, what all logs of the run hold; says which counts of the ranks differ.
+  void add_metrics(supervise::Json& summary) const;
+  int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
+  void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
+
+  const plan::Plan& plan_;
+  JobOptions options_;
+  const Caller& caller_;
+  RunTarget& target_;
+  supervise::Rules rules_;
+  Interrupts interrupts_;
+  launch::RunPaths paths_;
+  supervise::EventLog events_;
+  std::unique_ptr<AttemptHost> place_;  ///< of the attempt that goes on, or of the last one
+  supervise::Json preflight_;           ///< for the summary
+  AttemptHost::Audit audit_;
+  std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
+  unsigned restarts_ = 0;
+  std::string outcome_;
+  bool trouble_said_ = false;
+};
+
+/// Says, and writes to the run's folder, that the supervisor was killed. Runs in the guardian.
+void report_lost_supervisor(const supervise::SupervisorLost& lost, const report::Console& console);
+
+}  // namespace nlaunch::session

@@ -1,0 +1,142 @@
+#include "session/run_view.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "launch/machine.h"
+#include "launch/run_folder.h"
+#include "launch/step.h"
+#include "supervise/events.h"
+#include "sys/proc.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::session {
+namespace {
+
+using supervise::Json;
+
+ProcessView& process_of(RunView& view, const std::string& name) {
+  const auto found = std::ranges::find(view.processes, name, &ProcessView::name);
+  if (found != view.processes.end()) return *found;
+  return view.processes.emplace_back(ProcessView{.name = name, .host = "", .state = "not started"});
+}
+
+bool is_elsewhere(const Json& run) {
+  const auto host = run.value("host", "");
+  return !host.empty() && host != launch::this_host().host;
+}
+
+/// Of the event "run". One on another host counts as alive until its events say that it has ended.
+bool is_alive(const Json& run) {
+  if (is_elsewhere(run)) return true;
+  const auto info = sys::process_info(run.value("pid", 0));
+  // A zombie has ended, whoever has not yet asked how.
+  return info && info->state != 'Z' && info->start_ticks == run.value("start_ticks", std::uint64_t{0});
+}
+
+void take(RunView& view, const Json& event) {
+  const auto what = event.value("event", "");
+  if (what == "run") {
+    view.name = event.value("name", "");
+    view.id = event.value("id", "");
+    view.since = event.value("time", "");
+    view.pid = event.value("pid", 0);
+    view.job = event.value("job", "");
+    view.elsewhere = is_elsewhere(event);
+    view.alive = is_alive(event);
+    view.state = "running";
+  } else if (what == "attempt") {
+    view.attempt = event.value("number", 0U);
+    view.processes.clear();
+  } else if (what == "end") {
+    view.state = event.value("outcome", "");
+    view.alive = view.alive && !view.elsewhere;
+    view.since = event.value("time", "");
+  } else if (what == "goes-on") {
+    view.job = event.value("job", "");
+    view.pid = 0;
+    view.elsewhere = view.alive = true;
+    view.state = fmt::format("job {} waits to go on", view.job);
+  }
+  if (!event.contains("process")) return;
+  auto& process = process_of(view, event.value("process", ""));
+  if (what == "process-started") {
+    process.pid = event.value("pid", 0);
+    process.host = event.value("host", "");
+    process.state = "running";
+  } else if (what == "process-ready") {
+    process.state = "ready";
+  } else if (what == "process-ended") {
+    process.state = event.value("how", "ended");
+  } else if (what == "process-not-started") {
+    process.state = event.value("reason", "not started");
+  }
+}
+
+/// As its events tell it, without a look at its processes: whoever asks how a run is finds the same.
+Result<RunView> told_by_events(const std::filesystem::path& folder) {
+  const auto events = supervise::read_events(folder / "events.jsonl");
+  if (!events) return std::unexpected(events.error());
+  RunView view;
+  view.folder = folder;
+  for (const auto& event : *events) take(view, event);
+  if (!view.alive && view.state == "running") {
+    view.state = "ended without a word: nlaunch itself was killed";
+    view.since = events->back().value("time", "");
+  }
+  return view;
+}
+
+bool is_alive(const std::filesystem::path& folder) {
+  const auto view = told_by_events(folder);
+  return view && view->alive;
+}
+
+}  // namespace
+
+Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run) {
+  return launch::find_run(runs_dir, run, [](const auto& one) { return is_alive(one); });
+}
+
+Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
+  const auto folder = find_run(runs_dir, run);
+  if (!folder) return std::unexpected(folder.error());
+  std::error_code error;
+  if (!std::filesystem::exists(*folder / "events.jsonl", error)) {
+    RunView view;
+    view.folder = *folder;
+    view.job = submitted_job(*folder);
+    view.id = folder->filename();
+    view.name = folder->parent_path().filename();
+    view.elsewhere = view.alive = !view.job.empty();
+    view.state = view.alive ? fmt::format("job {} has not begun", view.job) : "not started";
+    return view;
+  }
+  auto view = told_by_events(*folder);
+  if (!view) return view;
+  const auto node = launch::node_name(sys::own_environment());
+  for (auto& process : view->processes) {
+    process.alive = process.state == "running" || process.state == "ready";
+    process.here = process.host.empty() ? !view->elsewhere : process.host == node;
+    if (!process.here) continue;
+    process.alive = process.pid > 0 && is_process_of(process.pid, "NLAUNCH_RUN_ID", view->id);
+    if (!process.alive && (process.state == "running" || process.state == "ready")) process.state = "gone";
+  }
+  return view;
+}
+
+std::string submitted_job(const std::filesystem::path& folder) {
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  const auto job = parse_ordered_json(sys::read_regular_file(folder / "job.json", kLargest).value_or(""));
+  const auto jobs = job.is_object() ? job.value("jobs", Json::array()) : Json::array();
+  return jobs.empty() ? "" : jobs.back().get<std::string>();
+}
+
+bool is_process_of(pid_t pid, const std::string& variable, const std::string& value) {
+  const auto environment = sys::initial_environment(pid);
+  return std::ranges::find(environment, variable + "=" + value) != environment.end();
+}
+
+}  // namespace nlaunch::session

@@ -1,0 +1,323 @@
+#include "supervise/local_backend.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "plan/container.h"
+#include "supervise/signals.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+constexpr Duration kLookAtProgress = std::chrono::milliseconds(250);
+constexpr Duration kLookAtFiles = std::chrono::seconds(2);
+/// A killed process that holds a GPU may need seconds until the driver has let it go.
+constexpr Duration kKillLimit = std::chrono::seconds(20);
+constexpr std::size_t kLastLines = 20;
+constexpr std::size_t kLongestLastLine = 500;
+
+}  // namespace
+
+/// What is known here of one process.
+struct LocalBackend::Live {
+  const plan::BoundProcess* bound = nullptr;
+  std::size_t output = 0;  ///< index into the Output
+  sys::Subtree subtree{};  ///< leader 0: is not running
+  bool ended = false;      ///< its wait status is there
+  sys::WaitStatus status{};
+  Duration ended_at{};
+  FileStamp file{};                   ///< of its readiness, before it was started
+  FileStamp heartbeat{};              ///< as it was last seen
+  std::shared_ptr<LineWatch> line{};  ///< of its readiness, since it was started
+  std::unique_ptr<Readiness> readiness{};
+
+  /// A file that is relative to its working folder.
+  [[nodiscard]] std::string absolute(const std::string& path) const {
+    return path.empty() || path.starts_with('/') ? path : fmt::format("{}/{}", bound->workdir, path);
+  }
+
+  [[nodiscard]] plan::Ready ready() const {
+    auto ready = bound->ready;
+    ready.file = absolute(ready.file);
+    return ready;
+  }
+
+  /// For `command`, started as the process is.
+  [[nodiscard]] sys::SpawnRequest request(const std::vector<std::string>& command) const {
+    sys::SpawnRequest request;
+    request.tracer = ::getpid();  // of what looks into it when it hangs
+    // Its children ask for the same, where libnlaunch-scope.so is in them.
+    plan::Variables more;
+    if (!bound->preload.empty()) more.emplace_back("NLAUNCH_TRACER", std::to_string(request.tracer));
+    auto start = plan::start_of(*bound, command, more);
+    request.argv = std::move(start.argv);
+    request.env = std::move(start.env);
+    request.cwd = bound->workdir;
+    request.cpus = bound->cpus;
+    return request;
+  }
+};
+
+LocalBackend::LocalBackend(sys::Loop& loop, const Rules& rules, Options options, Tell tell)
+    : loop_(loop), options_(std::move(options)), tell_(std::move(tell)), cleaner_(loop) {
+  if (const auto made = sys::make_private_folder(options_.logs); !made) {
+    this->tell(process_event::Trouble{made.error().items().front().message});
+  }
+  std::vector<std::string> names;
+  for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
+    const auto bound = std::ranges::find(options_.node.processes, rules.processes[process].process,
+                                         &plan::BoundProcess::process);
+    if (bound == options_.node.processes.end()) continue;
+    live_[process] = {.bound = &*bound, .output = names.size()};
+    names.push_back(bound->name);
+  }
+  Output::Options output{
+      options_.logs,
+      options_.node.masker,
+      options_.terminal,
+      options_.color,
+      options_.name_width,
+      [this](const std::string& sentence) { this->tell(process_event::Trouble{sentence}); },
+      [this](std::size_t index, std::string_view bytes) { readers_[index].feed(bytes); }};
+  output_ = std::make_unique<Output>(loop_, std::move(output), names);
+  pattern_.emplace(options_.watch ? options_.watch->progress : "");
+  for (const auto& [process, live] : live_) {
+    const bool counts = options_.watch && live.bound->heartbeat.empty();
+    readers_.emplace_back(*pattern_, counts);
+  }
+  look_at_files();
+  look_at_progress();
+  if (options_.hooks.tick) tick();
+  if (options_.hooks.beside)
+    beside_ = std::make_unique<sys::ExecCheck>(loop_, *options_.hooks.beside, [](const auto&) {});
+}
+
+LocalBackend::~LocalBackend() = default;
+
+template <class What>
+void LocalBackend::tell(What what) {
+  tell_({since_start(), std::move(what)});
+}
+
+void LocalBackend::look_at_files() {
+  loop_.after(kLookAtFiles, [this] {
+    output_->check();
+    look_at_files();
+  });
+}
+
+void LocalBackend::tick() {
+  loop_.after(options_.hooks.period, [this] {
+    if (const auto verdict = options_.hooks.tick(live_pids())) {
+      tell(process_event::Abort{verdict->reason, verdict->exit_code});
+    }
+    tick();
+  });
+}
+
+void LocalBackend::look_at_progress() {
+  loop_.after(kLookAtProgress, [this] {
+    for (auto& [process, live] : live_) {
+      tell_progress(process, live);
+      if (live.bound->heartbeat.empty() || live.subtree.leader == 0) continue;
+      const auto beat = stamp_of(live.absolute(live.bound->heartbeat));
+      if (beat != live.heartbeat) tell(process_event::Progress{process});
+      live.heartbeat = beat;
+    }
+    look_at_progress();
+  });
+}
+
+/// What its output has said since the last time.
+void LocalBackend::tell_progress(ProcessIndex process, const Live& live) {
+  auto& reader = readers_[live.output];
+  if (const auto said = reader.take()) {
+    tell(process_event::Progress{process, said->step ? static_cast<std::int64_t>(*said->step) : -1,
+                                 said->seconds.value_or(-1)});
+  }
+  for (const auto remark : reader.take_remarks()) {
+    tell(process_event::Trouble{std::string(remarks()[remark].sentence)});
+  }
+}
+
+void LocalBackend::perform(const NodeAction& action) {
+  std::visit([this](const auto& what) { on(what); }, action);
+}
+
+void LocalBackend::on(const action::Start& start) {
+  auto& live = live_.at(start.process);
+  const auto pid = spawn(live);
+  if (!pid) {
+    return tell(process_event::NotStarted{start.process,
+                                          options_.node.masker.mask(pid.error().items().front().message)});
+  }
+  loop_.on_child(*pid, [this, p = start.process](sys::WaitStatus status) { ended(p, status); });
+  if (options_.hooks.on_started) options_.hooks.on_started(live.bound->process, *pid);
+  tell(process_event::Started{start.process, *pid});
+}
+
+Result<pid_t> LocalBackend::spawn(Live& live) {
+  if (const auto problem = problem_with(live.bound->ready); !problem.empty()) {
+    return failure("supervise.ready", "readiness check: {}", problem);
+  }
+  const auto pipe = output_->open(live.output);
+  if (!pipe) return std::unexpected(pipe.error());
+  watch_for_line(live);
+  auto request = live.request(live.bound->argv);
+  request.out = request.err = pipe->get();
+  constexpr unsigned kPidBits = 32;
+  request.mark = (static_cast<std::uint64_t>(::getpid()) << kPidBits) | ++starts_;
+  live.file = stamp_of(live.ready().file);
+  live.heartbeat = stamp_of(live.absolute(live.bound->heartbeat));
+  auto pid = sys::spawn(request);
+  if (pid) {
+    live.subtree = {*pid, *request.mark};
+    live.ended = false;
+  }
+  return pid;
+}
+
+/// From the start on: whoever decides asks for it later, on another node by as much as a message takes.
+void LocalBackend::watch_for_line(Live& live) {
+  if (live.bound->ready.log.empty()) return;
+  live.line = std::make_shared<LineWatch>(live.bound->ready.log);
+  output_->watch_lines(live.output,
+                       [line = live.line](std::string_view text) { return line->look_at(text); });
+}
+
+void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
+  auto& live = live_.at(process);
+  live.ended = true;
+  live.status = status;
+  live.ended_at = since_start();
+  live.readiness.reset();
+  tell(process_event::Ended{process, status});
+}
+
+void LocalBackend::on(const action::AwaitReady& await) {
+  auto& live = live_.at(await.process);
+  const auto process = await.process;
+  if (live.ended || live.subtree.leader == 0) return;  // whoever asks will hear of it
+  Readiness::Then then{.ready = [this, process] { tell(process_event::Ready{process}); },
+                       .timed_out =
+                           [this, process] {
+                             tell(process_event::NotReady{
+                                 process, options_.node.masker.mask(live_.at(process).readiness->status())});
+                           },
+                       .line = live.line};
+  live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
+                                               live.request(live.bound->ready.exec), std::move(then));
+}
+
+void LocalBackend::on(const action::SignalGroup& send) {
+  auto& live = live_.at(send.process);
+  if (live.subtree.leader > 0) signal_group(live.subtree.leader, live.bound->wrapper, send.signal);
+  live.readiness.reset();
+}
+
+void LocalBackend::on(const action::SignalProcess& send) {
+  const auto& live = live_.at(send.process);
+  if (live.subtree.leader > 0 && !live.ended)
+    signal_process(live.subtree.leader, live.bound->wrapper, send.signal);
+}
+
+void LocalBackend::on(const action::KillTree& kill) {
+  Cleaner::kill(live_.at(kill.process).subtree);
+  give_up_later(kill.process);
+}
+
+void LocalBackend::on(const action::KillAll&) {
+  sys::kill_descendants({});
+  for (const auto& [process, live] : live_) {
+    if (live.subtree.leader > 0) give_up_later(process);
+  }
+}
+
+void LocalBackend::on(const action::Collect& collect) {
+  std::optional<sys::SpawnRequest> program;
+  if (options_.hooks.collect)
+    program = options_.hooks.collect(live_pids(), ended_processes(), collect.folder);
+  if (!program) return tell(process_event::Collected{"nothing could be collected here"});
+  collection_ = std::make_unique<sys::ExecCheck>(
+      loop_, std::move(*program),
+      [this](const std::optional<std::string>& why) { tell(process_event::Collected{why.value_or("")}); });
+}
+
+/// A process in uninterruptible sleep does not even end by SIGKILL; the run must.
+void LocalBackend::give_up_later(ProcessIndex process) {
+  loop_.after(kKillLimit, [this, process, leader = live_.at(process).subtree.leader] {
+    auto& live = live_.at(process);
+    if (live.ended || live.subtree.leader != leader) return;
+    loop_.forget_child(leader);
+    live.ended = true;
+    tell(process_event::NotKillable{process});
+  });
+}
+
+void LocalBackend::on(const action::CleanUp& clean) {
+  auto& live = live_.at(clean.process);
+  if (clean.leave) {
+    live.subtree.leader = 0;
+    return tell(process_event::CleanedUp{clean.process, {}});
+  }
+  cleaner_.clean(live.subtree, [this, p = clean.process](const auto& result) { cleaned_up(p, result); });
+}
+
+void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& result) {
+  auto& live = live_.at(process);
+  output_->close(live.output);
+  tell_progress(process, live);
+  live.subtree.leader = 0;
+  tell(process_event::CleanedUp{process, result.killed});
+}
+
+void LocalBackend::ending() {
+  if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
+}
+
+/// They are no leftovers of the run.
+void LocalBackend::end_own_programs() {
+  collection_.reset();
+  beside_.reset();
+}
+
+void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) {
+  BackendEnd end;
+  end_own_programs();
+  const auto swept = sys::sweep({}, kKillLimit);
+  for (const auto& process : swept.killed) end.left_behind.push_back(describe(process));
+  for (const auto& process : swept.survivors) end.survivors.push_back(describe_survivor(process));
+  for (const auto& [process, live] : live_) output_->close(live.output);
+  end.lost_bytes = output_->lost_bytes();
+  if (of && live_.contains(*of)) {
+    end.last_lines = output_->last_lines(live_.at(*of).output, kLastLines);
+    for (auto& line : end.last_lines) line = line.substr(0, kLongestLastLine);
+  }
+  done(std::move(end));
+}
+
+Duration LocalBackend::since_start() const {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+}
+
+EndedProcesses LocalBackend::ended_processes() const {
+  EndedProcesses ended;
+  for (const auto& [process, live] : live_) {
+    if (live.ended) ended.emplace(live.bound->process, EndedProcess{live.status, live.ended_at});
+  }
+  return ended;
+}
+
+LivePids LocalBackend::live_pids() const {
+  LivePids pids;
+  for (const auto& [process, live] : live_) {
+    if (live.subtree.leader > 0 && !live.ended) pids.emplace(live.bound->process, live.subtree.leader);
+  }
+  return pids;
+}
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,111 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "plan/bound.h"
+#include "supervise/cleaner.h"
+#include "supervise/output.h"
+#include "supervise/process_backend.h"
+#include "supervise/progress.h"
+#include "supervise/readiness.h"
+#include "sys/exec_check.h"
+
+namespace nlaunch::supervise {
+
+/// The processes that are alive: index into Plan::processes → pid.
+using LivePids = std::map<std::uint32_t, pid_t>;
+
+/// Those that have ended, and how.
+struct EndedProcess {
+  sys::WaitStatus status;
+  Duration at{};  ///< since the attempt began
+};
+using EndedProcesses = std::map<std::uint32_t, EndedProcess>;
+
+/// What others do while processes run on this machine. They run on the loop: what takes long belongs
+/// elsewhere.
+struct Hooks {
+  std::function<void(std::uint32_t process, pid_t pid)> on_started;
+  /// Called every `period`. A reason that it gives ends the run, with this exit code.
+  struct Verdict {
+    std::string reason;
+    int exit_code = 0;
+  };
+  std::function<std::optional<Verdict>(const LivePids&)> tick;
+  Duration period = std::chrono::seconds(5);
+  /// Called once, when it is decided that the run ends, while those processes that did not fail are alive.
+  std::function<void(const LivePids&)> before_stop;
+  /// The program that collects what can be seen of the processes into this folder; nothing where it cannot
+  /// be made. Not given: nothing is collected.
+  std::function<std::optional<sys::SpawnRequest>(const LivePids&, const EndedProcesses&,
+                                                 const std::string& folder)>
+      collect;
+  /// A program that runs as long as the processes do, and says nothing; nothing depends on it.
+  std::optional<sys::SpawnRequest> beside;
+};
+
+/// The processes of one node, on this machine: started with their environment and their log file, checked for
+/// readiness, signalled, killed and swept. Needs a child subreaper, all of whose children are reaped.
+class LocalBackend : public ProcessBackend {
+ public:
+  struct Options {
+    const plan::BoundNode& node;
+    std::filesystem::path logs;  ///< folder of the log files; is made
+    Terminal* terminal = nullptr;
+    Color color = Color::never;
+    std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest here
+    Hooks hooks;
+    std::optional<plan::Watch> watch{};
+  };
+  /// `rules` of the whole plan; those of its processes that are on the node are performed here.
+  LocalBackend(sys::Loop& loop, const Rules& rules, Options options, Tell tell);
+  ~LocalBackend() override;
+
+  void perform(const NodeAction& action) override;
+  void ending() override;
+  void finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) override;
+
+ private:
+  struct Live;
+
+  void on(const action::Start& start);
+  void on(const action::AwaitReady& await);
+  void on(const action::SignalGroup& send);
+  void on(const action::SignalProcess& send);
+  void on(const action::KillTree& kill);
+  void on(const action::KillAll& kill);
+  void on(const action::Collect& collect);
+  void on(const action::CleanUp& clean);
+
+  void look_at_files();
+  void end_own_programs();
+  void tick();
+  void look_at_progress();
+  void tell_progress(ProcessIndex process, const Live& live);
+  Result<pid_t> spawn(Live& live);
+  void watch_for_line(Live& live);
+  void ended(ProcessIndex process, sys::WaitStatus status);
+  void give_up_later(ProcessIndex process);
+  void cleaned_up(ProcessIndex process, const Cleaner::Result& result);
+  [[nodiscard]] LivePids live_pids() const;
+  [[nodiscard]] EndedProcesses ended_processes() const;
+  [[nodiscard]] Duration since_start() const;
+  template <class What>
+  void tell(What what);
+
+  sys::Loop& loop_;
+  Options options_;
+  Tell tell_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Cleaner cleaner_;
+  std::unique_ptr<Output> output_;
+  std::optional<ProgressPattern> pattern_;
+  std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, that goes on
+  std::unique_ptr<sys::ExecCheck> beside_;
+  std::vector<ProgressReader> readers_;  ///< by index into the Output
+  std::map<ProcessIndex, Live> live_;
+  std::uint32_t starts_ = 0;
+};
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,163 @@
+#include "supervise/remote_backend.h"
+
+#include <algorithm>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "supervise/wire.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+using nlohmann::json;
+
+/// Failures of several nodes arrive in another order than they happened, and what a lost node brings about
+/// (its peers fail, srun ends the step) may arrive before the news of it: such consequences are held for a
+/// moment.
+constexpr Duration kHold = std::chrono::milliseconds(150);
+/// Two nodes' clocks are compared by messages, whose ways take this long at most on a busy machine.
+constexpr Duration kClocksTell = std::chrono::milliseconds(10);
+/// More than an agent needs to kill what is left (LocalCrew's limit).
+constexpr Duration kForTheEnd = std::chrono::seconds(30);
+
+bool was_killed(const ProcessEvent& process_event) {
+  const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
+  return ended != nullptr && ended->status.by_signal();
+}
+
+}  // namespace
+
+RemoteBackend::RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules,
+                             std::vector<Node> nodes, Tell tell)
+    : loop_(loop), tell_(std::move(tell)) {
+  for (auto& node : nodes) nodes_.push_back({.node = std::move(node)});
+  for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
+    node_of_.push_back(plan.processes[rules.processes[process].process].node);
+    nodes_[node_of_.back()].processes.push_back(process);
+  }
+}
+
+RemoteBackend::~RemoteBackend() {
+  if (release_) loop_.cancel(*release_);
+  if (deadline_) loop_.cancel(*deadline_);
+}
+
+void RemoteBackend::send(std::uint32_t node, const json& message) {
+  if (!nodes_[node].lost) nodes_[node].node.channel->send(json_text(message));
+}
+
+void RemoteBackend::send_all(const json& message) {
+  const auto text = json_text(message);
+  for (auto& node : nodes_) {
+    if (!node.lost) node.node.channel->send(text);
+  }
+}
+
+void RemoteBackend::perform(const NodeAction& action) {
+  const auto message = to_message(action);
+  std::visit(
+      [&](const auto& what) {
+        if constexpr (requires { what.process; }) {
+          send(node_of_[what.process], message);
+        } else {
+          send_all(message);
+        }
+      },
+      action);
+}
+
+void RemoteBackend::ending() {
+  send_all({{"ending", true}});
+}
+
+void RemoteBackend::finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) {
+  done_ = std::move(done);
+  send_all({{"finish", of ? json(*of) : json(nullptr)}});
+  deadline_ = loop_.after(kForTheEnd, [this] {
+    deadline_.reset();
+    for (auto& node : nodes_) {
+      if (node.lost || node.ended) continue;
+      end_.survivors.push_back(node.node.host + " did not say that nothing is left there");
+      node.ended = true;
+    }
+    conclude_if_done();
+  });
+  conclude_if_done();
+}
+
+void RemoteBackend::conclude_if_done() {
+  const bool all = std::ranges::all_of(nodes_, [](const State& node) { return node.lost || node.ended; });
+  if (!all || !done_) return;
+  if (deadline_) loop_.cancel(*deadline_);
+  deadline_.reset();
+  // Not from within the call that asked for it.
+  loop_.post([done = std::exchange(done_, nullptr), end = std::move(end_)] { done(end); });
+}
+
+void RemoteBackend::hear(std::uint32_t index, const json& message) {
+  auto& node = nodes_[index];
+  try {
+    if (message.contains("notice")) {
+      auto process_event = notice_from(message);
+      const auto offset = since_start() - process_event.at;
+      if (!node.offset || offset < *node.offset) node.offset = offset;
+      process_event.at += *node.offset;
+      pass_on(std::move(process_event));
+    } else if (message.contains("end")) {
+      auto end = end_from(message.at("end"));
+      const auto add = [](std::vector<std::string>& all, std::vector<std::string>& more) {
+        all.insert(all.end(), more.begin(), more.end());
+      };
+      add(end_.left_behind, end.left_behind);
+      add(end_.survivors, end.survivors);
+      add(end_.last_lines, end.last_lines);
+      end_.lost_bytes += end.lost_bytes;
+      node.ended = true;
+      conclude_if_done();
+    }
+  } catch (const std::exception& error) {
+    lose(index, std::string("its agent said what cannot be read: ") + error.what());
+  }
+}
+
+void RemoteBackend::pass_on(ProcessEvent process_event) {
+  const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
+  const bool failed = ended != nullptr && !ended->status.ok();
+  if (!failed && !std::holds_alternative<process_event::Signal>(process_event.what))
+    return tell_(std::move(process_event));
+  held_.emplace(process_event.at, std::move(process_event));
+  if (!release_) release_ = loop_.after(kHold, [this] { release(); });
+}
+
+void RemoteBackend::release() {
+  release_.reset();
+  auto held = std::exchange(held_, {});
+  if (held.empty()) return;
+  // Of what is too close to tell apart, a process that was killed is the cause of one that gave up.
+  const auto close = held.upper_bound(held.begin()->first + kClocksTell);
+  for (const bool killed : {true, false}) {
+    for (auto one = held.begin(); one != close; ++one) {
+      if (was_killed(one->second) == killed) tell_(one->second);
+    }
+  }
+  for (auto one = close; one != held.end(); ++one) tell_(std::move(one->second));
+}
+
+void RemoteBackend::lose(std::uint32_t index, const std::string& why) {
+  auto& node = nodes_[index];
+  if (std::exchange(node.lost, true)) return;
+  // What it said last is older.
+  std::erase_if(held_, [&](const auto& entry) {
+    const auto* ended = std::get_if<process_event::Ended>(&entry.second.what);
+    return ended != nullptr && node_of_[ended->process] == index;
+  });
+  if (!node.ended) tell_({since_start(), process_event::NodeLost{node.node.host, why, node.processes}});
+  conclude_if_done();
+}
+
+Duration RemoteBackend::since_start() const {
+  return std::chrono::duration_cast<Duration>(Clock::now() - start_);
+}
+
+}  // namespace nlaunch::supervise

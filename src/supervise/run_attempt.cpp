@@ -1,0 +1,35 @@
+#include "supervise/run_attempt.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "supervise/supervisor.h"
+
+namespace nlaunch::supervise {
+
+std::filesystem::path attempt_folder(const std::filesystem::path& run_folder, unsigned number) {
+  return run_folder / fmt::format("attempt-{}", number);
+}
+
+Outcome run_attempt(const Attempt& attempt) {
+  sys::Loop loop;
+  std::unique_ptr<Terminal> terminal;
+  if (!attempt.terminal.quiet) terminal = std::make_unique<Terminal>(attempt.terminal.fd);
+  const auto logs = attempt_folder(attempt.run_folder, attempt.number) / "logs";
+  Supervisor supervisor(loop, {attempt.plan,
+                               attempt.number,
+                               logs,
+                               {},
+                               attempt.events,
+                               attempt.guardian,
+                               terminal.get(),
+                               attempt.judge});
+  LocalBackend backend(
+      loop, supervisor.rules(),
+      {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks, attempt.plan.watch},
+      [&](const ProcessEvent& process_event) { supervisor.hear(process_event); });
+  return supervisor.run(backend);
+}
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,40 @@
+#pragma once
+#include <filesystem>
+
+#include "plan/bound.h"
+#include "plan/plan.h"
+#include "supervise/events.h"
+#include "supervise/guardian.h"
+#include "supervise/investigation.h"
+#include "supervise/local_backend.h"
+#include "supervise/outcome.h"
+
+namespace nlaunch::supervise {
+
+struct TerminalOptions {
+  int fd = 1;
+  bool quiet = false;  ///< nothing is written there
+  Color color = Color::never;
+};
+
+struct Attempt {
+  const plan::Plan& plan;
+  const plan::BoundNode& node;
+  std::filesystem::path run_folder;  ///< exists
+  unsigned number = 0;
+  EventLog& events;
+  const GuardianLink& guardian;
+  TerminalOptions terminal;
+  Hooks hooks;
+  Judge judge{};  ///< of evidence; see Investigation
+};
+
+/// "attempt-0" in the run's folder.
+std::filesystem::path attempt_folder(const std::filesystem::path& run_folder, unsigned number);
+
+/// Starts the processes of this node, supervises them to their end and leaves nothing of them alive, whatever
+/// happens. To be called from the main thread of a child subreaper that has no other children that matter:
+/// all of them are reaped, and killed at the end.
+Outcome run_attempt(const Attempt& attempt);
+
+}  // namespace nlaunch::supervise

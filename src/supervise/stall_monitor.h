@@ -1,0 +1,59 @@
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "supervise/events.h"
+#include "supervise/investigation.h"
+#include "supervise/process_backend.h"
+#include "sys/loop.h"
+#include "watch/watcher.h"
+
+namespace nlaunch::supervise {
+
+/// Watches whether the run gets on, and does what the plan says when it does not: collects evidence of all
+/// processes, names who holds it up, and ends it. Nothing is ended without evidence.
+class StallMonitor {
+ public:
+  struct Options {
+    const plan::Plan& plan;
+    const Rules& rules;
+    std::vector<std::string> names;  ///< of the processes, by ProcessIndex
+    Investigation& investigation;    ///< outlives this
+    std::function<void(const std::string&)> say{};
+    std::function<void(std::string_view event, const Json& fields)> record{};
+    std::function<void(const event::Abort&)> abort{};
+  };
+  /// Looks each second, until it is destroyed or `stop`ped. Times are since it was made.
+  StallMonitor(sys::Loop& loop, Options options);
+  ~StallMonitor();
+  StallMonitor(const StallMonitor&) = delete;
+  StallMonitor& operator=(const StallMonitor&) = delete;
+
+  void hear(const process_event::Started& started);
+  void hear(const process_event::Ended& ended);
+  void hear(const process_event::Progress& progress);
+  /// The run ends: there is nothing to be watched any more.
+  void stop();
+  /// For the summary: steps, their median and spread, what was found, who was at which step.
+  [[nodiscard]] Json summary() const;
+  [[nodiscard]] watch::Progress progress() const { return watcher_.summary(); }
+
+ private:
+  void look();
+  void found(const watch::Finding& finding);
+  void found_stall(const std::string& text);
+  void judged(const std::string& stall, const std::string& folder, const Judgement& judgement);
+  [[nodiscard]] Duration now() const;
+
+  sys::Loop& loop_;
+  Options options_;
+  watch::Watcher watcher_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<sys::Loop::TimerId> timer_;
+  Json findings_ = Json::array();
+};
+
+}  // namespace nlaunch::supervise

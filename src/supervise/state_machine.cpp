@@ -1,0 +1,309 @@
+#include "supervise/state_machine.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "supervise/stop_signal.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+template <class... Alternatives>
+bool is_any(const ProcessPhase& phase) {
+  return (std::holds_alternative<Alternatives>(phase) || ...);
+}
+
+bool is_alive(const ProcessPhase& phase) {
+  return is_any<Starting, Running, Serving, Stopping, Killed>(phase);
+}
+
+/// It has ended and is not to be started again.
+bool is_over(const ProcessPhase& phase) {
+  const auto* cleaning = std::get_if<CleaningUp>(&phase);
+  return std::holds_alternative<Ended>(phase) || (cleaning != nullptr && !cleaning->restart);
+}
+
+SignalRule rule_of(const Rules& rules, int signal) {
+  const auto found = rules.signals.find(signal);
+  if (found != rules.signals.end()) return found->second;
+  const bool stops = signal == SIGTERM || signal == SIGHUP;
+  return {stops ? SignalRule::Action::stop : SignalRule::Action::ignore, {}};
+}
+
+/// One row of the table: the state before, what happens, the state after and what is to be done.
+class Transition {
+ public:
+  Transition(const Rules& rules, State state) : rules_(rules), state_(std::move(state)) {}
+
+  Step take() && { return {std::move(state_), std::move(actions_)}; }
+
+  void begin() {
+    start_stage(0);
+    advance();
+    if (rules_.processes.empty()) decide(Finished{});
+  }
+
+  void on(const event::Started& event) {
+    auto& phase = life_of(event.process);
+    if (!is_any<Starting>(phase)) return;
+    phase = Running{};
+    if (rules_.processes[event.process].waits_ready) return act(action::AwaitReady{event.process});
+    phase = Serving{};
+    advance();
+  }
+
+  void on(const event::SpawnFailed& event) {
+    if (!is_any<Starting>(life_of(event.process))) return;
+    life_of(event.process) = Ended{};
+    decide(StartFailed{event.process, event.reason});
+  }
+
+  void on(const event::Ready& event) {
+    auto& phase = life_of(event.process);
+    if (!is_any<Running>(phase)) return;
+    phase = Serving{};
+    advance();
+  }
+
+  void on(const event::ReadyTimeout& event) {
+    if (is_any<Running>(life_of(event.process))) decide(NeverReady{event.process});
+  }
+
+  void on(const event::Ended& event) {
+    auto& phase = life_of(event.process);
+    if (!is_alive(phase)) return;
+    const bool going = std::holds_alternative<Going>(state_.phase);
+    const bool failed = is_failure(event.process, event.status);
+    const bool restart = going && failed && may_restart(event.process);
+    phase = CleaningUp{restart};
+    act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
+    if (failed && !restart) return decide(ProcessFailed{event.process, event.status});
+    if (run_is_over()) return decide(Finished{});
+    advance();
+    continue_ending();
+  }
+
+  void on(const event::CleanedUp& event) {
+    auto& process = state_.processes[event.process];
+    const auto* cleaning = std::get_if<CleaningUp>(&process.phase);
+    if (cleaning == nullptr) return;
+    if (cleaning->restart) {
+      process.phase = BackingOff{};
+      return act(action::ArmBackoff{event.process, rules_.processes[event.process].restart.backoff});
+    }
+    process.phase = Ended{};
+    continue_ending();
+  }
+
+  void on(const event::GraceOver& event) {
+    if (is_any<Stopping>(life_of(event.process))) kill(event.process);
+  }
+
+  void on(const event::BackoffOver& event) {
+    auto& process = state_.processes[event.process];
+    if (!is_any<BackingOff>(process.phase)) return;
+    ++process.restarts;
+    start(event.process);
+  }
+
+  void on(const event::Signal& event) {
+    if (event.signal == SIGQUIT) return kill_all(StoppedBySignal{event.signal});
+    if (event.signal == SIGINT || event.signal == stop_signal()) return interrupt(event.signal);
+    if (const auto cause = cause_of(rules_, event.signal)) return decide(*cause);
+    const auto rule = rule_of(rules_, event.signal);
+    if (rule.action == SignalRule::Action::forward) forward(event.signal, rule.roles);
+  }
+
+  void on(const event::GuardianLost&) { kill_all(GuardianGone{}); }
+
+  /// What was there is gone; nobody can be asked to clean up after it.
+  void on(const event::NodeLost& event) {
+    for (const auto process : event.processes) {
+      if (!is_any<Waiting>(life_of(process))) life_of(process) = Ended{};
+    }
+    decide(NodeLost{event.host, event.why});
+  }
+
+  void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
+
+ private:
+  template <class What>
+  void act(What what) {
+    actions_.emplace_back(std::in_place_type<What>, std::move(what));
+  }
+  ProcessPhase& life_of(ProcessIndex process) { return state_.processes[process].phase; }
+
+  void start(ProcessIndex process) {
+    life_of(process) = Starting{};
+    act(action::Start{process});
+  }
+
+  void start_stage(std::size_t stage) {
+    for (const auto process : rules_.stages[stage]) start(process);
+  }
+
+  /// Starts the next stage when all of this one are ready, or have ended as they may.
+  void advance() {
+    auto* going = std::get_if<Going>(&state_.phase);
+    if (going == nullptr) return;
+    const auto satisfied = [&](ProcessIndex process) {
+      return is_any<Serving>(life_of(process)) || is_over(life_of(process));
+    };
+    while (going->stage + 1 < rules_.stages.size() &&
+           std::ranges::all_of(rules_.stages[going->stage], satisfied)) {
+      start_stage(++going->stage);
+    }
+  }
+
+  [[nodiscard]] bool some_end_the_run() const {
+    return std::ranges::any_of(rules_.processes, &ProcessRules::ends_run);
+  }
+
+  [[nodiscard]] bool is_failure(ProcessIndex process, const sys::WaitStatus& status) const {
+    const auto& rules = rules_.processes[process];
+    if (rules.ends_run) return !status.ok();
+    if (rules.exit_ok) return false;
+    return some_end_the_run() || !status.ok();
+  }
+
+  [[nodiscard]] bool may_restart(ProcessIndex process) const {
+    const auto& restart = rules_.processes[process].restart;
+    return restart.on_failure && state_.processes[process].restarts < restart.max;
+  }
+
+  /// Every process that ends the run has done so; where there is none of that kind, every process has ended.
+  [[nodiscard]] bool run_is_over() const {
+    const bool some = some_end_the_run();
+    for (std::size_t i = 0; i < rules_.processes.size(); ++i) {
+      if (some && !rules_.processes[i].ends_run) continue;
+      if (!is_over(state_.processes[i].phase)) return false;
+    }
+    return true;
+  }
+
+  /// The first cause decides; a later one changes nothing.
+  void decide(Cause cause) {
+    if (!std::holds_alternative<Going>(state_.phase)) return continue_ending();
+    act(action::Decide{cause});
+    state_.phase = Ending{std::move(cause), rules_.stages.size()};
+    cancel_starts();
+    continue_ending();
+  }
+
+  void cancel_starts() {
+    for (auto& process : state_.processes) {
+      if (is_any<Starting>(process.phase)) process.phase = Waiting{};
+      if (is_any<BackingOff>(process.phase)) process.phase = Ended{};
+      if (is_any<CleaningUp>(process.phase)) process.phase = CleaningUp{};
+    }
+  }
+
+  /// Stops stage after stage, the last one first, and finishes when nothing is left.
+  void continue_ending() {
+    if (auto* ending = std::get_if<Ending>(&state_.phase)) {
+      while (ending->stage > 0 && !some_alive(ending->stage)) stop_stage(--ending->stage);
+    }
+    const auto settled = [](const ProcessState& process) { return is_any<Waiting, Ended>(process.phase); };
+    if (!std::ranges::all_of(state_.processes, settled)) return;
+    if (auto* ending = std::get_if<Ending>(&state_.phase)) return finish(ending->cause);
+    if (auto* killing = std::get_if<Killing>(&state_.phase)) return finish(killing->cause);
+  }
+
+  bool some_alive(std::size_t stage) {
+    return stage < rules_.stages.size() && std::ranges::any_of(rules_.stages[stage], [&](auto process) {
+             return is_alive(life_of(process));
+           });
+  }
+
+  void stop_stage(std::size_t stage) {
+    for (const auto process : rules_.stages[stage]) {
+      if (is_any<Running, Serving>(life_of(process))) stop(process);
+    }
+  }
+
+  void stop(ProcessIndex process) {
+    const auto& rule = rules_.processes[process].stop;
+    life_of(process) = Stopping{};
+    act(action::SignalGroup{process, signal_to_stop(process)});
+    act(action::ArmGrace{process, rule.grace});
+  }
+
+  [[nodiscard]] int signal_to_stop(ProcessIndex process) const {
+    const auto& rules = rules_.processes[process];
+    const auto* ending = std::get_if<Ending>(&state_.phase);
+    const bool walltime = ending != nullptr && std::holds_alternative<WalltimeNear>(ending->cause);
+    return walltime ? rules.walltime_signal.value_or(rules.stop.signal) : rules.stop.signal;
+  }
+
+  void kill(ProcessIndex process) {
+    life_of(process) = Killed{};
+    act(action::KillTree{process});
+  }
+
+  void interrupt(int signal) {
+    decide(StoppedBySignal{signal});
+    auto* ending = std::get_if<Ending>(&state_.phase);
+    if (ending != nullptr && ++ending->interrupts > 1) kill_all(StoppedBySignal{signal});
+  }
+
+  void kill_all(Cause cause) {
+    if (std::holds_alternative<Killing>(state_.phase) || std::holds_alternative<Done>(state_.phase)) return;
+    if (const auto* ending = std::get_if<Ending>(&state_.phase)) {
+      cause = ending->cause;
+    } else {
+      act(action::Decide{cause});
+    }
+    state_.phase = Killing{std::move(cause)};
+    cancel_starts();
+    for (auto& process : state_.processes) {
+      if (is_any<Running, Serving, Stopping>(process.phase)) process.phase = Killed{};
+    }
+    act(action::KillAll{});
+    continue_ending();
+  }
+
+  void finish(const Cause& cause) {
+    act(action::Finish{cause});
+    state_.phase = Done{Cause(cause)};
+  }
+
+  void forward(int signal, const std::vector<std::string>& roles) {
+    for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
+      const bool meant =
+          roles.empty() || std::ranges::find(roles, rules_.processes[process].role) != roles.end();
+      if (meant && is_any<Running, Serving, Stopping>(life_of(process))) {
+        act(action::SignalProcess{process, signal});
+      }
+    }
+  }
+
+  const Rules& rules_;
+  State state_;
+  std::vector<Action> actions_;
+};
+
+}  // namespace
+
+std::optional<Cause> cause_of(const Rules& rules, int signal) {
+  if (signal == SIGUSR2 && rules.walltime) return WalltimeNear{};
+  const bool always = signal == SIGINT || signal == SIGQUIT || signal == stop_signal();
+  if (!always && rule_of(rules, signal).action != SignalRule::Action::stop) return std::nullopt;
+  return StoppedBySignal{signal};
+}
+
+Step begin(const Rules& rules) {
+  State state;
+  state.processes.resize(rules.processes.size());
+  Transition transition(rules, std::move(state));
+  transition.begin();
+  return std::move(transition).take();
+}
+
+Step step(const Rules& rules, State state, const Event& event) {
+  Transition transition(rules, std::move(state));
+  std::visit([&](const auto& happened) { transition.on(happened); }, event);
+  return std::move(transition).take();
+}
+
+}  // namespace nlaunch::supervise

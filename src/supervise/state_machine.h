@@ -1,0 +1,235 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/words.h"
+#include "plan/plan.h"
+#include "sys/wait_status.h"
+
+/// Supervision as a table: (state, event) → (state, actions). Pure, no clock, no process: who performs the
+/// actions feeds back what came of them as events.
+namespace nlaunch::supervise {
+
+using ProcessIndex = std::uint32_t;  ///< into Rules::processes
+
+/// What holds for one process.
+struct ProcessRules {
+  std::uint32_t process = 0;  ///< index into Plan::processes
+  std::string role{};
+  bool waits_ready = false;  ///< it has a readiness check; otherwise it is ready once started
+  Stop stop{};
+  Restart restart{};
+  bool ends_run = false;
+  bool exit_ok = false;
+  bool leave = false;
+  std::optional<int> walltime_signal{};  ///< in place of the stop signal when the walltime comes near
+};
+
+/// What holds for the run.
+struct Rules {
+  std::vector<ProcessRules> processes;
+  std::vector<std::vector<ProcessIndex>> stages;  ///< every process stands in exactly one
+  std::map<int, SignalRule> signals;
+  /// SIGUSR2 says that the walltime comes near, as the batch script asks Slurm for (--signal=B:USR2@...).
+  bool walltime = false;
+};
+/// The processes are those that nlaunch starts itself, in plan order.
+Rules rules_of(const plan::Plan& plan);
+
+// Why a run ends: the first thing that decided it.
+struct Finished {};
+struct ProcessFailed {
+  ProcessIndex process = 0;
+  sys::WaitStatus status;
+};
+struct StartFailed {
+  ProcessIndex process = 0;
+  std::string reason;
+};
+struct NeverReady {
+  ProcessIndex process = 0;
+};
+struct StoppedBySignal {
+  int signal = 0;
+};
+struct GuardianGone {};
+struct WalltimeNear {};
+/// A node, or the agent there, is gone, and its processes with it.
+struct NodeLost {
+  std::string host;
+  std::string why;
+};
+/// Somebody who watches the run (the audit, for one) has ended it.
+struct Aborted {
+  std::string reason;
+  int exit_code = 0;
+  std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
+};
+using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone,
+                           WalltimeNear, NodeLost, Aborted>;
+
+// Where a process is in its life.
+struct Waiting {};   ///< for its stage
+struct Starting {};  ///< to be spawned
+struct Running {};   ///< not ready yet
+struct Serving {};   ///< ready
+struct Stopping {};  ///< has its stop signal, and its grace runs
+struct Killed {};    ///< has SIGKILL
+struct CleaningUp {  ///< its wait status is there; what it left behind is swept, its output drained
+  bool restart = false;
+};
+struct BackingOff {};
+struct Ended {};
+using ProcessPhase =
+    std::variant<Waiting, Starting, Running, Serving, Stopping, Killed, CleaningUp, BackingOff, Ended>;
+
+struct ProcessState {
+  ProcessPhase phase;
+  unsigned restarts = 0;
+};
+
+// Where the run is.
+struct Going {
+  std::size_t stage = 0;  ///< the last that was started
+};
+struct Ending {
+  Cause cause;
+  std::size_t stage = 0;  ///< being stopped: this one; those above are
+  unsigned interrupts = 0;
+};
+struct Killing {
+  Cause cause;
+};
+struct Done {
+  Cause cause;
+};
+using Phase = std::variant<Going, Ending, Killing, Done>;
+
+struct State {
+  Phase phase;
+  std::vector<ProcessState> processes;
+};
+
+namespace event {
+struct Started {
+  ProcessIndex process = 0;
+};
+struct SpawnFailed {
+  ProcessIndex process = 0;
+  std::string reason;
+};
+struct Ready {
+  ProcessIndex process = 0;
+};
+struct ReadyTimeout {
+  ProcessIndex process = 0;
+};
+struct Ended {
+  ProcessIndex process = 0;
+  sys::WaitStatus status;
+};
+/// What it left behind is gone, its output is drained.
+struct CleanedUp {
+  ProcessIndex process = 0;
+};
+struct GraceOver {
+  ProcessIndex process = 0;
+};
+struct BackoffOver {
+  ProcessIndex process = 0;
+};
+struct Signal {
+  int signal = 0;
+};
+struct GuardianLost {};
+struct NodeLost {
+  std::string host;
+  std::string why;
+  std::vector<ProcessIndex> processes;  ///< that were there
+};
+struct Abort {
+  std::string reason;
+  int exit_code = 0;
+  std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
+};
+}  // namespace event
+using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
+                           event::Ended, event::CleanedUp, event::GraceOver, event::BackoffOver,
+                           event::Signal, event::GuardianLost, event::NodeLost, event::Abort>;
+
+namespace action {
+/// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.
+struct Start {
+  ProcessIndex process = 0;
+};
+/// To be answered by Ready or ReadyTimeout.
+struct AwaitReady {
+  ProcessIndex process = 0;
+};
+/// The stop signal, to the whole process group: a wrapper shell does not pass it on.
+struct SignalGroup {
+  ProcessIndex process = 0;
+  int signal = 0;
+};
+/// To the process alone: its helpers may not know what to do with it.
+struct SignalProcess {
+  ProcessIndex process = 0;
+  int signal = 0;
+};
+/// To be answered by GraceOver.
+struct ArmGrace {
+  ProcessIndex process = 0;
+  Duration grace{};
+};
+struct KillTree {
+  ProcessIndex process = 0;
+};
+struct KillAll {};
+/// What can be seen of all processes is to be kept. To be answered by Collected, of every node.
+struct Collect {
+  std::string folder;  ///< where to, of all nodes
+};
+/// To be answered by CleanedUp.
+struct CleanUp {
+  ProcessIndex process = 0;
+  bool leave = false;  ///< what it left behind lives on, until the run ends
+};
+/// To be answered by BackoffOver.
+struct ArmBackoff {
+  ProcessIndex process = 0;
+  Duration backoff{};
+};
+/// It is decided that the run ends, and why.
+struct Decide {
+  Cause cause;
+};
+struct Finish {
+  Cause cause;
+};
+}  // namespace action
+/// Those that are performed where the process lives.
+using NodeAction = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
+                                action::KillTree, action::KillAll, action::Collect, action::CleanUp>;
+using Action = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
+                            action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace,
+                            action::ArmBackoff, action::Decide, action::Finish>;
+
+/// Why this signal would end a run; nothing where it would not.
+std::optional<Cause> cause_of(const Rules& rules, int signal);
+
+struct Step {
+  State state;
+  std::vector<Action> actions;
+};
+
+/// The start of a run.
+Step begin(const Rules& rules);
+/// An event that means nothing in this state (a grace that is over for a process that has ended) changes
+/// nothing.
+Step step(const Rules& rules, State state, const Event& event);
+
+}  // namespace nlaunch::supervise

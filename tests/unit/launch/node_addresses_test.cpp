@@ -1,0 +1,50 @@
+#include "launch/node_addresses.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace nlaunch::launch {
+namespace {
+
+/// A learner and two engines on each of two nodes; all wish for the same ports.
+plan::Plan two_nodes() {
+  plan::Plan plan;
+  plan.node.count = 2;
+  plan.roles.resize(2);
+  plan.roles[0].rendezvous = Rendezvous::torch;
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    for (const std::uint32_t role : {0U, 1U, 1U}) {
+      plan::Process process{};
+      process.role = role;
+      process.node = node;
+      if (role == 1) process.ports = {20100, 20200};
+      plan.processes.push_back(std::move(process));
+    }
+  }
+  return plan;
+}
+
+TEST(NodeAddresses, EachNodeLearnsThePortsOfAll) {
+  auto first = two_nodes();
+  first.weight_sync.port = 1;
+  first.roles[0].rendezvous_port = 2;
+  first.processes[1].ports = {3, 4};
+  first.processes[2].ports = {5, 6};
+  auto second = two_nodes();
+  second.processes[4].ports = {7, 8};
+  second.processes[5].ports = {9, 10};
+  const std::vector<nlohmann::json> told{ports_of(first, 0), ports_of(second, 1)};
+  EXPECT_EQ(told[0].dump(), "[1,2,3,4,5,6]");
+  EXPECT_EQ(told[1].dump(), "[7,8,9,10]");
+  for (auto* plan : {&first, &second}) {
+    take_ports(*plan, told);
+    EXPECT_EQ(plan->weight_sync.port, 1);
+    EXPECT_EQ(plan->roles[0].rendezvous_port, 2);
+    EXPECT_EQ(plan->processes[2].ports, (std::vector<std::uint16_t>{5, 6}));
+    EXPECT_EQ(plan->processes[4].ports, (std::vector<std::uint16_t>{7, 8}));
+    EXPECT_EQ(plan->processes[5].ports, (std::vector<std::uint16_t>{9, 10}));
+  }
+}
+
+}  // namespace
+}  // namespace nlaunch::launch

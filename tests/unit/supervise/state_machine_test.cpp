@@ -1,0 +1,278 @@
+#include "supervise/state_machine.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "base/text.h"
+#include "supervise/outcome.h"
+#include "supervise/stop_signal.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// An action as a word, so that a whole step reads as one line.
+struct Describe {
+  std::string operator()(const action::Start& a) const { return fmt::format("start {}", a.process); }
+  std::string operator()(const action::AwaitReady& a) const { return fmt::format("await {}", a.process); }
+  std::string operator()(const action::SignalGroup& a) const {
+    return fmt::format("{} to group {}", sys::signal_name(a.signal), a.process);
+  }
+  std::string operator()(const action::SignalProcess& a) const {
+    return fmt::format("{} to {}", sys::signal_name(a.signal), a.process);
+  }
+  std::string operator()(const action::ArmGrace& a) const {
+    return fmt::format("grace {} {}", a.process, format_duration(a.grace));
+  }
+  std::string operator()(const action::KillTree& a) const { return fmt::format("kill {}", a.process); }
+  std::string operator()(const action::KillAll&) const { return "kill all"; }
+  std::string operator()(const action::CleanUp& a) const { return fmt::format("clean {}", a.process); }
+  std::string operator()(const action::ArmBackoff& a) const {
+    return fmt::format("backoff {} {}", a.process, format_duration(a.backoff));
+  }
+  std::string operator()(const action::Decide& a) const { return "decide " + cause(a.cause); }
+  std::string operator()(const action::Finish& a) const { return "finish " + cause(a.cause); }
+
+  static std::string cause(const Cause& cause) {
+    struct Name {
+      std::string operator()(const Finished&) const { return "finished"; }
+      std::string operator()(const ProcessFailed& c) const {
+        return fmt::format("failed {} {}", c.process, c.status.str());
+      }
+      std::string operator()(const StartFailed& c) const { return fmt::format("not started {}", c.process); }
+      std::string operator()(const NeverReady& c) const { return fmt::format("not ready {}", c.process); }
+      std::string operator()(const StoppedBySignal& c) const { return sys::signal_name(c.signal); }
+      std::string operator()(const GuardianGone&) const { return "guardian gone"; }
+      std::string operator()(const WalltimeNear&) const { return "walltime"; }
+      std::string operator()(const NodeLost& c) const { return "lost " + c.host; }
+      std::string operator()(const Aborted& c) const { return "aborted: " + c.reason; }
+    };
+    return std::visit(Name{}, cause);
+  }
+};
+
+/// Learners 0 and 1 wait for engines 2 and 3, which have a readiness check.
+class Machine : public ::testing::Test {
+ protected:
+  Machine() {
+    const ProcessRules learner{.process = 0, .role = "learner", .stop = {SIGTERM, 60s}, .ends_run = true};
+    const ProcessRules engine{.process = 0, .role = "engine", .waits_ready = true, .stop = {SIGINT, 5s}};
+    rules.processes = {learner, learner, engine, engine};
+    rules.stages = {{2, 3}, {0, 1}};
+  }
+
+  std::string take(Step step) {
+    state = std::move(step.state);
+    std::vector<std::string> words;
+    for (const auto& action : step.actions) words.push_back(std::visit(Describe{}, action));
+    return text::join(words, ", ");
+  }
+  std::string start() { return take(begin(rules)); }
+  std::string on(const Event& event) { return take(step(rules, state, event)); }
+  std::string ended(ProcessIndex process, int code = 0) {
+    return on(event::Ended{process, sys::WaitStatus::exited(code)});
+  }
+  /// To the point where all are ready.
+  void all_ready() {
+    start();
+    for (const ProcessIndex engine : {2U, 3U}) {
+      on(event::Started{engine});
+      on(event::Ready{engine});
+    }
+    for (const ProcessIndex learner : {0U, 1U}) on(event::Started{learner});
+  }
+
+  Rules rules;
+  State state;
+};
+
+TEST_F(Machine, StartsAStageWhenAllOfTheStageBeforeAreReady) {
+  EXPECT_EQ(start(), "start 2, start 3");
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::Started{3}), "await 3");
+  EXPECT_EQ(on(event::Ready{3}), "");
+  EXPECT_EQ(on(event::Ready{2}), "start 0, start 1");
+  EXPECT_EQ(on(event::Started{0}), "");
+}
+
+TEST_F(Machine, EndsWellWhenEveryLearnerHasExitedZeroAndStopsTheRest) {
+  all_ready();
+  EXPECT_EQ(ended(0), "clean 0");
+  EXPECT_EQ(ended(1),
+            "clean 1, decide finished, SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
+  EXPECT_EQ(ended(2, 1), "clean 2") << "how the rest ends is no failure";
+  for (const ProcessIndex process : {0U, 1U, 2U}) EXPECT_EQ(on(event::CleanedUp{process}), "");
+  EXPECT_EQ(ended(3, 1), "clean 3");
+  EXPECT_EQ(on(event::CleanedUp{3}), "finish finished");
+}
+
+TEST_F(Machine, TheFirstFailureDecidesAndTheStopOrderIsReversed) {
+  all_ready();
+  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGSEGV)}),
+            "clean 2, decide failed 2 was ended by SIGSEGV, "
+            "SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+  EXPECT_EQ(ended(0, 3), "clean 0");
+  EXPECT_EQ(on(event::GraceOver{1}), "kill 1");
+  EXPECT_EQ(on(event::Ended{1, sys::WaitStatus(SIGKILL)}), "clean 1, SIGINT to group 3, grace 3 5s");
+  EXPECT_EQ(ended(3), "clean 3");
+  for (const ProcessIndex process : {0U, 1U, 2U}) EXPECT_EQ(on(event::CleanedUp{process}), "");
+  EXPECT_EQ(on(event::CleanedUp{3}), "finish failed 2 was ended by SIGSEGV");
+}
+
+TEST_F(Machine, AnEngineThatExitsZeroIsAFailureUnlessItsExitIsOk) {
+  all_ready();
+  EXPECT_TRUE(ended(2).starts_with("clean 2, decide failed 2 exited with code 0"));
+  rules.processes[2].exit_ok = true;
+  all_ready();
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "");
+}
+
+TEST_F(Machine, ALostNodeEndsTheRunAndNobodyCleansUpThere) {
+  all_ready();
+  EXPECT_EQ(on(event::NodeLost{"node1", "no answer", {1, 3}}),
+            "decide lost node1, SIGTERM to group 0, grace 0 1m");
+  EXPECT_EQ(ended(0), "clean 0, SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{0}), "");
+  EXPECT_EQ(on(event::CleanedUp{2}), "finish lost node1");
+}
+
+TEST_F(Machine, NearTheWalltimeLearnersGetTheirOwnSignal) {
+  rules.walltime = true;
+  for (const ProcessIndex learner : {0U, 1U}) rules.processes[learner].walltime_signal = SIGUSR1;
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGUSR2}),
+            "decide walltime, SIGUSR1 to group 0, grace 0 1m, SIGUSR1 to group 1, grace 1 1m");
+  EXPECT_EQ(ended(0), "clean 0");
+  EXPECT_EQ(ended(1), "clean 1, SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
+}
+
+TEST_F(Machine, WithoutLearnersTheRunEndsWhenAllHaveEnded) {
+  const ProcessRules service{.process = 0, .role = "tool"};
+  rules.processes = {service, service};
+  rules.stages = {{0, 1}};
+  EXPECT_EQ(start(), "start 0, start 1");
+  for (const ProcessIndex process : {0U, 1U}) on(event::Started{process});
+  EXPECT_EQ(ended(0), "clean 0");
+  EXPECT_EQ(ended(1), "clean 1, decide finished");
+  EXPECT_EQ(on(event::CleanedUp{0}), "");
+  EXPECT_EQ(on(event::CleanedUp{1}), "finish finished");
+}
+
+TEST_F(Machine, ARunWithoutProcessesFinishesAtOnce) {
+  rules.processes.clear();
+  rules.stages = {{}};
+  EXPECT_EQ(start(), "decide finished, finish finished");
+}
+
+TEST_F(Machine, RestartsARoleAfterItsTreeIsCleanAndOnlyMaxTimes) {
+  rules.processes[2].restart = {true, 1, 5s};
+  all_ready();
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 5s");
+  EXPECT_EQ(on(event::BackoffOver{2}), "start 2");
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::Ready{2}), "");
+  EXPECT_EQ(state.processes[2].restarts, 1U);
+  EXPECT_TRUE(ended(2, 1).starts_with("clean 2, decide failed 2"));
+}
+
+TEST_F(Machine, ARestartThatIsDueIsCancelledWhenTheRunEnds) {
+  rules.processes[2].restart = {true, 3, 5s};
+  all_ready();
+  ended(2, 1);
+  on(event::CleanedUp{2});
+  ended(0, 9);
+  EXPECT_EQ(on(event::BackoffOver{2}), "");
+}
+
+TEST_F(Machine, AProgramThatCannotBeStartedEndsTheRunAndNoFurtherOneIsStarted) {
+  start();
+  EXPECT_EQ(on(event::SpawnFailed{2, "no such file"}), "decide not started 2, finish not started 2");
+  EXPECT_TRUE(std::holds_alternative<Waiting>(state.processes[3].phase)) << "it must not be started any more";
+}
+
+TEST_F(Machine, AReadinessTimeoutEndsTheRun) {
+  start();
+  on(event::Started{2});
+  on(event::Started{3});
+  EXPECT_EQ(on(event::ReadyTimeout{3}),
+            "decide not ready 3, SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
+  EXPECT_EQ(on(event::Ready{2}), "") << "nothing is started any more";
+}
+
+TEST_F(Machine, InterruptOnceStopsTwiceKills) {
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGINT}),
+            "decide SIGINT, SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+  EXPECT_EQ(on(event::Signal{SIGINT}), "kill all");
+  for (const ProcessIndex process : {0U, 1U, 2U, 3U}) on(event::Ended{process, sys::WaitStatus(SIGKILL)});
+  for (const ProcessIndex process : {0U, 1U, 2U}) EXPECT_EQ(on(event::CleanedUp{process}), "");
+  EXPECT_EQ(on(event::CleanedUp{3}), "finish SIGINT");
+}
+
+TEST_F(Machine, NlaunchStopIsAnInterruptThatNoExperimentRedirects) {
+  rules.signals[stop_signal()] = {SignalRule::Action::ignore, {}};
+  all_ready();
+  EXPECT_EQ(on(event::Signal{stop_signal()}),
+            "decide SIGRTMIN, SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+  EXPECT_EQ(on(event::Signal{stop_signal()}), "kill all");
+}
+
+TEST_F(Machine, ALostGuardianKillsAtOnceButDoesNotReplaceTheCause) {
+  all_ready();
+  EXPECT_EQ(on(event::GuardianLost{}), "decide guardian gone, kill all");
+  all_ready();
+  ended(0, 3);
+  EXPECT_EQ(on(event::GuardianLost{}), "kill all");
+  EXPECT_TRUE(std::holds_alternative<ProcessFailed>(std::get<Killing>(state.phase).cause));
+}
+
+TEST_F(Machine, SomeSignalsWouldEndARun) {
+  const auto why = [&](int signal) {
+    const auto cause = cause_of(rules, signal);
+    return cause ? name_of(*cause) : "nothing";
+  };
+  for (const int signal : {SIGINT, SIGQUIT, stop_signal()}) EXPECT_EQ(why(signal), "interrupted") << signal;
+  for (const int signal : {SIGTERM, SIGHUP}) EXPECT_EQ(why(signal), "terminated") << signal;
+  for (const int signal : {0, SIGUSR1, SIGUSR2}) EXPECT_EQ(why(signal), "nothing") << signal;
+  rules.signals[SIGTERM] = {SignalRule::Action::ignore, {}};
+  rules.signals[SIGUSR1] = {SignalRule::Action::stop, {}};
+  rules.walltime = true;
+  EXPECT_EQ(why(SIGTERM), "nothing");
+  EXPECT_EQ(why(SIGUSR1), "terminated");
+  EXPECT_EQ(why(SIGUSR2), "walltime");
+}
+
+TEST_F(Machine, SignalsDoWhatTheExperimentSays) {
+  rules.signals[SIGUSR1] = {SignalRule::Action::forward, {"learner"}};
+  rules.signals[SIGHUP] = {SignalRule::Action::ignore, {}};
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGUSR1}), "SIGUSR1 to 0, SIGUSR1 to 1");
+  EXPECT_EQ(on(event::Signal{SIGUSR2}), "") << "a signal that nobody asked for would end most programs";
+  EXPECT_EQ(on(event::Signal{SIGHUP}), "");
+  EXPECT_TRUE(on(event::Signal{SIGTERM}).starts_with("decide SIGTERM, SIGTERM to group 0"));
+  EXPECT_EQ(on(event::Signal{SIGTERM}), "");
+}
+
+TEST_F(Machine, AWatcherMayEndTheRun) {
+  all_ready();
+  EXPECT_TRUE(
+      on(event::Abort{"wrong libnccl", 70}).starts_with("decide aborted: wrong libnccl, SIGTERM to group 0"));
+}
+
+TEST_F(Machine, LateEventsChangeNothing) {
+  all_ready();
+  ended(0, 3);
+  EXPECT_EQ(on(event::Ready{0}), "");
+  EXPECT_EQ(on(event::GraceOver{0}), "");
+  EXPECT_EQ(ended(0, 3), "");
+  EXPECT_EQ(on(event::ReadyTimeout{2}), "");
+}
+
+}  // namespace
+}  // namespace nlaunch::supervise
