@@ -1,10 +1,24 @@
-#include "config/schema.h"
+#include <memory>
 
 #include "cli/console.h"
+#include "config/schema.h"
 
 namespace nlaunch::commands {
+namespace {
 
-using namespace cli;
-using namespace session;
+void add(cli::Command program, cli::Context& context) {
+  auto of = std::make_shared<std::string>();
+  auto command = program.subcommand("schema", "The JSON schema of a file, for editors");
+  command.option("FILE", *of, "experiment or site").required().one_of({"experiment", "site"});
+  command.when_called([of, &context] {
+    context.run = [of, &context] {
+      context.console.result(*of == "site" ? config::site_schema() : config::experiment_schema());
+      return 0;
+    };
+  });
+}
 
+const Registered<cli::CommandEntry> registered{{"schema", 190, add}};
+
+}  // namespace
 }  // namespace nlaunch::commands

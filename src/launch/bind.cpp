@@ -12,13 +12,13 @@
 #include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
-#include "launch/late_names.h"
 #include "launch/modules.h"
 #include "launch/preload.h"
 #include "launch/secrets.h"
 #include "launch/venv.h"
 #include "launch/wrap.h"
 #include "plan/container.h"
+#include "plan/references.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 #include "sys/topology.h"
@@ -47,7 +47,8 @@ class Binder {
     bind_environment();
     diagnostics_.append(missing_venvs(plan_, request_.node));
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
-    const LateNames names(plan_, directory_, node_, request_.paths);
+    const plan::NodeNames names(plan_, node_, addresses_of(directory_),
+                                {request_.paths.id, request_.paths.folder, request_.paths.attempt});
     bind_libraries(names);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     make_folders();
@@ -107,7 +108,7 @@ class Binder {
     modules_ = std::move(*modules);
   }
 
-  void bind_libraries(const LateNames& names) {
+  void bind_libraries(const plan::NodeNames& names) {
     std::set<std::string> used;
     for (const auto& role : plan_.roles) used.insert(role.preload.begin(), role.preload.end());
     for (const auto& [name, library] : plan_.libraries) {
@@ -139,7 +140,7 @@ class Binder {
     return facts;
   }
 
-  void bind_process(std::uint32_t index, const LateNames& names) {
+  void bind_process(std::uint32_t index, const plan::NodeNames& names) {
     const auto& process = plan_.processes[index];
     const auto& role = plan_.role_of(process);
     BoundProcess bound;
@@ -164,7 +165,7 @@ class Binder {
   }
 
   void bind_wrapper(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
-                    const LateNames& names) {
+                    const plan::NodeNames& names) {
     plan::Words words;
     for (const auto& word : role.wrapper) words.push_back(names.resolve(word, &process, diagnostics_));
     if (auto wrapper = wrap(words, bound, role.venv, node_.scratch, request_.paths, request_.install)) {
@@ -175,7 +176,7 @@ class Binder {
   }
 
   plan::Environment environment_of(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
-                                   const LateNames& names) {
+                                   const plan::NodeNames& names) {
     auto operations = secrets_;
     for (auto op : role.env) {
       if (op.masked) {
@@ -285,7 +286,7 @@ class Binder {
     if (complaints_.insert(message).second) diagnostics_.error(id, {}, message).hint = hint;
   }
 
-  void write_role_files(const LateNames& names) {
+  void write_role_files(const plan::NodeNames& names) {
     for (const auto& role : plan_.roles) {
       // The same on all nodes, which share the run directory, and start nothing until all are bound.
       if (request_.node == 0)

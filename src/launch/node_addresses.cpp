@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "plan/groups.h"
+
 namespace nlaunch::launch {
 namespace {
 
 /// Calls `then` with each port and the node where it stands, always in the same order.
 template <class Plan, class Then>
 void for_each_port(Plan& plan, Then&& then) {
-  then(sync_node(plan), plan.weight_sync.port);
+  then(plan::sync_node(plan), plan.weight_sync.port);
   for (std::uint32_t role = 0; role < plan.roles.size(); ++role) {
     const auto first = std::ranges::find(plan.processes, role, &plan::Process::role);
     if (first != plan.processes.end() && plan.roles[role].rendezvous == Rendezvous::torch)
@@ -26,13 +28,14 @@ NodeAddresses one_machine(const std::string& host) {
   return {{host, "127.0.0.1"}};
 }
 
-const std::string& address_of(const NodeAddresses& directory, const plan::Process& process) {
-  return directory.at(process.node).address;
+const std::string& address_of(const NodeAddresses& nodes, const plan::Process& process) {
+  return nodes.at(process.node).address;
 }
 
-std::uint32_t sync_node(const plan::Plan& plan) {
-  const auto group = std::ranges::find(plan.groups, plan::GroupKind::weight_sync, &plan::Group::kind);
-  return group == plan.groups.end() ? 0 : plan.processes[group->members.front().process].node;
+std::vector<std::string> addresses_of(const NodeAddresses& nodes) {
+  std::vector<std::string> out;
+  for (const auto& node : nodes) out.push_back(node.address);
+  return out;
 }
 
 Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {

@@ -18,13 +18,13 @@ struct NodeAddress {
 /// By index of the node in the plan.
 using NodeAddresses = std::vector<NodeAddress>;
 
-/// The directory of a run on one machine: its processes reach each other over loopback.
+/// The addresses of a run on one machine: its processes reach each other over loopback.
 NodeAddresses one_machine(const std::string& host);
 
 /// Address of the node that a process is on.
-const std::string& address_of(const NodeAddresses& directory, const plan::Process& process);
-/// The node where the weight-sync group meets: that of its learner. 0 without a group.
-std::uint32_t sync_node(const plan::Plan& plan);
+const std::string& address_of(const NodeAddresses& nodes, const plan::Process& process);
+/// The addresses alone, by index of the node.
+std::vector<std::string> addresses_of(const NodeAddresses& nodes);
 
 /// Takes free ports for what stands on `node`, and writes them into the plan: those of its processes, of the
 /// rendezvous whose first process is there, of the weight sync that meets there. Wished ones where they are

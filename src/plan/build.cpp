@@ -10,8 +10,8 @@
 #include "plan/demand.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
+#include "plan/references.h"
 #include "plan/role_builder.h"
-#include "plan/scope.h"
 #include "plan/slurm.h"
 #include "plan/watch.h"
 
@@ -327,7 +327,7 @@ class Builder {
   const config::Site& site_;
   const MachineFacts& facts_;
   const PlanOptions& options_;
-  NameScope names_;
+  PlanNames names_;
   Diagnostics diagnostics_;
   Plan plan_;
   std::string workdir_;

@@ -35,7 +35,7 @@ bool valid_name(const std::string& name) {
 
 }  // namespace
 
-EnvBuilder::EnvBuilder(const config::Experiment& experiment, const config::Site& site, const NameScope& names,
+EnvBuilder::EnvBuilder(const config::Experiment& experiment, const config::Site& site, const PlanNames& names,
                        const PlanOptions& options, Diagnostics& diagnostics)
     : experiment_(experiment), site_(site), names_(names) {
   choose_overlays(options.with, diagnostics);

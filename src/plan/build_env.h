@@ -7,7 +7,7 @@
 #include "config/site.h"
 #include "plan/build.h"
 #include "plan/plan.h"
-#include "plan/scope.h"
+#include "plan/references.h"
 
 /// The layers of a role's environment, as operations.
 namespace nlaunch::plan {
@@ -23,7 +23,7 @@ struct EnvOption {
 class EnvBuilder {
  public:
   /// Overlays and `--env` options are looked up and checked here; mistakes go to `diagnostics`.
-  EnvBuilder(const config::Experiment& experiment, const config::Site& site, const NameScope& names,
+  EnvBuilder(const config::Experiment& experiment, const config::Site& site, const PlanNames& names,
              const PlanOptions& options, Diagnostics& diagnostics);
 
   /// All operations on the environment of a role, lowest layer first. `venv`: absolute, or empty.
@@ -38,7 +38,7 @@ class EnvBuilder {
 
   const config::Experiment& experiment_;
   const config::Site& site_;
-  const NameScope& names_;
+  const PlanNames& names_;
   std::vector<const config::Overlay*> overlays_;
   std::vector<EnvOption> options_;
 };

@@ -90,4 +90,9 @@ std::int64_t sync_rank(const Plan& plan, const Process& process) {
   return rank + std::int64_t{process.index} * plan.roles[process.role].gpus;
 }
 
+std::uint32_t sync_node(const Plan& plan) {
+  const auto group = std::ranges::find(plan.groups, GroupKind::weight_sync, &Group::kind);
+  return group == plan.groups.end() ? 0 : plan.processes[group->members.front().process].node;
+}
+
 }  // namespace nlaunch::plan

@@ -14,4 +14,7 @@ std::uint32_t weight_sync_size(const Plan& plan);
 /// The rank of a process's first GPU in the weight-sync group: 0 for learner rank 0, -1 for who is not in it.
 std::int64_t sync_rank(const Plan& plan, const Process& process);
 
+/// The node where the weight-sync group meets: that of its learner. 0 without a group.
+std::uint32_t sync_node(const Plan& plan);
+
 }  // namespace nlaunch::plan

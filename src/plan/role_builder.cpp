@@ -38,7 +38,7 @@ std::string absolute(const std::string& path, const std::string& base, const std
   return joined;
 }
 
-RoleBuilder::RoleBuilder(const config::Experiment& experiment, const config::Site& site, NameScope& names,
+RoleBuilder::RoleBuilder(const config::Experiment& experiment, const config::Site& site, PlanNames& names,
                          const PlanOptions& options, RolePlace place, Diagnostics& diagnostics)
     : experiment_(experiment),
       site_(site),

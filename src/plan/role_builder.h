@@ -8,7 +8,7 @@
 #include "plan/build.h"
 #include "plan/build_env.h"
 #include "plan/plan.h"
-#include "plan/scope.h"
+#include "plan/references.h"
 
 namespace nlaunch::plan {
 
@@ -26,7 +26,7 @@ struct RolePlace {
 /// in. Mistakes go to `diagnostics`; all arguments outlive this.
 class RoleBuilder {
  public:
-  RoleBuilder(const config::Experiment& experiment, const config::Site& site, NameScope& names,
+  RoleBuilder(const config::Experiment& experiment, const config::Site& site, PlanNames& names,
               const PlanOptions& options, RolePlace place, Diagnostics& diagnostics);
 
   Role build(const config::Role& role);
@@ -38,7 +38,7 @@ class RoleBuilder {
 
   const config::Experiment& experiment_;
   const config::Site& site_;
-  NameScope& names_;
+  PlanNames& names_;
   RolePlace place_;
   Diagnostics& diagnostics_;
   EnvBuilder env_;

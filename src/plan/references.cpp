@@ -1,0 +1,462 @@
+#include "plan/references.h"
+
+#include <glob.h>
+
+#include <algorithm>
+
+#include "base/secrets.h"
+#include "base/text.h"
+#include "plan/groups.h"
+
+namespace nlaunch::plan {
+namespace {
+
+using config::Text;
+
+/// A name as it is looked up in a plan: "role.NAME.addrs" has `rest` "NAME.addrs", and `role` is NAME's.
+struct AtPlan {
+  const PlanNames& names;
+  std::string_view rest;               ///< after the family
+  const config::Role* role = nullptr;  ///< whose text it is, of `self`; the named one, of `role`
+};
+struct AtNode {
+  const NodeNames& names;
+  std::string_view rest;
+  const Process* process = nullptr;  ///< whose text it is
+  const Role* role = nullptr;        ///< the named one, of `role`
+};
+
+/// One name. A new one is one row here.
+struct Row {
+  std::string_view family;
+  std::string_view name;
+  /// What a plan puts in its place; nullptr: it is kept for the node.
+  Lookup (*in_plan)(const AtPlan&) = nullptr;
+  /// What it is on a node; nullptr: the plan has put it in.
+  Lookup (*on_node)(const AtNode&) = nullptr;
+};
+
+Lookup optional_text(const std::optional<Text>& text) {
+  return text ? text->value : std::string();
+}
+
+Unknown unknown(std::string_view name, std::string_view bad, const std::vector<std::string>& known) {
+  auto message = fmt::format("unknown name '${{{}}}'", name);
+  if (const auto near = text::nearest(bad, known)) {
+    const auto at = name.rfind(bad);
+    auto better = std::string(name);
+    better.replace(at, bad.size(), *near);
+    message += fmt::format(": did you mean '${{{}}}'?", better);
+  } else if (known.empty()) {
+    message += ": none of that kind is defined";
+  } else {
+    message += fmt::format(": '{}' is none of {}", bad, text::join(known, ", "));
+  }
+  return {std::move(message)};
+}
+
+/// A role that starts others has their GPUs, which are not as many on each node.
+bool spawns(const config::Experiment& experiment, const config::Role& role) {
+  return std::ranges::any_of(experiment.roles, [&](const auto& other) {
+    return std::ranges::any_of(other.spawned_by, [&](const Text& by) { return by.value == role.name.value; });
+  });
+}
+
+std::string_view after_dot(std::string_view text) {
+  const auto dot = text.find('.');
+  return dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1);
+}
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+template <class Named>
+std::vector<std::string> keys_of(const std::vector<std::pair<Text, Named>>& pairs) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : pairs) names.push_back(name.value);
+  return names;
+}
+
+// --- names that take more than a line ---
+
+Lookup var_in_plan(const AtPlan& at) {
+  const auto& experiment = at.names.experiment();
+  const auto known = at.names.vars().find(std::string(at.rest));
+  if (known != at.names.vars().end()) return known->second;
+  if (!experiment.vars_whole) return Keep{};
+  auto nothing = unknown(fmt::format("vars.{}", at.rest), at.rest, keys_of(experiment.vars));
+  nothing.unset = true;  // --set can give it
+  return nothing;
+}
+
+Lookup rank_in_plan(const AtPlan& at) {
+  if (at.role->rendezvous != Rendezvous::none) return Keep{};
+  return Unknown{
+      fmt::format("'${{self.rank}}': role '{}' has no rendezvous; use ${{self.index}}", at.role->name.value)};
+}
+
+Lookup ports_in_plan(const AtPlan& at) {
+  std::vector<std::string> ports;
+  for (const auto& port : at.role->ports) ports.push_back(port.value);
+  const auto port = after_dot(at.rest);
+  if (has(ports, port)) return Keep{};
+  if (!ports.empty()) return unknown(fmt::format("self.{}", at.rest), port, ports);
+  return Unknown{fmt::format("'${{self.{}}}': role '{}' declares no ports", at.rest, at.role->name.value)};
+}
+
+Lookup port_on_node(const AtNode& at) {
+  const auto& ports = at.names.plan().role_of(*at.process).ports;
+  const auto found = std::ranges::find(ports, after_dot(at.rest));
+  if (found == ports.end()) return Unknown{fmt::format("'${{self.{}}}' is not known", at.rest)};
+  return std::to_string(at.process->ports.at(static_cast<std::size_t>(found - ports.begin())));
+}
+
+Lookup sync_rank_on_node(const AtNode& at) {
+  const auto rank = sync_rank(at.names.plan(), *at.process);
+  if (rank >= 0) return std::to_string(rank);
+  return Unknown{fmt::format("{} is not in the weight-sync group: learner 0 and the engines are",
+                             at.names.plan().name_of(*at.process)),
+                 true};
+}
+
+Lookup needs_ports(const AtPlan& at) {
+  if (!at.role->ports.empty()) return Keep{};
+  return Unknown{fmt::format("'${{role.{}}}': role '{}' declares no ports", at.rest, at.role->name.value)};
+}
+
+Lookup library_in_plan(const AtPlan& at) {
+  const auto& site = at.names.site();
+  std::vector<std::string> paths;
+  for (const auto& [library, definition] : site.libraries) paths.push_back(library + ".path");
+  if (has(paths, at.rest)) return Keep{};
+  if (!paths.empty()) return unknown(fmt::format("library.{}", at.rest), at.rest, paths);
+  return Unknown{
+      fmt::format("'${{library.{}}}': the site '{}' defines no libraries", at.rest, site.name.value)};
+}
+
+Lookup library_on_node(const AtNode& at) {
+  constexpr std::string_view kPath = ".path";
+  const auto& libraries = at.names.node().libraries;
+  const auto found = at.rest.ends_with(kPath)
+                         ? libraries.find(std::string(at.rest.substr(0, at.rest.size() - kPath.size())))
+                         : libraries.end();
+  if (found != libraries.end()) return found->second.path;
+  return Unknown{fmt::format("'${{library.{}}}' is not known on this node", at.rest)};
+}
+
+Lookup variable_in_plan(const AtPlan& at) {
+  const std::string name(at.rest);
+  if (looks_like_secret(name)) {
+    return Unknown{fmt::format(
+        "'${{env.{0}}}' would put a secret into the plan: declare it as `secrets: {{{0}: env}}`", name)};
+  }
+  const auto found = at.names.caller().find(name);
+  if (found != at.names.caller().end()) return found->second;
+  return Unknown{
+      fmt::format("'${{env.{0}}}' is not set where nlaunch was called: set it, or give a default with "
+                  "${{env.{0}:-VALUE}}",
+                  name),
+      true};
+}
+
+Lookup newest_on_node(const AtNode& at) {
+  namespace fs = std::filesystem;
+  const std::string pattern(at.rest);
+  glob_t found{};
+  ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  std::string newest;
+  fs::file_time_type newest_time = fs::file_time_type::min();
+  for (std::size_t i = 0; i < found.gl_pathc; ++i) {
+    std::error_code error;
+    const auto time = fs::last_write_time(found.gl_pathv[i], error);
+    if (error || time < newest_time) continue;
+    newest = found.gl_pathv[i];
+    newest_time = time;
+  }
+  ::globfree(&found);
+  if (newest.empty()) return Unknown{fmt::format("nothing fits '{}'", pattern), true};
+  return newest;
+}
+
+// --- the table ---
+
+/// A name in capitals stands for any. The order is that of messages.
+const std::vector<Row> kRows{
+    {"vars", "NAME", var_in_plan},
+    {"self", "name", nullptr,
+     [](const AtNode& at) -> Lookup { return at.names.plan().name_of(*at.process); }},
+    {"self", "rank", rank_in_plan,
+     [](const AtNode& at) -> Lookup { return std::to_string(at.process->rank); }},
+    {"self", "index", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.process->index); }},
+    {"self", "host", nullptr, [](const AtNode& at) -> Lookup { return at.names.address_of(*at.process); }},
+    {"self", "node", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.process->node); }},
+    {"self", "gpus",
+     [](const AtPlan& at) -> Lookup {
+       if (spawns(at.names.experiment(), *at.role)) return Keep{};
+       return std::to_string(at.role->gpus.value);
+     },
+     [](const AtNode& at) -> Lookup {
+       return std::to_string(gpus_in_reach(at.names.plan(), *at.process).size());
+     }},
+    {"self", "ports", ports_in_plan, port_on_node},
+    {"self", "sync_rank", nullptr, sync_rank_on_node},
+    {"run", "dir", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().run.string(); }},
+    {"run", "attempt_dir", nullptr,
+     [](const AtNode& at) -> Lookup { return at.names.folders().attempt.string(); }},
+    {"run", "id", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().id; }},
+    {"run", "name", nullptr, [](const AtNode& at) -> Lookup { return at.names.plan().name; }},
+    {"node", "scratch", nullptr, [](const AtNode& at) -> Lookup { return at.names.node().scratch; }},
+    {"role", "addrs", needs_ports,
+     [](const AtNode& at) -> Lookup { return text::join(at.names.addresses(*at.role), ","); }},
+    {"role", "addrs_file", needs_ports,
+     [](const AtNode& at) -> Lookup { return at.names.addrs_file(at.role->name).string(); }},
+    {"role", "hosts", nullptr,
+     [](const AtNode& at) -> Lookup { return text::join(at.names.hosts(*at.role), ","); }},
+    {"role", "count", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.role->count); }},
+    {"role", "gpus", [](const AtPlan& at) -> Lookup { return std::to_string(at.role->gpus.value); }},
+    {"role", "env_file", nullptr,
+     [](const AtNode& at) -> Lookup { return at.names.env_file(at.role->name).string(); }},
+    {"library", "NAME.path", library_in_plan, library_on_node},
+    {"site", "name", [](const AtPlan& at) -> Lookup { return at.names.site().name.value; }},
+    {"site", "gpus",
+     [](const AtPlan& at) -> Lookup {
+       const auto& gpus = at.names.site().gpus;
+       return gpus ? std::to_string(gpus->value) : std::string();
+     }},
+    {"site", "gpu", [](const AtPlan& at) { return optional_text(at.names.site().gpu); }},
+    {"site", "arch", [](const AtPlan& at) { return optional_text(at.names.site().arch); }},
+    {"site", "cpus",
+     [](const AtPlan& at) -> Lookup {
+       const auto& cpus = at.names.site().cpus;
+       return cpus ? std::to_string(*cpus) : std::string();
+     }},
+    {"site", "interface", [](const AtPlan& at) -> Lookup { return at.names.site().nics.interface; }},
+    {"site", "scratch", [](const AtPlan& at) { return optional_text(at.names.site().scratch); }},
+    {"env", "NAME", variable_in_plan},
+    {"weight_sync", "backend",
+     [](const AtPlan& at) -> Lookup {
+       return std::string(name_of(at.names.experiment().weight_sync.value));
+     }},
+    {"weight_sync", "host", nullptr, [](const AtNode& at) -> Lookup { return at.names.sync_address(); }},
+    {"weight_sync", "port", nullptr,
+     [](const AtNode& at) -> Lookup { return std::to_string(at.names.plan().weight_sync.port); }},
+    {"weight_sync", "world_size", nullptr,
+     [](const AtNode& at) -> Lookup { return std::to_string(at.names.plan().weight_sync.world_size); }},
+    {"newest", "GLOB", nullptr, newest_on_node},
+};
+
+bool stands_for_any(const Row& row) {
+  return row.name.front() >= 'A' && row.name.front() <= 'Z';
+}
+
+std::vector<std::string> families() {
+  std::vector<std::string> out;
+  for (const auto& row : kRows) {
+    if (!has(out, row.family)) out.emplace_back(row.family);
+  }
+  return out;
+}
+
+std::vector<std::string> names_in(std::string_view family) {
+  std::vector<std::string> out;
+  for (const auto& row : kRows) {
+    if (row.family == family) out.emplace_back(row.name);
+  }
+  return out;
+}
+
+const Row* find_row(std::string_view family, std::string_view name) {
+  const auto found = std::ranges::find_if(kRows, [&](const Row& row) {
+    return row.family == family && (stands_for_any(row) || row.name == name);
+  });
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+/// HOME, SLURM_JOB_ID
+bool looks_like_variable(std::string_view name) {
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+Lookup value_of(const Row& row, const AtPlan& at) {
+  return row.in_plan == nullptr ? Lookup(Keep{}) : row.in_plan(at);
+}
+
+Lookup self_in_plan(const PlanNames& names, std::string_view rest, const config::Role* role) {
+  if (role == nullptr) return Unknown{fmt::format("'${{self.{}}}' has a meaning within a role only", rest)};
+  const auto word = rest.substr(0, rest.find('.'));
+  const auto* row = find_row("self", word);
+  if (row == nullptr) return unknown(fmt::format("self.{}", rest), word, names_in("self"));
+  if (!role->whole) return Keep{};
+  if (word != rest && row->in_plan != ports_in_plan)
+    return unknown(fmt::format("self.{}", rest), rest, names_in("self"));
+  return value_of(*row, {names, rest, role});
+}
+
+Lookup role_in_plan(const PlanNames& names, std::string_view rest) {
+  const auto& experiment = names.experiment();
+  const auto role = rest.substr(0, rest.find('.'));
+  const auto name = fmt::format("role.{}", rest);
+  const auto found =
+      std::ranges::find_if(experiment.roles, [&](const auto& one) { return one.name.value == role; });
+  if (found == experiment.roles.end()) {
+    std::vector<std::string> roles;
+    for (const auto& one : experiment.roles) roles.push_back(one.name.value);
+    return experiment.roles_whole ? Lookup(unknown(name, role, roles)) : Keep{};
+  }
+  const auto what = after_dot(rest);
+  const auto* row = find_row("role", what);
+  if (row == nullptr) return unknown(name, what, names_in("role"));
+  return found->whole ? value_of(*row, {names, rest, &*found}) : Lookup(Keep{});
+}
+
+Lookup look_up_in_plan(const PlanNames& names, std::string_view name, const config::Role* role) {
+  if (name.starts_with("newest:")) return Keep{};
+  const auto dot = name.find('.');
+  const auto family = name.substr(0, dot);
+  if (looks_like_variable(name)) {
+    return Unknown{fmt::format(
+        "unknown name '${{{0}}}': did you mean '${{env.{0}}}', or '$${{{0}}}' for a shell?", name)};
+  }
+  if (!has(families(), family)) return unknown(name, family, families());
+  if (dot == std::string_view::npos) {
+    return Unknown{fmt::format("'${{{}}}' is incomplete: write ${{{}.NAME}}", name, name)};
+  }
+  const auto rest = name.substr(dot + 1);
+  if (family == "self") return self_in_plan(names, rest, role);
+  if (family == "role") return role_in_plan(names, rest);
+  const auto* row = find_row(family, rest);
+  return row == nullptr ? Lookup(unknown(name, rest, names_in(family))) : value_of(*row, {names, rest, role});
+}
+
+Lookup look_up_on_node(const NodeNames& names, std::string_view name, const Process* process) {
+  constexpr std::string_view kNewest = "newest:";
+  if (name.starts_with(kNewest)) return newest_on_node({names, name.substr(kNewest.size())});
+  const auto family = name.substr(0, name.find('.'));
+  const auto rest = after_dot(name);
+  const auto not_known = Unknown{fmt::format("'${{{}}}' is not known on this node", name)};
+  AtNode at{names, rest, process};
+  auto what = rest;
+  if (family == "self") {
+    if (process == nullptr) return not_known;
+    what = rest.substr(0, rest.find('.'));
+  }
+  if (family == "role") {
+    const auto role = rest.substr(0, rest.find('.'));
+    at.role = names.plan().find_role(role);
+    if (at.role == nullptr) return Unknown{fmt::format("no role is called '{}'", role)};
+    what = after_dot(rest);
+  }
+  const auto* row = find_row(family, what);
+  return row == nullptr || row->on_node == nullptr ? Lookup(not_known) : row->on_node(at);
+}
+
+}  // namespace
+
+// --- in a plan ---
+
+void PlanNames::resolve_vars(Diagnostics& diagnostics) {
+  for (const auto& [name, value] : experiment_.vars) {
+    std::vector<std::string> open;
+    resolve_var(name.value, open, diagnostics);
+  }
+}
+
+std::optional<std::string> PlanNames::resolve_var(const std::string& name, std::vector<std::string>& open,
+                                                  Diagnostics& diagnostics) {
+  constexpr std::size_t kDeepest = 100;  // each takes some of the stack
+  if (const auto known = vars_.find(name); known != vars_.end()) return known->second;
+  const auto found =
+      std::ranges::find_if(experiment_.vars, [&](const auto& var) { return var.first.value == name; });
+  if (found == experiment_.vars.end()) return std::nullopt;
+  const auto& text = found->second;
+  if (open.size() >= kDeepest) {
+    diagnostics.error("plan.deep-vars", text.span,
+                      fmt::format("vars refer to each other through more than {} others", kDeepest));
+    return vars_[name] = "";
+  }
+  open.push_back(name);
+  for (const auto& reference : references(text.value)) {
+    if (!reference.name.starts_with("vars.")) continue;
+    const auto inner = reference.name.substr(5);
+    if (const auto loop = std::ranges::find(open, inner); loop != open.end()) {
+      std::vector<std::string> cycle(loop, open.end());
+      cycle.push_back(inner);
+      diagnostics.error("plan.cyclic-vars",
+                        part_of(text.span, text.value, reference.offset, reference.length),
+                        fmt::format("vars refer to each other in a circle: {}", text::join(cycle, " → ")));
+      vars_[name] = "";
+      open.pop_back();
+      return "";
+    }
+    resolve_var(inner, open, diagnostics);
+  }
+  open.pop_back();
+  // A cycle that ran through this one has settled it.
+  if (const auto known = vars_.find(name); known != vars_.end()) return known->second;
+  return vars_[name] = resolve(text, nullptr, diagnostics);
+}
+
+std::string PlanNames::resolve(const Text& text, const config::Role* role, Diagnostics& diagnostics) const {
+  const auto expanded = expand(
+      text.value, [&](std::string_view name) { return look_up_in_plan(*this, name, role); }, Pass::middle);
+  if (expanded) return *expanded;
+  const auto& error = expanded.error();
+  diagnostics.error("plan.reference", part_of(text.span, text.value, error.offset, error.length),
+                    error.message);
+  return text.value;
+}
+
+// --- on a node ---
+
+std::string NodeNames::resolve(const std::string& text, const Process* process,
+                               Diagnostics& diagnostics) const {
+  auto value = expand(
+      text, [&](std::string_view name) { return look_up_on_node(*this, name, process); }, Pass::last);
+  if (value) return std::move(*value);
+  const auto whose = process == nullptr ? std::string("the site's libraries") : plan_.name_of(*process);
+  diagnostics.error("launch.reference", {},
+                    fmt::format("{}, in '{}': {}", whose, text, value.error().message));
+  return text;
+}
+
+std::vector<std::string> NodeNames::addresses(const Role& role) const {
+  std::vector<std::string> out;
+  for (const auto& process : plan_.processes) {
+    if (&plan_.role_of(process) != &role || process.ports.empty()) continue;
+    out.push_back(fmt::format("{}:{}", address_of(process), process.ports.front()));
+  }
+  return out;
+}
+
+std::vector<std::string> NodeNames::hosts(const Role& role) const {
+  std::vector<std::string> out;
+  for (const auto& process : plan_.processes) {
+    if (&plan_.role_of(process) != &role) continue;
+    const auto& host = address_of(process);
+    if (out.empty() || out.back() != host) out.push_back(host);
+  }
+  return out;
+}
+
+std::filesystem::path NodeNames::addrs_file(const std::string& role) const {
+  return folders_.attempt / "addrs" / role;
+}
+
+std::filesystem::path NodeNames::env_file(const std::string& role) const {
+  return folders_.attempt / "env" / (role + ".json");
+}
+
+const std::string& NodeNames::sync_address() const {
+  return addresses_.at(sync_node(plan_));
+}
+
+std::vector<std::string> reference_names() {
+  std::vector<std::string> out;
+  for (const auto& row : kRows)
+    out.push_back(fmt::format("{}{}{}", row.family, row.family == "newest" ? ":" : ".", row.name));
+  return out;
+}
+
+}  // namespace nlaunch::plan

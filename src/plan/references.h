@@ -1,0 +1,96 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/interpolation.h"
+#include "config/experiment.h"
+#include "config/site.h"
+#include "plan/bound.h"
+#include "plan/plan.h"
+
+/// What `${...}` may name, and what it stands for. references.cpp has one table of all names; each row says
+/// what a plan can put in its place, and what only a node can.
+namespace nlaunch::plan {
+
+/// The names as a plan knows them. All arguments outlive this.
+class PlanNames {
+ public:
+  /// `caller`: its environment, for `${env.NAME}`.
+  PlanNames(const config::Experiment& experiment, const config::Site& site,
+            const std::map<std::string, std::string>& caller)
+      : experiment_(experiment), site_(site), caller_(caller) {}
+
+  /// Resolves the `vars:`; cycles and unknown names become diagnostics.
+  void resolve_vars(Diagnostics& diagnostics);
+  [[nodiscard]] const std::map<std::string, std::string>& vars() const { return vars_; }
+
+  /// `text` with all that the plan knows put in, and what only a node knows kept. Mistakes become diagnostics
+  /// at their place. `role`: whose text it is, or nullptr outside of roles, where `${self.*}` means nothing.
+  std::string resolve(const config::Text& text, const config::Role* role, Diagnostics& diagnostics) const;
+
+  // What the rows of the table are given.
+  [[nodiscard]] const config::Experiment& experiment() const { return experiment_; }
+  [[nodiscard]] const config::Site& site() const { return site_; }
+  [[nodiscard]] const std::map<std::string, std::string>& caller() const { return caller_; }
+
+ private:
+  std::optional<std::string> resolve_var(const std::string& name, std::vector<std::string>& open,
+                                         Diagnostics& diagnostics);
+
+  const config::Experiment& experiment_;
+  const config::Site& site_;
+  const std::map<std::string, std::string>& caller_;
+  std::map<std::string, std::string> vars_;
+};
+
+/// The names that a plan leaves open, as one node knows them.
+class NodeNames {
+ public:
+  /// Where a run's files are.
+  struct Folders {
+    std::string id;  ///< of the run
+    std::filesystem::path run;
+    std::filesystem::path attempt;
+  };
+  /// The ports in `plan` are the bound ones; `addresses`: by which the nodes reach each other, by index of
+  /// the node. The references outlive this.
+  NodeNames(const Plan& plan, const BoundNode& node, std::vector<std::string> addresses, Folders folders)
+      : plan_(plan), node_(node), addresses_(std::move(addresses)), folders_(std::move(folders)) {}
+
+  /// `text` with every reference replaced; `process` is whose text it is, or nullptr. What cannot be told
+  /// becomes a diagnostic that says in whose text.
+  std::string resolve(const std::string& text, const Process* process, Diagnostics& diagnostics) const;
+
+  /// HOST:PORT of the first port of each process of a role.
+  [[nodiscard]] std::vector<std::string> addresses(const Role& role) const;
+  /// The address of each node that a role is on, in plan order.
+  [[nodiscard]] std::vector<std::string> hosts(const Role& role) const;
+  [[nodiscard]] std::filesystem::path addrs_file(const std::string& role) const;
+  [[nodiscard]] std::filesystem::path env_file(const std::string& role) const;
+
+  // What the rows of the table are given.
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const BoundNode& node() const { return node_; }
+  [[nodiscard]] const Folders& folders() const { return folders_; }
+  [[nodiscard]] const std::string& address_of(const Process& process) const {
+    return addresses_.at(process.node);
+  }
+  /// Of the node where the weight-sync group meets.
+  [[nodiscard]] const std::string& sync_address() const;
+
+ private:
+  const Plan& plan_;
+  const BoundNode& node_;
+  std::vector<std::string> addresses_;
+  Folders folders_;
+};
+
+/// Every name of the table, "self.rank", "library.NAME.path": for documents and their tests.
+std::vector<std::string> reference_names();
+
+}  // namespace nlaunch::plan
