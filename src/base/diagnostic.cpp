@@ -43,13 +43,17 @@ std::string excerpt(const SourceSpan& span, Color color) {
                      paint(color, "1;32", marks));
 }
 
-std::pair<std::string_view, std::string_view> label(Severity severity) {
-  if (severity == Severity::error) return {"1;31", "error:"};
-  if (severity == Severity::warning) return {"1;33", "warning:"};
-  return {"1;34", "note:"};
+std::string_view colour_of(Severity severity) {
+  if (severity == Severity::error) return "1;31";
+  return severity == Severity::warning ? "1;33" : "1;34";
 }
 
 }  // namespace
+
+std::string_view name_of(Severity severity) {
+  if (severity == Severity::error) return "error";
+  return severity == Severity::warning ? "warning" : "note";
+}
 
 Diagnostic& Diagnostics::add(Diagnostic item) {
   items_.push_back(std::move(item));
@@ -73,11 +77,12 @@ bool Diagnostics::has_errors() const {
 }
 
 std::string render(const Diagnostic& diagnostic, Color color) {
-  const auto [colour, severity] = label(diagnostic.severity);
+  const auto label = fmt::format("{}:", name_of(diagnostic.severity));
   const auto where = diagnostic.span.where();
   std::string out =
       fmt::format("{}{} {} [{}]\n", where.empty() ? "" : paint(color, "1", text::printable(where)) + ": ",
-                  paint(color, colour, severity), text::printable(diagnostic.message), diagnostic.id);
+                  paint(color, colour_of(diagnostic.severity), label), text::printable(diagnostic.message),
+                  diagnostic.id);
   out += excerpt(diagnostic.span, color);
   for (const auto& note : diagnostic.notes) {
     const auto place = note.span.where();

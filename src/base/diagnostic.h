@@ -12,6 +12,7 @@
 namespace nlaunch {
 
 enum class Severity { error, warning, note };
+std::string_view name_of(Severity severity);
 
 /// A second place or a measured fact that belongs to a diagnostic.
 struct Note {

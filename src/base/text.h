@@ -1,4 +1,6 @@
 #pragma once
+#include <charconv>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +26,15 @@ std::string printable(std::string_view text);
 
 /// True when `name` matches the shell pattern `glob` (*, ?, [set]).
 bool glob_match(std::string_view glob, std::string_view name);
+
+/// The number that `digits` are, all of them; nothing for other text, for none and for what `T` cannot hold.
+template <std::integral T>
+std::optional<T> whole_number(std::string_view digits) {
+  T value{};
+  const auto* const end = digits.data() + digits.size();
+  const auto done = std::from_chars(digits.data(), end, value);
+  return done.ec == std::errc() && done.ptr == end ? std::optional(value) : std::nullopt;
+}
 
 /// The candidate that `name` was most likely meant to be, or nothing when none is near.
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);

@@ -215,7 +215,7 @@ int run(const Args& args, const CLI::App& app, const Context& context) {
   return 0;
 }
 
-void add(Command program, Context& context) {
+void add_completion(Command program, Context& context) {
   auto args = std::make_shared<Args>();
   const auto& app = program.parser();
   auto command =
@@ -229,7 +229,7 @@ void add(Command program, Context& context) {
       [args, &app, &context] { context.run = [args, &app, &context] { return run(*args, app, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"completion", 200, add}};
+const Registered<cli::CommandEntry> completion_entry{{"completion", 200, add_completion}};
 
 }  // namespace
 

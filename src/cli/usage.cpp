@@ -112,7 +112,7 @@ void set_usage(CLI::App& app) {
 
 namespace {
 
-void add(Command program, Context& context) {
+void add_help(Command program, Context& context) {
   auto& app = program.parser();
   auto name = std::make_shared<std::string>();
   auto* command = app.add_subcommand("help", "What there is; what a command takes");
@@ -133,7 +133,7 @@ void add(Command program, Context& context) {
   });
 }
 
-const Registered<CommandEntry> registered{{"help", 210, add}};
+const Registered<CommandEntry> help_entry{{"help", 210, add_help}};
 
 }  // namespace
 }  // namespace nlaunch::cli

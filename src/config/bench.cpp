@@ -8,7 +8,7 @@ namespace {
 using Kind = Node::Kind;
 
 /// An upper bound for what one rank's GPU holds, twice.
-constexpr std::uint64_t kMostBytes = 64ULL << 30U;
+constexpr std::uint64_t kMostBenchBytes = 64ULL << 30U;
 
 std::optional<std::uint64_t> read_shape(const Value& value, DataType type) {
   std::uint64_t bytes = size_of(type);
@@ -16,7 +16,7 @@ std::optional<std::uint64_t> read_shape(const Value& value, DataType type) {
   for (const auto& item : value.items()) {
     const auto extent = item.number(1, 1U << 27U);
     whole = whole && extent.has_value();
-    if (whole && (bytes *= *extent) > kMostBytes) break;
+    if (whole && (bytes *= *extent) > kMostBenchBytes) break;
   }
   return whole ? std::optional(bytes) : std::nullopt;
 }
@@ -25,9 +25,9 @@ void check_bytes(std::uint64_t bytes, DataType type, const Value& value) {
   if (bytes == 0) {
     value.error("config.bench-size", fmt::format("'{}' is nothing to send", value.path())).hint =
         "write size: 100MB, or shape: [1, 2160, 5120]";
-  } else if (bytes > kMostBytes) {
+  } else if (bytes > kMostBenchBytes) {
     value.error("config.bench-size",
-                fmt::format("'{}' is more than {}", value.path(), format_size(kMostBytes)));
+                fmt::format("'{}' is more than {}", value.path(), format_size(kMostBenchBytes)));
   } else if (bytes % size_of(type) != 0) {
     value.error("config.bench-size",
                 fmt::format("'{}' is {}, and an element of {} has {}", value.path(), format_size(bytes),

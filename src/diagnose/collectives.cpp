@@ -10,7 +10,7 @@
 namespace nlaunch::diagnose {
 namespace {
 
-constexpr std::string_view kName = "collectives";
+constexpr std::string_view kCollectives = "collectives";
 constexpr std::string_view kDesync = "collective-desync";
 constexpr std::string_view kTimeout = "collective-timeout";
 constexpr int kProven = 65;    // the reports contradict each other
@@ -25,7 +25,7 @@ constexpr std::string_view kSameOrder =
 constexpr std::string_view kLookThere =
     "look at what these ranks did at that time: their own logs, stacks (py-spy dump), their nodes";
 
-std::int64_t number(std::string_view digits, std::int64_t fallback = -1) {
+std::int64_t number_or(std::string_view digits, std::int64_t fallback = -1) {
   std::int64_t value = fallback;
   std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return value;
@@ -78,8 +78,8 @@ class Collectives : public Analysis {
     const auto& id = match.signature->id;
     if (id == "torch.watchdog-timeout") return report(match);
     if (id == "torch.last-enqueued") {
-      const auto rank = number(match.origin.rank);
-      if (rank >= 0) enqueued_.try_emplace(static_cast<unsigned>(rank), number(match["enqueued"]));
+      const auto rank = number_or(match.origin.rank);
+      if (rank >= 0) enqueued_.try_emplace(static_cast<unsigned>(rank), number_or(match["enqueued"]));
     }
   }
 
@@ -96,13 +96,13 @@ class Collectives : public Analysis {
  private:
   void report(const Match& match) {
     Report report;
-    report.seq = number(match["seq"]);
+    report.seq = number_or(match["seq"]);
     report.op = match["op"];
     report.size = match["numel"];
     constexpr double kMilli = 1000;
-    report.seconds = static_cast<double>(number(match["ms"], 0)) / kMilli;
-    report.at = finding_at(match, kTimeout, kName, kTimedOut);
-    const auto rank = number(match.origin.rank);
+    report.seconds = static_cast<double>(number_or(match["ms"], 0)) / kMilli;
+    report.at = finding_at(match, kTimeout, kCollectives, kTimedOut);
+    const auto rank = number_or(match.origin.rank);
     if (rank < 0) {
       if (!nameless_) nameless_ = report;
       return;
@@ -214,7 +214,7 @@ class Collectives : public Analysis {
   static Finding blame(const Reports& reports, const World& world, const Verdict& verdict) {
     auto finding = line_of(verdict.ranks.front(), reports, world);
     finding.category = verdict.desync ? kDesync : kTimeout;
-    finding.signature = kName;
+    finding.signature = kCollectives;
     finding.weight = verdict.desync ? kProven : kAbsent;
     finding.confidence = verdict.confidence;
     finding.count = reports.size();

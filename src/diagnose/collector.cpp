@@ -1,7 +1,8 @@
 #include "diagnose/collector.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace nlaunch::diagnose {
 namespace {
@@ -9,14 +10,6 @@ namespace {
 constexpr std::size_t kMostRanks = 65536;
 constexpr std::size_t kMostWhos = 256;
 constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is kept
-
-std::optional<unsigned> number(std::string_view digits) {
-  unsigned value = 0;
-  const auto done = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || done.ec != std::errc() || done.ptr != digits.data() + digits.size())
-    return std::nullopt;
-  return value;
-}
 
 }  // namespace
 
@@ -107,7 +100,7 @@ std::vector<Finding> Collector::analysed() const {
 }
 
 void Collector::learn(const Match& match) {
-  if (const auto size = number(match["world"]); size && *size > 0)
+  if (const auto size = text::whole_number<unsigned>(match["world"]); size && *size > 0)
     world_.size = std::max(world_.size.value_or(0), *size);
   if (match.signature->id == "world.ranks" && whose_is_guessed_) {
     // A file that tells of one rank is that rank's; one that tells of several is nobody's.
@@ -116,7 +109,7 @@ void Collector::learn(const Match& match) {
   } else if (match.signature->id == "world.ranks" && whose_.rank != match.origin.rank) {
     whose_ = {};
   }
-  const auto rank = number(match.origin.rank);
+  const auto rank = text::whole_number<unsigned>(match.origin.rank);
   if (!rank || world_.origin.size() >= kMostRanks) return;
   world_.ranks.insert(*rank);
   world_.origin[*rank].fill(match.origin);

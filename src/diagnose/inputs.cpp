@@ -13,10 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Reader {
+class InputReader {
  public:
-  Reader(const Options& options, Diagnosis& diagnosis,
-         const std::function<void(Input&, sys::ByteSource&)>& read)
+  InputReader(const Options& options, Diagnosis& diagnosis,
+              const std::function<void(Input&, sys::ByteSource&)>& read)
       : options_(options), diagnosis_(diagnosis), read_(read) {}
 
   void path(const std::string& name) {
@@ -93,7 +93,7 @@ class Reader {
 
 void for_each_input(const std::vector<std::string>& paths, const Options& options, Diagnosis& diagnosis,
                     const std::function<void(Input& input, sys::ByteSource& bytes)>& read) {
-  Reader reader(options, diagnosis, read);
+  InputReader reader(options, diagnosis, read);
   for (const auto& path : paths) reader.path(path);
 }
 

@@ -35,9 +35,9 @@ void keep_better(Literals& best, Literals other) {
 }
 
 /// Reads as much of RE2's syntax as the tables use; what it does not know promises nothing.
-class Reader {
+class PatternReader {
  public:
-  explicit Reader(std::string_view pattern) : rest_(pattern) {}
+  explicit PatternReader(std::string_view pattern) : rest_(pattern) {}
 
   Known alternatives() {
     auto first = sequence();
@@ -165,7 +165,7 @@ class Reader {
 }  // namespace
 
 std::vector<std::string> required_literals(std::string_view pattern) {
-  auto literals = all_of(Reader(pattern).alternatives());
+  auto literals = all_of(PatternReader(pattern).alternatives());
   std::ranges::sort(literals);
   const auto twice = std::ranges::unique(literals);
   literals.erase(twice.begin(), twice.end());

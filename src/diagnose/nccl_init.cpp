@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/text.h"
 #include "diagnose/analysis.h"
 
@@ -9,16 +7,10 @@
 namespace nlaunch::diagnose {
 namespace {
 
-constexpr std::string_view kName = "nccl-init";
+constexpr std::string_view kNcclInit = "nccl-init";
 constexpr int kMissing = 42;  // more than a timeout, less than a reason
 constexpr std::size_t kMostComms = 4096;
-constexpr std::size_t kMostRanks = 65536;
-
-std::optional<unsigned> number(std::string_view digits) {
-  unsigned value = 0;
-  const auto done = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return digits.empty() || done.ec != std::errc() ? std::nullopt : std::optional(value);
-}
+constexpr std::size_t kMostRanksOfComm = 65536;
 
 struct Comm {
   unsigned size = 0;
@@ -33,16 +25,16 @@ class NcclInit : public Analysis {
     const bool start = match.signature->id == "nccl.init-start";
     if (!start && match.signature->id != "nccl.init-complete") return;
     const auto id = std::string(match["comm"]);
-    const auto rank = number(match["rank"]);
-    const auto size = number(match["world"]);
+    const auto rank = text::whole_number<unsigned>(match["rank"]);
+    const auto size = text::whole_number<unsigned>(match["world"]);
     if (id.empty() || !rank || !size || (!comms_.contains(id) && comms_.size() >= kMostComms)) return;
     auto& comm = comms_[id];
     comm.size = *size;
     if (!start) {
       ++comm.completed;
-    } else if (comm.started.size() < kMostRanks) {
+    } else if (comm.started.size() < kMostRanksOfComm) {
       comm.started.insert(*rank);
-      if (!comm.first) comm.first = finding_at(match, "nccl-init-incomplete", kName, kMissing);
+      if (!comm.first) comm.first = finding_at(match, "nccl-init-incomplete", kNcclInit, kMissing);
     }
   }
 
@@ -60,7 +52,7 @@ class NcclInit : public Analysis {
     finding.count = comm.started.size();
     finding.confidence = Confidence::unsure;
     std::vector<std::string> missing;
-    for (unsigned rank = 0; rank < comm.size && rank < kMostRanks; ++rank) {
+    for (unsigned rank = 0; rank < comm.size && rank < kMostRanksOfComm; ++rank) {
       if (comm.started.contains(rank)) continue;
       Origin origin;
       origin.rank = std::to_string(rank);

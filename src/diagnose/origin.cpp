@@ -45,7 +45,7 @@ constexpr Prefix kPrefixes[] = {
     {R"(\[([A-Za-z][\w.-]*):(\d+):\d+(?::\d+)?\])", {"host", "pid"}},                         // UCX
 };
 
-std::string_view number(std::string_view digits) {
+std::string_view without_zeros(std::string_view digits) {
   while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
   return digits;
 }
@@ -143,7 +143,7 @@ Origin origin_of(std::string_view beginning) {
       for (std::size_t g = 0; g < kPrefixes[i].groups.size() && !kPrefixes[i].groups[g].empty(); ++g) {
         const std::string_view value(groups[g + 1].data(), groups[g + 1].size());
         if (!value.empty())
-          origin.set(kPrefixes[i].groups[g], kPrefixes[i].groups[g] == "rank" ? number(value) : value);
+          origin.set(kPrefixes[i].groups[g], kPrefixes[i].groups[g] == "rank" ? without_zeros(value) : value);
       }
       rest.remove_prefix(static_cast<std::size_t>(groups[0].data() + groups[0].size() - rest.data()));
       if (kPrefixes[i].pattern.starts_with('^')) break;

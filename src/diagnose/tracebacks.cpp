@@ -9,7 +9,7 @@
 namespace nlaunch::diagnose {
 namespace {
 
-constexpr std::string_view kName = "tracebacks";
+constexpr std::string_view kTracebacks = "tracebacks";
 constexpr int kException = 50;
 constexpr std::size_t kWindow = 120;  // lines of one traceback that are looked at
 
@@ -42,7 +42,7 @@ class Tracebacks : public Analysis {
     if (first_ || last_known_ == line.position) return;
     Finding finding;
     finding.category = "python-exception";
-    finding.signature = kName;
+    finding.signature = kTracebacks;
     finding.weight = kException;
     finding.position = line.position;
     finding.text = excerpt(line.text, "");

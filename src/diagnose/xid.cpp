@@ -9,7 +9,7 @@
 namespace nlaunch::diagnose {
 namespace {
 
-constexpr std::string_view kName = "xid";
+constexpr std::string_view kXid = "xid";
 constexpr int kHardware = 90;  // explains everything on that GPU
 constexpr int kProgram = 63;   // the driver reports what the program did
 constexpr int kFollows = 20;   // comes with another one
@@ -101,7 +101,7 @@ class Xids : public Analysis {
     if (!better) return;
     seen.weight = std::max(seen.weight, code.weight);
     seen.named = !pid.empty();
-    auto finding = finding_at(match, "gpu-xid", kName, seen.weight);
+    auto finding = finding_at(match, "gpu-xid", kXid, seen.weight);
     finding.why = fmt::format("Xid {}: {}", number, code.meaning);
     finding.fix = code.fix;
     finding.source = "docs.nvidia.com/deploy/xid-errors";

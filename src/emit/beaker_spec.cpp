@@ -22,7 +22,7 @@ std::string yes_or_no(bool value) {
 }
 
 /// Lines, each under its own indentation. What is empty or not given is left to Beaker.
-class Lines {
+class SpecLines {
  public:
   void add(int depth, std::string_view line) {
     out_ += fmt::format("{}{}\n", std::string(static_cast<std::size_t>(depth) * 2, ' '), line);
@@ -149,7 +149,7 @@ class Spec {
   const plan::Plan& plan_;
   const plan::Beaker& beaker_;
   const BeakerJob& job_;
-  Lines lines_;
+  SpecLines lines_;
 };
 
 }  // namespace

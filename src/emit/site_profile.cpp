@@ -12,15 +12,15 @@
 namespace nlaunch::emit {
 namespace {
 
-using Lines = std::vector<std::string>;
+using ProfileLines = std::vector<std::string>;
 
 /// A text that YAML cannot take for anything else; JSON's quotes are YAML's.
 std::string quoted(const std::string& text) {
   return json_text(nlohmann::json(text));
 }
 
-std::string list_of(const std::vector<std::string>& texts) {
-  Lines all;
+std::string quoted_list(const std::vector<std::string>& texts) {
+  ProfileLines all;
   for (const auto& text : texts) all.push_back(quoted(text));
   return fmt::format("[{}]", text::join(all, ", "));
 }
@@ -128,15 +128,15 @@ class Writer {
   }
 
   void node() {
-    Lines inner;
+    ProfileLines inner;
     const auto* partition = default_partition(facts_);
     const auto promised = partition == nullptr ? 0 : gpus_of_gres(partition->gres);
     if (!facts_.gpus.empty()) {
-      Lines ids;
+      ProfileLines ids;
       for (const auto& gpu : facts_.gpus) ids.push_back(gpu.bus_id);
       if (partition != nullptr) inner.push_back(fmt::format("  gpus: {}", facts_.gpus.size()));
       inner.push_back("  gpu: " + quoted(facts_.gpus.front().name));
-      inner.push_back("  bus_ids: " + list_of(ids) + "  # the preflight holds every node against these");
+      inner.push_back("  bus_ids: " + quoted_list(ids) + "  # the preflight holds every node against these");
     } else if (promised > 0) {
       inner.push_back(
           fmt::format("  gpus: {}  # as the partition's GRES says; there is none on this machine", promised));
@@ -180,7 +180,7 @@ class Writer {
         any ? "# What is loaded in this shell. Leave what a run needs: compilers, CUDA, the network's plugin."
             : "# Modules to load for every run: the network's plugin, CUDA. None is loaded in this shell.");
     const auto text = fmt::format("modules: {{init: {}, load: {}}}", quoted(facts_.modules_init),
-                                  any ? list_of(facts_.modules) : "[]");
+                                  any ? quoted_list(facts_.modules) : "[]");
     line(fmt::format("{}{}", any ? "" : "# ", text));
   }
 
@@ -228,7 +228,7 @@ class Writer {
   const SiteFacts& facts_;
   const std::string& name_;
   std::string base_;
-  Lines lines_;
+  ProfileLines lines_;
 };
 
 }  // namespace

@@ -20,9 +20,9 @@ std::string sbatch_word(const std::string& word) {
   return out + "\"";
 }
 
-class Directives {
+class DirectivesWriter {
  public:
-  explicit Directives(const plan::Plan& plan) : plan_(plan) {}
+  explicit DirectivesWriter(const plan::Plan& plan) : plan_(plan) {}
 
   Result<std::string> write(const SlurmJob& job) {
     add_default("job-name", plan_.name);
@@ -109,7 +109,7 @@ std::string slurm_path(std::string_view path) {
 }
 
 Result<std::string> slurm_script(const plan::Plan& plan, const SlurmJob& job, const Template& from) {
-  auto directives = Directives(plan).write(job);
+  auto directives = DirectivesWriter(plan).write(job);
   if (!directives) return std::unexpected(directives.error());
   return from.fill({{"DIRECTIVES", std::move(*directives)},
                     {"COMMAND", command_of(job)},

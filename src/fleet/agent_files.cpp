@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kLargestFile = 1U << 30U;
+constexpr std::uint64_t kLargestFileOfRun = 1U << 30U;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ json Agent::files_for_all() const {
   for (const char* folder : {"addrs", "env"}) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(assignment_.paths.attempt / folder, error)) {
-      const auto text = sys::read_regular_file(entry.path(), kLargestFile);
+      const auto text = sys::read_regular_file(entry.path(), kLargestFileOfRun);
       if (text) files[fmt::format("{}/{}", folder, entry.path().filename().string())] = *text;
     }
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
 #include "sys/spawn.h"
@@ -13,21 +12,14 @@ namespace {
 
 constexpr std::size_t kMostNodes = 1'000'000;
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// "001-003,7": the texts between the brackets, with their leading zeros.
 bool expand_ranges(std::string_view ranges, std::vector<std::string>& out) {
   for (const auto& range : text::split(ranges, ',')) {
     const auto dash = range.find('-');
     const auto first = std::string_view(range).substr(0, dash);
     const auto last = dash == std::string::npos ? first : std::string_view(range).substr(dash + 1);
-    const auto from = number(first);
-    const auto to = number(last);
+    const auto from = text::whole_number<std::uint64_t>(first);
+    const auto to = text::whole_number<std::uint64_t>(last);
     if (!from || !to || *to < *from || *to - *from > kMostNodes || out.size() > kMostNodes) return false;
     for (auto value = *from; value <= *to; ++value) {
       out.push_back(fmt::format("{:0{}}", value, first.size()));
@@ -64,7 +56,7 @@ bool expand_element(std::string_view element, std::vector<std::string>& out) {
 std::uint32_t fewest(std::string_view counts) {
   std::uint64_t least = 0;
   for (const auto& part : text::split(counts, ',')) {
-    const auto value = number(std::string_view(part).substr(0, part.find('(')));
+    const auto value = text::whole_number<std::uint64_t>(std::string_view(part).substr(0, part.find('(')));
     if (value && (least == 0 || *value < least)) least = *value;
   }
   return static_cast<std::uint32_t>(least);
@@ -105,7 +97,7 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
   }
   allocation.nodes = std::move(*nodes);
   const auto count = value("SLURM_JOB_NUM_NODES");
-  if (!count.empty() && number(count) != allocation.nodes.size()) {
+  if (!count.empty() && text::whole_number<std::uint64_t>(count) != allocation.nodes.size()) {
     return failure(
         "launch.allocation",
         "SLURM_JOB_NUM_NODES={} and SLURM_JOB_NODELIST={} contradict each other: the list has {}; are "
@@ -114,7 +106,7 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
   }
   allocation.cpus = fewest(value("SLURM_JOB_CPUS_PER_NODE"));
   const auto gpus = value("SLURM_GPUS_PER_NODE");
-  if (const auto known = number(gpus.substr(gpus.rfind(':') + 1)))
+  if (const auto known = text::whole_number<std::uint64_t>(gpus.substr(gpus.rfind(':') + 1)))
     allocation.gpus = static_cast<std::uint32_t>(*known);
   return allocation;
 }

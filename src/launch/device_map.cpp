@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::uint64_t kLargest = 1U << 30U;
+constexpr std::uint64_t kLargestDeviceMap = 1U << 30U;
 
 ordered_json devices_of(const plan::Plan& plan, const plan::Process& process, const json& node) {
   auto devices = ordered_json::array();
@@ -54,7 +54,7 @@ ordered_json device_map(const plan::Plan& plan, const std::string& attempt) {
   for (const auto& entry : std::filesystem::directory_iterator(attempt, ignored)) {
     const auto name = entry.path().filename().string();
     if (!name.starts_with("bound.") || !name.ends_with(".json")) continue;
-    const auto text = sys::read_regular_file(entry.path(), kLargest);
+    const auto text = sys::read_regular_file(entry.path(), kLargestDeviceMap);
     const auto node = text ? parse_json(*text) : json();
     try {
       add_node(plan, node, entries);

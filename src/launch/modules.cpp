@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Lmod on a cold network file system has been seen to take half a minute.
-constexpr Duration kDeadline = std::chrono::minutes(3);
+constexpr Duration kDeadlineOfModules = std::chrono::minutes(3);
 constexpr std::uint64_t kLargestDump = 16U << 20U;
 
 constexpr const char* kUsualPlaces[] = {"/usr/share/lmod/lmod/init/bash", "/opt/cray/pe/lmod/lmod/init/bash",
@@ -141,13 +141,13 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
   for (const auto* words : {&modules.source, &modules.load})
     request.argv.insert(request.argv.end(), words->begin(), words->end());
   request.env = plan::to_entries(plan::apply(base, own_variables(modules), {}));
-  const auto result = sys::run_command(std::move(request), kDeadline);
+  const auto result = sys::run_command(std::move(request), kDeadlineOfModules);
   Result<std::vector<plan::EnvOp>> operations;
   if (!result) {
     operations = std::unexpected(result.error());
   } else if (result->timed_out) {
-    operations =
-        failure("launch.modules", "loading modules did not end within {}", format_duration(kDeadline));
+    operations = failure("launch.modules", "loading modules did not end within {}",
+                         format_duration(kDeadlineOfModules));
   } else if (!result->status.ok()) {
     operations = failure("launch.modules", "loading modules failed ({}): {}", modules.origin,
                          text::join(text::split(text::trim(result->err), '\n'), " / "));

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/text.h"
@@ -18,14 +17,7 @@ namespace fs = std::filesystem;
 using std::chrono::seconds;
 
 /// Who cannot be asked in this time is not asked: sbatch has its own words for that.
-constexpr Duration kPatience = std::chrono::seconds(10);
-
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+constexpr Duration kPatienceBeforeSubmit = std::chrono::seconds(10);
 
 std::string field(std::string_view line, std::string_view name) {
   for (const auto& word : text::split(line, ' ')) {
@@ -203,7 +195,7 @@ std::vector<Partition> ask_slurm(const std::vector<std::string>& environment) {
   sys::SpawnRequest request;
   request.argv = {"scontrol", "--all", "--oneliner", "show", "partition"};
   request.env = environment;
-  const auto said = sys::run_command(std::move(request), kPatience);
+  const auto said = sys::run_command(std::move(request), kPatienceBeforeSubmit);
   if (!said || !said->status.ok()) return {};
   return parse_partitions(said->out);
 }
@@ -217,14 +209,14 @@ std::optional<seconds> parse_time_limit(std::string_view text) {
   const auto dash = text.find('-');
   const bool with_days = dash != std::string_view::npos;
   if (with_days) {
-    const auto value = number(text.substr(0, dash));
+    const auto value = text::whole_number<std::uint32_t>(text.substr(0, dash));
     if (!value) return std::nullopt;
     days = *value;
     text.remove_prefix(dash + 1);
   }
   std::vector<std::uint64_t> parts;
   for (const auto& part : text::split(text, ':')) {
-    const auto value = number(part);
+    const auto value = text::whole_number<std::uint32_t>(part);
     if (!value || parts.size() == 3) return std::nullopt;
     parts.push_back(*value);
   }
@@ -243,8 +235,10 @@ std::vector<Partition> parse_partitions(std::string_view lines) {
     if (partition.name.empty()) continue;
     partition.is_default = field(line, "Default") == "YES";
     partition.state = field(line, "State");
-    partition.min_nodes = number(field(line, "MinNodes")).value_or(partition.min_nodes);
-    partition.max_nodes = number(field(line, "MaxNodes")).value_or(partition.max_nodes);
+    partition.min_nodes =
+        text::whole_number<std::uint32_t>(field(line, "MinNodes")).value_or(partition.min_nodes);
+    partition.max_nodes =
+        text::whole_number<std::uint32_t>(field(line, "MaxNodes")).value_or(partition.max_nodes);
     partition.max_time = field(line, "MaxTime");
     partitions.push_back(std::move(partition));
   }

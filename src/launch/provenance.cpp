@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr Duration kDeadline = std::chrono::seconds(20);
+constexpr Duration kDeadlineOfGit = std::chrono::seconds(20);
 constexpr std::size_t kLargestDiff = 1U << 20U;
 
 /// The output of a program, or nothing when it cannot be had.
@@ -26,7 +26,7 @@ std::optional<std::string> output_of(std::vector<std::string> argv, const std::s
   request.argv = std::move(argv);
   request.env = sys::own_environment();
   request.cwd = folder;
-  auto result = sys::run_command(std::move(request), kDeadline, kLargestDiff);
+  auto result = sys::run_command(std::move(request), kDeadlineOfGit, kLargestDiff);
   if (!result || result->timed_out || !result->status.ok()) return std::nullopt;
   return std::move(result->out);
 }

@@ -1,30 +1,17 @@
 #include "launch/replica.h"
 
-#include <charconv>
-
 #include "base/text.h"
 #include "launch/machine.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::launch {
-namespace {
-
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = failed == std::errc() && end == text.data() + text.size();
-  return whole ? std::optional(value) : std::nullopt;
-}
-
-}  // namespace
-
 Result<std::optional<Replica>> find_replica(const std::vector<std::string>& environment) {
   const auto variable = [&](const char* name) { return std::string(sys::env_value(environment, name)); };
   const auto rank = variable("BEAKER_REPLICA_RANK");
   const auto count = variable("BEAKER_REPLICA_COUNT");
   if (rank.empty() && count.empty()) return std::nullopt;
-  const auto index = number(rank);
-  const auto all = number(count);
+  const auto index = text::whole_number<std::uint32_t>(rank);
+  const auto all = text::whole_number<std::uint32_t>(count);
   if (!index || !all || *index >= *all) {
     return failure("launch.replica", "BEAKER_REPLICA_RANK='{}' and BEAKER_REPLICA_COUNT='{}' are no replica",
                    text::printable(rank), text::printable(count));

@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kLargest = 1U << 20U;
+constexpr std::uint64_t kLargestFact = 1U << 20U;
 /// Who does not answer in this time is not there.
-constexpr Duration kPatience = std::chrono::seconds(10);
+constexpr Duration kPatienceWithSite = std::chrono::seconds(10);
 
 std::string first_line(const fs::path& file) {
-  const auto text = sys::read_regular_file(file, kLargest);
+  const auto text = sys::read_regular_file(file, kLargestFact);
   return text ? std::string(text::trim(*text)) : "";
 }
 
@@ -31,7 +31,7 @@ std::string ask(std::vector<std::string> words, const std::vector<std::string>& 
   sys::SpawnRequest request;
   request.argv = std::move(words);
   request.env = environment;
-  const auto said = sys::run_command(std::move(request), kPatience);
+  const auto said = sys::run_command(std::move(request), kPatienceWithSite);
   return said && said->status.ok() ? said->out : "";
 }
 
@@ -114,7 +114,7 @@ emit::SiteFacts find_site_facts(const Install& install, const std::vector<std::s
     if (!address.loopback) facts.interfaces.push_back({address.interface, address.address});
   }
   facts.default_interface =
-      default_interface(sys::read_regular_file("/proc/net/route", kLargest).value_or(""));
+      default_interface(sys::read_regular_file("/proc/net/route", kLargestFact).value_or(""));
   facts.modules_init = find_modules_init(plan::to_environment(environment));
   for (auto& name : text::split(sys::env_value(environment, "LOADEDMODULES"), ':')) {
     if (!name.empty()) facts.modules.push_back(std::move(name));

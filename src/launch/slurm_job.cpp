@@ -12,7 +12,7 @@
 namespace nlaunch::launch {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kPatienceWithSlurm = std::chrono::seconds(60);
 
 /// SBATCH_* would go before what the script says.
 std::vector<std::string> without_sbatch(std::vector<std::string> environment) {
@@ -102,11 +102,12 @@ Result<std::string> submit_job(const plan::Plan& plan, const std::string& comman
   request.argv.insert(request.argv.end(), options.begin(), options.end());
   request.argv.push_back(script.string());
   request.env = without_sbatch(environment);
-  const auto said = sys::run_command(std::move(request), kPatience);
+  const auto said = sys::run_command(std::move(request), kPatienceWithSlurm);
   if (!said) return std::unexpected(said.error());
   const auto words = in_one_line(said->err.empty() ? said->out : said->err);
   if (said->timed_out) {
-    return failure("launch.submit", "{} did not answer within {}", command, format_duration(kPatience));
+    return failure("launch.submit", "{} did not answer within {}", command,
+                   format_duration(kPatienceWithSlurm));
   }
   const auto id = submitted_id(said->out);
   if (said->status.ok() && !id.empty()) return id;
@@ -123,7 +124,7 @@ Result<void> tell_slurm(std::vector<std::string> command, const std::vector<std:
   request.argv = std::move(command);
   request.env = environment;
   const auto what = text::join(request.argv, " ");
-  const auto said = sys::run_command(std::move(request), kPatience);
+  const auto said = sys::run_command(std::move(request), kPatienceWithSlurm);
   if (!said) return std::unexpected(said.error());
   if (said->status.ok()) return {};
   return failure("launch.slurm", "{} {}: {}", what, said->status.str(), in_one_line(said->err));
@@ -188,7 +189,7 @@ Result<std::optional<JobState>> job_state(const std::string& job_id,
   sys::SpawnRequest request;
   request.argv = {"scontrol", "-o", "show", "job", job_id};
   request.env = environment;
-  const auto said = sys::run_command(std::move(request), kPatience);
+  const auto said = sys::run_command(std::move(request), kPatienceWithSlurm);
   if (!said) return std::unexpected(said.error());
   if (said->status.ok()) return parse_job_state(" " + said->out);
   if (said->err.find("Invalid job id") != std::string::npos) return std::nullopt;

@@ -9,7 +9,7 @@ namespace {
 namespace fs = std::filesystem;
 using plan::Mount;
 
-bool is_below(const std::string& path, const std::string& folder) {
+bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + "/");
 }
 
@@ -17,7 +17,7 @@ bool is_below(const std::string& path, const std::string& folder) {
 void add(std::vector<Mount>& mounts, const std::string& path, bool writable) {
   std::error_code error;
   const bool there =
-      std::ranges::any_of(mounts, [&](const Mount& mount) { return is_below(path, mount.path); });
+      std::ranges::any_of(mounts, [&](const Mount& mount) { return is_within(path, mount.path); });
   if (path.empty() || path == "/" || there || !fs::exists(path, error)) return;
   mounts.push_back({path, writable});
 }

@@ -12,9 +12,9 @@
 namespace nlaunch::lint {
 namespace {
 
-class Builder {
+class PlanInputBuilder {
  public:
-  Builder(const plan::Plan& plan, const PlanFacts& facts) : plan_(plan), facts_(facts) {}
+  PlanInputBuilder(const plan::Plan& plan, const PlanFacts& facts) : plan_(plan), facts_(facts) {}
 
   LintInput build() {
     input_.plan = true;
@@ -149,7 +149,7 @@ class Builder {
 }  // namespace
 
 LintInput plan_input(const plan::Plan& plan, const PlanFacts& facts) {
-  return Builder(plan, facts).build();
+  return PlanInputBuilder(plan, facts).build();
 }
 
 }  // namespace nlaunch::lint

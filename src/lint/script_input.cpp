@@ -26,9 +26,10 @@ void rename_in_container(Setting& setting) {
   setting.one_command = true;  // what the script itself sets does not meet it
 }
 
-class Builder {
+class ScriptInputBuilder {
  public:
-  explicit Builder(const std::shared_ptr<const SourceFile>& file, std::size_t depth = 0) : depth_(depth) {
+  explicit ScriptInputBuilder(const std::shared_ptr<const SourceFile>& file, std::size_t depth = 0)
+      : depth_(depth) {
     input_.files = {file};
     input_.script = read_shell(file);
     input_.environments.emplace_back();
@@ -273,8 +274,8 @@ class Builder {
     if (word == nullptr) return;
     scripts_.insert(word);
     const auto text = script_text(*word, [this](std::string_view name) { return known(name); });
-    Builder inner(std::make_shared<const SourceFile>(SourceFile{input_.script->file->name, text}),
-                  depth_ + 1);
+    ScriptInputBuilder inner(std::make_shared<const SourceFile>(SourceFile{input_.script->file->name, text}),
+                             depth_ + 1);
     for (const auto& setting : settings()) {
       if (!setting.exported && !exported_.contains(setting.name)) continue;
       inner.exported_.insert(setting.name);
@@ -347,7 +348,7 @@ std::string_view without_quotes(std::string_view value) {
 }  // namespace
 
 LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
-  return Builder(file).build();
+  return ScriptInputBuilder(file).build();
 }
 
 LintInput lines_scene(const std::shared_ptr<const SourceFile>& file, Lines kind) {

@@ -28,10 +28,10 @@ bool overlap(const std::string& a, const std::string& b) {
   return left.starts_with(right) || right.starts_with(left);
 }
 
-class Builder {
+class BeakerBuilder {
  public:
-  Builder(const config::Experiment& experiment, const config::Site& site,
-          const std::function<std::string(const Text&)>& resolve, Diagnostics& diagnostics)
+  BeakerBuilder(const config::Experiment& experiment, const config::Site& site,
+                const std::function<std::string(const Text&)>& resolve, Diagnostics& diagnostics)
       : experiment_(experiment),
         own_(experiment.beaker),
         site_(site.beaker),
@@ -239,7 +239,7 @@ void read(const json& from, std::optional<T>& value) {
 
 Beaker make_beaker(const config::Experiment& experiment, const config::Site& site, std::uint16_t port,
                    const std::function<std::string(const Text&)>& resolve, Diagnostics& diagnostics) {
-  auto beaker = Builder(experiment, site, resolve, diagnostics).build(port);
+  auto beaker = BeakerBuilder(experiment, site, resolve, diagnostics).build(port);
   for (const auto& program : site.submit) beaker.submit.push_back(resolve(program));
   if (beaker.submit.empty()) beaker.submit.emplace_back("beaker");
   return beaker;

@@ -8,8 +8,8 @@
 namespace nlaunch::plan {
 namespace {
 
-constexpr std::array kKinds{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
-                            GroupKind::weight_sync};
+constexpr std::array kGroupKinds{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
+                                 GroupKind::weight_sync};
 
 /// `tensor_parallel`, as keys are written.
 std::string key_of(GroupKind kind) {
@@ -31,7 +31,7 @@ void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Di
   for (const auto& group : plan.groups) names.push_back(group.name);
   const auto there = names.empty() ? "no group at all" : text::join(names, ", ");
   const auto& wanted = workload.group.value;
-  const bool kind = std::ranges::any_of(kKinds, [&](GroupKind one) { return key_of(one) == wanted; });
+  const bool kind = std::ranges::any_of(kGroupKinds, [&](GroupKind one) { return key_of(one) == wanted; });
   if (kind) {
     diagnostics
         .error("plan.bench-group", workload.group.span,
@@ -41,7 +41,7 @@ void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Di
     return;
   }
   std::vector<std::string> allowed;
-  for (const auto one : kKinds) allowed.push_back(key_of(one));
+  for (const auto one : kGroupKinds) allowed.push_back(key_of(one));
   const auto kinds = text::join(allowed, ", ");
   allowed.insert(allowed.end(), names.begin(), names.end());
   const auto nearest = text::nearest(wanted, allowed);

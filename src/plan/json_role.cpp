@@ -4,7 +4,7 @@
 namespace nlaunch::plan {
 namespace {
 
-constexpr std::array kKinds{RoleKind::learner, RoleKind::engine, RoleKind::service};
+constexpr std::array kRoleKinds{RoleKind::learner, RoleKind::engine, RoleKind::service};
 constexpr std::array<std::string_view, 5> kOps{"set", "unset", "prepend", "append", "fallback"};
 constexpr std::array kLayers{Layer::inherited, Layer::modules,      Layer::site,
                              Layer::venv,      Layer::experiment,   Layer::role,
@@ -25,7 +25,7 @@ Condition read_condition(const json& from) {
   when.nodes = range(from, "nodes");
   when.gpu = from.value("gpu", "");
   when.arch = from.value("arch", "");
-  if (from.contains("kind")) when.kind = word(from.at("kind"), kKinds);
+  if (from.contains("kind")) when.kind = word(from.at("kind"), kRoleKinds);
   const auto libraries = from.value("library", json::object());
   for (const auto& [library, versions] : libraries.items())
     when.library.emplace(library, *range(libraries, library.c_str()));
@@ -140,7 +140,7 @@ ordered_json write_role(const Role& role) {
 Role read_role(const json& from) {
   Role role;
   from.at("name").get_to(role.name);
-  role.kind = word(from.at("kind"), kKinds);
+  role.kind = word(from.at("kind"), kRoleKinds);
   from.at("command").get_to(role.command);
   role.command_origin = from.value("command_origin", "plan.json");  // an older one
   from.at("workdir").get_to(role.workdir);

@@ -63,9 +63,9 @@ bool is_option_name(std::string_view name) {
          });
 }
 
-class Builder {
+class DirectiveMerger {
  public:
-  Builder(const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics)
+  DirectiveMerger(const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics)
       : resolve_(resolve), diagnostics_(diagnostics) {}
 
   void add(const config::Text& name, const config::Text& value) {
@@ -135,7 +135,7 @@ class Builder {
 Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics) {
   Slurm slurm;
-  Builder builder(resolve, diagnostics);
+  DirectiveMerger builder(resolve, diagnostics);
   for (const auto& [name, value] : site.directives) builder.add(name, value);
   for (const auto& [name, value] : experiment.slurm) builder.add(name, value);
   slurm.directives = std::move(builder).take();

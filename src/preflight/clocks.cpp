@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kRounds = 3;
+constexpr int kClockRounds = 3;
 
 std::int64_t now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
@@ -39,11 +39,11 @@ bool ClockExchange::hear(std::uint32_t node, const json& answer) {
                            static_cast<double>((heard - asked) - (answered - received)) * kNanosecond};
   auto& of = nodes_.at(node);
   if (!of.best || offset.round_trip < of.best->round_trip) of.best = offset;
-  return ++of.answers < kRounds;
+  return ++of.answers < kClockRounds;
 }
 
 bool ClockExchange::complete() const {
-  return std::ranges::all_of(nodes_, [](const Node& node) { return node.answers >= kRounds; });
+  return std::ranges::all_of(nodes_, [](const Node& node) { return node.answers >= kClockRounds; });
 }
 
 std::vector<std::optional<ClockOffset>> ClockExchange::offsets() const {

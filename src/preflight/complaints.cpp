@@ -11,7 +11,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-constexpr std::uint64_t kLarge = 128U << 20U;
+constexpr std::uint64_t kLargeComplaint = 128U << 20U;
 
 bool all_came(const Observations& observations, const GroupTrial& group) {
   return std::ranges::all_of(group.members, [&](std::size_t rank) {
@@ -65,7 +65,7 @@ std::vector<Complaint> for_the_record(const Observations& observations) {
     largest = i;
   }
   if (!largest) return {};
-  return {{*largest, kLarge}};
+  return {{*largest, kLargeComplaint}};
 }
 
 }  // namespace

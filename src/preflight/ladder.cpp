@@ -13,7 +13,7 @@ namespace nlaunch::preflight {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::uint64_t kSmall = 1U << 20U;
+constexpr std::uint64_t kLadderBytes = 1U << 20U;
 
 struct Rung {
   const char* name;
@@ -30,8 +30,13 @@ std::vector<GroupTrial> each_rank(const Observations& observations) {
   for (std::size_t rank = 0; rank < observations.ranks.size(); ++rank) {
     const auto backend = observations.ranks[rank].device >= 0 ? Backend::nccl : Backend::gloo;
     if (backend == Backend::nccl && observations.ranks[rank].library.version.empty()) continue;
-    out.push_back(
-        {observations.ranks[rank].subject, plan::GroupKind::node, backend, {rank}, {kSmall}, false, ""});
+    out.push_back({observations.ranks[rank].subject,
+                   plan::GroupKind::node,
+                   backend,
+                   {rank},
+                   {kLadderBytes},
+                   false,
+                   ""});
   }
   return out;
 }
@@ -120,7 +125,7 @@ void search_nodes(sys::Loop& loop, const Examination& request, const Observation
   auto blank = observations;
   blank.reports.resize(observations.ranks.size());
   const auto index = static_cast<std::size_t>(group - observations.groups.begin());
-  auto found = bisect(loop, request, blank, {{index, kSmall}});
+  auto found = bisect(loop, request, blank, {{index, kLadderBytes}});
   std::ranges::move(found.rows, std::back_inserter(ladder.rows));
   ladder.cancelled = found.cancelled;
 }

@@ -17,7 +17,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-constexpr Duration kForTheKill = std::chrono::seconds(5);
+constexpr Duration kForLocalKill = std::chrono::seconds(5);
 /// Bytes: what the ranks tell each other is written without waiting for one that does not read.
 constexpr int kMail = 1 << 20;
 
@@ -134,7 +134,7 @@ void LocalProbes::kill() {
   for (const auto& probe : probes_) {
     if (probe.pid > 0) ::kill(-probe.pid, SIGKILL);
   }
-  if (!patience_) patience_ = loop_.after(kForTheKill, [this] { give_up(); });
+  if (!patience_) patience_ = loop_.after(kForLocalKill, [this] { give_up(); });
 }
 
 void LocalProbes::give_up() {

@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 /// More than an agent waits for a probe that it has killed.
-constexpr Duration kForTheKill = std::chrono::seconds(8);
+constexpr Duration kForRemoteKill = std::chrono::seconds(8);
 
 }  // namespace
 
@@ -62,7 +62,7 @@ void RemoteProbes::kill() {
   for (const auto& node : nodes_) {
     if (node.channel != nullptr) node.channel->send(json_text(json{{"probes", "kill"}}));
   }
-  patience_ = loop_.after(kForTheKill, [this] {
+  patience_ = loop_.after(kForRemoteKill, [this] {
     patience_.reset();
     for (std::size_t rank = 0; rank < running_.size(); ++rank) {
       if (running_[rank]) tell({rank, probe_news::Lost{"its agent does not answer"}});

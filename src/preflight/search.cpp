@@ -7,7 +7,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-constexpr std::size_t kRounds = 4;
+constexpr std::size_t kSearchRounds = 4;
 /// Good partners with which a unit must not be good before it is blamed; one more is tried where time is.
 constexpr std::size_t kToBlame = 2;
 constexpr std::size_t kToConfirm = 3;
@@ -159,7 +159,7 @@ const PairTrial& worst_of(const std::vector<const PairTrial*>& trials) {
 std::vector<UnitPair> next_round(std::size_t units, const std::vector<Round>& rounds,
                                  const SearchRules& rules) {
   if (rounds.size() < 2) return neighbours(units, rounds.size());
-  if (rounds.size() >= kRounds) return {};
+  if (rounds.size() >= kSearchRounds) return {};
   return follow_up(units, Knowledge(units, rounds, rules));
 }
 

@@ -16,7 +16,7 @@
 namespace nlaunch::report {
 namespace {
 
-const std::vector<emit::TemplateName> kNames{{"NAME", true}, {"BODY", true}};
+const std::vector<emit::TemplateName> kBenchPageNames{{"NAME", true}, {"BODY", true}};
 
 std::string cell(const std::string& text, std::string_view kind = "") {
   if (kind.empty()) return fmt::format("<td>{}</td>", html(text));
@@ -136,7 +136,7 @@ std::string environments(const bench::Bench& bench) {
 
 std::string bench_html(const bench::Bench& bench) {
   // It is compiled in, and a test reads it: it has no mistakes.
-  static const auto page = emit::Template::parse(bench_page(), kNames).value();
+  static const auto page = emit::Template::parse(bench_page(), kBenchPageNames).value();
   return page.fill({{"NAME", html(bench.name)},
                     {"BODY", header(bench) + curves(bench) + times(bench) + failed(bench) + differing(bench) +
                                  environments(bench)}});

@@ -23,11 +23,6 @@ constexpr std::size_t kWholeLine = 240;  // characters
 constexpr std::size_t kPartOfLine = 120;
 constexpr const char* kNotHere = "not in this log";
 
-std::string_view word(Severity severity) {
-  if (severity == Severity::error) return "error";
-  return severity == Severity::warning ? "warning" : "note";
-}
-
 std::string_view word(Confidence confidence) {
   if (confidence == Confidence::sure) return "sure";
   return confidence == Confidence::likely ? "likely" : "unsure";
@@ -65,7 +60,7 @@ std::string shown(std::string_view line, std::size_t width) {
 }
 
 std::string head(const Diagnosis& diagnosis, const Finding& finding, const Paint& paint) {
-  const auto name = fmt::format("{}:", word(finding.severity));
+  const auto name = fmt::format("{}:", name_of(finding.severity));
   return fmt::format("{}: {} {} [{}]\n", paint.bold(where(diagnosis, finding)),
                      finding.severity == Severity::error ? paint.red(name) : paint.yellow(name),
                      text::printable(finding.why), paint.bold(finding.category));
@@ -142,7 +137,7 @@ nlohmann::ordered_json who_json(const diagnose::Origin& who) {
 
 nlohmann::ordered_json finding_json(const Diagnosis& diagnosis, const Finding& finding) {
   nlohmann::ordered_json one{
-      {"class", finding.category}, {"severity", word(finding.severity)}, {"role", word(finding.role)}};
+      {"class", finding.category}, {"severity", name_of(finding.severity)}, {"role", word(finding.role)}};
   one["file"] = diagnosis.file_of(finding);
   one["line"] = finding.position.line;
   one["text"] = finding.text;

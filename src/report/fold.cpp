@@ -18,24 +18,24 @@ using preflight::Status;
 namespace {
 
 /// A name and the number at its end, where it has one that can be counted.
-struct Host {
+struct NumberedName {
   std::string prefix;
   std::string digits;
   std::uint64_t number = 0;
 };
 
-Host split(const std::string& name) {
+NumberedName split_name(const std::string& name) {
   constexpr std::size_t kLongest = 15;  // digits that fit into 64 bits
   const auto end = name.find_last_not_of("0123456789");
   const auto start = end == std::string::npos ? 0 : end + 1;
-  Host host{name.substr(0, start), name.substr(start)};
+  NumberedName host{name.substr(0, start), name.substr(start)};
   if (host.digits.size() > kLongest) return {name, ""};
   std::from_chars(host.digits.data(), host.digits.data() + host.digits.size(), host.number);
   return host;
 }
 
 /// "0001-0512,0514"
-std::string ranges(const std::vector<Host>& hosts) {
+std::string number_ranges(const std::vector<NumberedName>& hosts) {
   std::vector<std::string> out;
   for (std::size_t from = 0; from < hosts.size();) {
     auto to = from;
@@ -72,11 +72,12 @@ std::size_t count_hosts(const std::vector<Row>& rows) {
 }
 
 std::string host_list(std::vector<std::string> hosts) {
-  std::map<std::pair<std::string, std::size_t>, std::vector<Host>> groups;  // by prefix and number of digits
+  std::map<std::pair<std::string, std::size_t>, std::vector<NumberedName>>
+      groups;  // by prefix and number of digits
   std::ranges::sort(hosts);
   hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   for (const auto& name : hosts) {
-    auto host = split(name);
+    auto host = split_name(name);
     auto& group = groups[{host.prefix, host.digits.size()}];
     group.push_back(std::move(host));
   }
@@ -84,7 +85,7 @@ std::string host_list(std::vector<std::string> hosts) {
   for (const auto& [key, group] : groups) {
     const auto& prefix = key.first;
     out.push_back(group.size() == 1 ? prefix + group.front().digits
-                                    : fmt::format("{}[{}]", prefix, ranges(group)));
+                                    : fmt::format("{}[{}]", prefix, number_ranges(group)));
   }
   return text::join(out, ", ");
 }

@@ -10,11 +10,6 @@
 namespace nlaunch::report {
 namespace {
 
-std::string_view word(Severity severity) {
-  if (severity == Severity::error) return "error";
-  return severity == Severity::warning ? "warning" : "note";
-}
-
 std::string one_text(const lint::Finding& finding, const Paint& paint) {
   const Diagnostic shown{finding.severity, std::string(finding.rule), finding.what, finding.span, {}, {}};
   auto out = render(shown, paint.on() ? Color::always : Color::never);
@@ -33,7 +28,7 @@ std::string lint_count(std::span<const lint::Finding> findings) {
   std::vector<std::string> parts;
   for (const auto severity : {Severity::error, Severity::warning, Severity::note}) {
     const auto n = static_cast<std::size_t>(std::ranges::count(findings, severity, &lint::Finding::severity));
-    if (n > 0) parts.push_back(text::count(n, word(severity)));
+    if (n > 0) parts.push_back(text::count(n, name_of(severity)));
   }
   return fmt::format("{}: {}", text::count(findings.size(), "finding"), text::join(parts, ", "));
 }
@@ -53,7 +48,7 @@ std::string lint_text(std::span<const lint::Finding> findings, const Paint& pain
 nlohmann::ordered_json lint_json(std::span<const lint::Finding> findings) {
   auto out = nlohmann::ordered_json::array();
   for (const auto& finding : findings) {
-    nlohmann::ordered_json one{{"rule", finding.rule}, {"severity", word(finding.severity)}};
+    nlohmann::ordered_json one{{"rule", finding.rule}, {"severity", name_of(finding.severity)}};
     one["file"] = finding.span.file ? finding.span.file->name : "";
     one["line"] = finding.span.line;
     one["column"] = finding.span.column;

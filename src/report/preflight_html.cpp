@@ -102,7 +102,7 @@ std::string node_names(const Report& report) {
   return out;
 }
 
-const std::vector<emit::TemplateName> kNames{
+const std::vector<emit::TemplateName> kPreflightPageNames{
     {"TITLE", true},    {"VERDICT", true},      {"SENTENCE", true}, {"COUNTS", true}, {"FACTS", true},
     {"FINDINGS", true}, {"PAIRS", true},        {"CURVES", true},   {"NODES", true},  {"FIGURES", true},
     {"CHECKS", true},   {"MEASUREMENTS", true}, {"NAMES", true},
@@ -112,7 +112,7 @@ const std::vector<emit::TemplateName> kNames{
 
 std::string preflight_html(const Report& report) {
   // It is compiled in, and a test reads it: it has no mistakes.
-  static const auto page = emit::Template::parse(preflight_page(), kNames).value();
+  static const auto page = emit::Template::parse(preflight_page(), kPreflightPageNames).value();
   return page.fill({{"TITLE", html(title_of(report))},
                     {"VERDICT", std::string(preflight::name_of(report.verdict))},
                     {"SENTENCE", html(sentence_of(report))},

@@ -10,7 +10,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-constexpr Duration kPause = std::chrono::milliseconds(5);
+constexpr Duration kPauseOfCleaner = std::chrono::milliseconds(5);
 constexpr int kMostLooks = 1000;  // five seconds
 
 }  // namespace
@@ -52,7 +52,7 @@ void Cleaner::look() {
       tasks_, [](const Task& task) { return !task.there.empty() && task.looks < kMostLooks; });
   std::vector<Task> done(std::make_move_iterator(finished.begin()), std::make_move_iterator(finished.end()));
   tasks_.erase(finished.begin(), finished.end());
-  if (!tasks_.empty()) schedule(kPause);
+  if (!tasks_.empty()) schedule(kPauseOfCleaner);
   for (const auto& task : done) {
     Result result;
     for (const auto& [id, process] : task.killed) result.killed.push_back(describe(process));

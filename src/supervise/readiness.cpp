@@ -13,7 +13,7 @@ namespace nlaunch::supervise {
 namespace {
 
 /// Between two looks, and for how long one may take.
-constexpr Duration kPause = std::chrono::milliseconds(100);
+constexpr Duration kPauseOfLooks = std::chrono::milliseconds(100);
 constexpr Duration kOneLook = std::chrono::seconds(5);
 /// A program costs more than a connection, and may take as long as it likes.
 constexpr Duration kPauseOfPrograms = std::chrono::milliseconds(500);
@@ -97,7 +97,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     asked.reset();
     if (!result) return finish(then.ready);
     last = *result;
-    next = loop.after(ready.exec.empty() ? kPause : kPauseOfPrograms, [this] { look(); });
+    next = loop.after(ready.exec.empty() ? kPauseOfLooks : kPauseOfPrograms, [this] { look(); });
   }
 
   void finish(const std::function<void()>& call) {

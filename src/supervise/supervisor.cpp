@@ -13,7 +13,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-constexpr Duration kLookAtFiles = std::chrono::seconds(2);
+constexpr Duration kLookAtRunFolder = std::chrono::seconds(2);
 /// Who has not ended by then is named.
 constexpr Duration kPatience = std::chrono::seconds(2);
 /// For what is still to be shown when all is over: a reader that pauses (a pager, a busy file server) gets
@@ -101,7 +101,7 @@ void Supervisor::watch() {
 }
 
 void Supervisor::look_at_files() {
-  loop_.after(kLookAtFiles, [this] {
+  loop_.after(kLookAtRunFolder, [this] {
     options_.events.check();
     look_for_request();
     look_at_files();

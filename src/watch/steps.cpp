@@ -15,10 +15,6 @@ constexpr double kFarTooLong = 5;      ///< times the median
 constexpr double kLongerThanEver = 2;  ///< times the longest
 constexpr double kWorthSaying = 1;     ///< seconds: shorter steps are nobody's trouble
 
-double seconds_of(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
 
 double median(std::vector<double> values) {

@@ -8,6 +8,10 @@
 
 namespace nlaunch::watch {
 
+inline double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 /// A step that takes far longer than those before it.
 struct SlowStep {
   std::uint64_t step = 0;

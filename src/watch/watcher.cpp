@@ -23,10 +23,6 @@ std::string seconds_text(double seconds) {
   return seconds < 10 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
 
-double seconds_of(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 std::string text_of(const Stalled& stalled) {
   if (!stalled.began) {
     return fmt::format("no progress in the {} since the start", seconds_text(seconds_of(stalled.silent)));

@@ -2,12 +2,10 @@
 
 #include <charconv>
 
+#include "emit/import/values.h"
+
 namespace nlaunch::emit {
 namespace {
-
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 
 class Reader {
  public:

@@ -21,7 +21,7 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr unsigned kDeepest = 6;           // scripts within scripts
+constexpr unsigned kDeepestScripts = 6;    // scripts within scripts
 constexpr unsigned kMostInCalls = 20'000;  // commands: functions can call each other without end
 
 class Walker {
@@ -53,7 +53,7 @@ class Walker {
   }
 
   void inner(const InnerScript& inside, const Launch& launch, const Context& context) {
-    if (context.depth >= kDeepest) return;
+    if (context.depth >= kDeepestScripts) return;
     const auto file = std::make_shared<const SourceFile>(SourceFile{"", inside.text});
     auto around = launch;
     around.words.clear();
@@ -81,7 +81,7 @@ class Walker {
   /// What a function of the script does with the arguments of this call.
   void call(const Launch& launch, const Context& context) {
     const auto before = out_.launches.size();
-    if (called_.contains(launch.program) && context.calls < kDeepest && ++in_calls_ < kMostInCalls) {
+    if (called_.contains(launch.program) && context.calls < kDeepestScripts && ++in_calls_ < kMostInCalls) {
       Context inside{0,
                      context.depth,
                      context.calls + 1,

@@ -11,14 +11,6 @@
 namespace nlaunch::emit {
 namespace {
 
-bool has(std::string_view text, std::string_view what) {
-  return text.find(what) != std::string_view::npos;
-}
-
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /// How many elements there are is known: none of them may become several.
 bool counted(const std::vector<lint::Word>& elements) {
   return std::ranges::all_of(elements, [](const lint::Word& one) {
@@ -31,7 +23,7 @@ bool counted(const std::vector<lint::Word>& elements) {
 
 bool calls_for_node(std::string_view name) {
   const auto lower = text::lower(name);
-  return has(lower, "node") || has(lower, "host");
+  return lower.contains("node") || lower.contains("host");
 }
 
 }  // namespace
@@ -82,7 +74,7 @@ Value Values::braces(const std::string& written, unsigned depth) const {
   const auto text = fallback.text();
   if (!text || missing) return fallback;
   // What would close the reference too early cannot be a default.
-  const bool odd = has(*text, "$${") || std::ranges::count(*text, '}') != std::ranges::count(*text, '{');
+  const bool odd = text->contains("$${") || std::ranges::count(*text, '}') != std::ranges::count(*text, '{');
   return odd ? fallback : Value::just(fmt::format("${{env.{}:-{}}}", name, *text));
 }
 
@@ -130,17 +122,17 @@ Value Values::count_of(const std::string& name, const std::string& written) cons
 /// `$(command)`.
 Value Values::output(const std::string& written, unsigned depth) const {
   const auto text = std::string_view(written);
-  if (has(text, "scontrol show hostname")) {
+  if (text.contains("scontrol show hostname")) {
     auto value = Value::head();
-    const bool one =
-        has(text, "head") || has(text, "sed") || has(text, "awk") || has(text, "cut") || has(text, "grep");
+    const bool one = text.contains("head") || text.contains("sed") || text.contains("awk") ||
+                     text.contains("cut") || text.contains("grep");
     if (!one)
       value.doubt(
           {0, "the names of all nodes: here it is the first one's, and ${role.NAME.hosts} those of a role"});
     return value;
   }
-  if (text.starts_with("$(pwd") || has(text, "git rev-parse --show-toplevel") || has(text, "BASH_SOURCE") ||
-      has(text, "dirname \"$0\""))
+  if (text.starts_with("$(pwd") || text.contains("git rev-parse --show-toplevel") ||
+      text.contains("BASH_SOURCE") || text.contains("dirname \"$0\""))
     return Value::just(".");
   if (text == "$(whoami)") return Value::just("${env.USER}");
   const auto script = script_of(written.substr(2, written.size() - 3));
@@ -158,13 +150,13 @@ Value Values::output(const std::string& written, unsigned depth) const {
     value.word = nullptr;
     return value;
   }
-  if (name == "hostname" || has(text, "$(hostname")) return Value::just("${self.host}");
+  if (name == "hostname" || text.contains("$(hostname")) return Value::just("${self.host}");
   if (script.commands.size() == 1 && command.words.size() > 1 && (name == "realpath" || name == "readlink"))
     return of(command.words.back(), depth + 1);
   const bool first = script.commands.size() == 2 && script.commands.back().name() == "head";
-  if (name == "ls" && first && command.words.size() == 3 && has(command.words[1].shown(), "t")) {
+  if (name == "ls" && first && command.words.size() == 3 && command.words[1].shown().contains("t")) {
     const auto glob = of(command.words.back(), depth + 1).text().value_or("");
-    if (!glob.empty() && !has(glob, "$")) return Value::just(fmt::format("${{newest:{}}}", glob));
+    if (!glob.empty() && !glob.contains("$")) return Value::just(fmt::format("${{newest:{}}}", glob));
   }
   return Value::shell(written);
 }

@@ -13,7 +13,7 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr std::size_t kLongestLine = 90;
+constexpr std::size_t kLongestQuote = 90;
 constexpr std::size_t kMostRemarks = 30;  // of one place
 
 /// Calls `change` with every text that will stand in one of the files.
@@ -53,10 +53,6 @@ class Texts {
 
   Change change_;
 };
-
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
 
 class Finish {
  public:
@@ -126,7 +122,7 @@ class Finish {
       for (auto at = text.find(kVars); at != std::string::npos; at = text.find(kVars, at + 1)) {
         const auto begin = at + kVars.size();
         auto end = begin;
-        while (end < text.size() && is_word(text[end])) ++end;
+        while (end < text.size() && is_key_character(text[end])) ++end;
         names.insert(text.substr(begin, end - begin));
       }
     }).of(out_);
@@ -163,8 +159,8 @@ class Finish {
     const auto whole = without_keys(masker_.mask(std::string(text::trim(doings_.lines[line - 1]))));
     const auto characters = text::characters(whole);
     std::string out;
-    for (std::size_t i = 0; i < characters.size() && i < kLongestLine; ++i) out += characters[i];
-    return out + (characters.size() > kLongestLine ? "…" : "");
+    for (std::size_t i = 0; i < characters.size() && i < kLongestQuote; ++i) out += characters[i];
+    return out + (characters.size() > kLongestQuote ? "…" : "");
   }
 
   void remarks(std::vector<Remark>& list) {

@@ -12,16 +12,16 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr std::size_t kLongestLine = 256;  // of what is searched
-constexpr std::uint32_t kNear = 8;         // lines
-constexpr std::size_t kMostLoops = 256;    // more is no script that a person wrote
+constexpr std::size_t kLongestSearched = 256;  // of what is searched
+constexpr std::uint32_t kNear = 8;             // lines
+constexpr std::size_t kMostLoops = 256;        // more is no script that a person wrote
 
 std::string lines_around(const std::vector<std::string>& lines, std::uint32_t line, std::uint32_t before,
                          std::uint32_t after) {
   std::string text;
   for (std::size_t i = line > before ? line - before : 1; i <= std::size_t{line} + after && i <= lines.size();
        ++i)
-    text += fmt::format("{}\n", lines[i - 1].substr(0, kLongestLine));
+    text += fmt::format("{}\n", lines[i - 1].substr(0, kLongestSearched));
   return text;
 }
 
@@ -37,7 +37,7 @@ std::uint32_t largest_bound(const std::string& text, const NumberIn& number_in) 
 Loop loop_head(const std::string& line, std::uint32_t number) {
   static const std::regex kWords(R"re(\bfor\s+(\w+)\s+in\s+([^;#]*))re");
   static const std::regex kCounted(R"re(\bfor\s*\(\(\s*(\w+)\s*=([^)#]*)\)\))re");
-  const auto text = line.substr(0, kLongestLine);
+  const auto text = line.substr(0, kLongestSearched);
   std::smatch found;
   if (std::regex_search(text, found, kWords) || std::regex_search(text, found, kCounted))
     return {number, 0, 0, found[1], std::string(text::trim(found[2].str()))};
@@ -136,7 +136,7 @@ std::vector<std::string> counted_in(const std::string& line) {
   static const std::regex kCounted(
       R"re((?:\(\(|\blet)\s*"?(?:\+\+|--)?(\w+)\s*(?:\+\+|--|[-+*/]?=[^=]|\)\)))re");
   std::vector<std::string> names;
-  const auto text = line.substr(0, kLongestLine);
+  const auto text = line.substr(0, kLongestSearched);
   if (text.find("((") == std::string::npos && text.find("let") == std::string::npos) return names;
   for (std::sregex_iterator one(text.begin(), text.end(), kCounted), end; one != end; ++one)
     names.push_back((*one)[1]);

@@ -6,15 +6,15 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr std::size_t kLongest = 4096;  // of what is searched
+constexpr std::size_t kMostSearched = 4096;  // of what is searched
 
 /// A command's lines from where it begins, joined.
 std::string text_from(const std::vector<std::string>& lines, std::uint32_t line, std::uint32_t column) {
   std::string text;
-  for (std::size_t i = line; i >= 1 && i <= lines.size() && text.size() < kLongest; ++i) {
+  for (std::size_t i = line; i >= 1 && i <= lines.size() && text.size() < kMostSearched; ++i) {
     const auto& whole = lines[i - 1];
     const auto from = i == line ? std::min<std::size_t>(column - 1, whole.size()) : 0;
-    text += std::string_view(whole).substr(from, kLongest);
+    text += std::string_view(whole).substr(from, kMostSearched);
     if (!text.ends_with('\\')) break;
     text.back() = ' ';
   }

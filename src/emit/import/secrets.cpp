@@ -9,10 +9,6 @@
 namespace nlaunch::emit {
 namespace {
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
 /// The names that mean a secret in any case; `--label_key` and `--eos_token` do not.
 bool is_surely_secret(std::string_view name) {
   constexpr std::array<std::string_view, 12> kEnds{"API_KEY",      "ACCESS_KEY", "SECRET_KEY", "AUTH_KEY",
@@ -73,9 +69,9 @@ std::vector<std::string> secrets_in(std::string_view text) {
   for (const std::string_view mark :
        {"Bearer ", "bearer ", "sk-", "hf_", "ghp_", "github_pat_", "glpat-", "AKIA", "xoxb-", "xoxp-"}) {
     for (auto at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + mark.size())) {
-      if (at > 0 && is_word(text[at - 1])) continue;
+      if (at > 0 && is_key_character(text[at - 1])) continue;
       auto end = at + mark.size();
-      while (end < text.size() && is_word(text[end])) ++end;
+      while (end < text.size() && is_key_character(text[end])) ++end;
       constexpr std::size_t kShortest = 8;
       if (end - at >= mark.size() + kShortest)
         found.emplace_back(text.substr(at + (mark.ends_with(' ') ? mark.size() : 0),
@@ -90,7 +86,7 @@ std::string without_keys(std::string_view line) {
   std::string out;
   for (std::size_t i = 0; i < line.size();) {
     auto end = i;
-    while (end < line.size() && is_word(line[end])) ++end;
+    while (end < line.size() && is_key_character(line[end])) ++end;
     const auto word = line.substr(i, end - i);
     const bool mixed = word.find_first_of("0123456789") != std::string_view::npos &&
                        word.find_first_not_of("0123456789") != std::string_view::npos;

@@ -9,7 +9,7 @@ namespace nlaunch::emit {
 namespace {
 
 /// Commands that print, look, wait or clean up.
-constexpr std::array<std::string_view, 54> kLeftOut{
+constexpr std::array<std::string_view, 54> kProgramsLeftOut{
     "set",      "trap",  "wait",    "kill",     "pkill",      "killall", "echo",  "printf",  "mkdir",
     "rm",       "touch", "sleep",   "date",     "hostname",   "squeue",  "sacct", "scancel", "which",
     "command",  "type",  "getent",  "awk",      "sed",        "grep",    "head",  "tail",    "cut",
@@ -47,7 +47,7 @@ bool is_syntax(std::string_view program) {
 }
 
 bool is_left_out(std::string_view program) {
-  return is_one_of(program, kLeftOut);
+  return is_one_of(program, kProgramsLeftOut);
 }
 
 void read_module(const Launch& launch, Doings& doings) {

@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 17> kOfSite{
     "mem",           "network", "mem-per-gpu", "cpus-per-gpu",  "reservation", "clusters",
     "cpus-per-task", "exclude", "gpu-bind",    "licenses",      "mem-per-cpu"};
 /// nlaunch says these itself.
-constexpr std::array<std::string_view, 5> kLeftOut{"ntasks", "ntasks-per-node", "open-mode", "no-requeue",
-                                                   "gpus-per-task"};
+constexpr std::array<std::string_view, 5> kOptionsLeftOut{"ntasks", "ntasks-per-node", "open-mode",
+                                                          "no-requeue", "gpus-per-task"};
 
 std::uint32_t number(std::string_view text) {
   std::uint32_t value = 0;
@@ -44,9 +44,9 @@ std::uint32_t gpus_of(const std::string& text) {
   return 0;
 }
 
-class Directives {
+class DirectivesReader {
  public:
-  Directives(const lint::LintInput& input, Imported& out)
+  DirectivesReader(const lint::LintInput& input, Imported& out)
       : input_(input), out_(out), known_(plan::sbatch_options()) {}
 
   JobDirectives read() {
@@ -81,7 +81,7 @@ class Directives {
       result_.signal_line = line;
     } else if (name == "chdir") {
       result_.workdir = {"workdir", value, line, ""};
-    } else if (is_one_of(name, kLeftOut)) {
+    } else if (is_one_of(name, kOptionsLeftOut)) {
       if (name == "gpus-per-task") per_task_line_ = line;
     } else if (refused(name, value)) {
       remark(Destination::slurm, line,
@@ -189,7 +189,7 @@ class Directives {
 }  // namespace
 
 JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
-  return Directives(input, out).read();
+  return DirectivesReader(input, out).read();
 }
 
 }  // namespace nlaunch::emit

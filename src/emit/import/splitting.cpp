@@ -9,8 +9,8 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr std::size_t kMostWords = 2000;      // of a variable
-constexpr std::size_t kLongest = 16U << 10U;  // characters of a script in a word
+constexpr std::size_t kMostWords = 2000;                 // of a variable
+constexpr std::size_t kLongestInnerScript = 16U << 10U;  // characters of a script in a word
 
 /// Words of what an expansion without quotes comes to. Blanks within references are no ends.
 class Splitter {
@@ -144,7 +144,7 @@ std::vector<Value> Values::split(const lint::Word& word, unsigned depth) const {
 std::string Values::inner(const lint::Word& word, unsigned depth) const {
   std::string out;
   for (const auto& part : word.parts) {
-    if (out.size() > kLongest) break;
+    if (out.size() > kLongestInnerScript) break;
     if (part.kind == lint::Part::Kind::text) {
       out += part.text;
       continue;

@@ -50,7 +50,7 @@ std::string behind(std::uint32_t line, const std::string& remark) {
 }
 
 /// Lines of a file.
-class Lines {
+class ExperimentLines {
  public:
   void line(std::size_t indent, std::string_view text) {
     out_ += std::string(indent, ' ') + std::string(text) + "\n";
@@ -134,7 +134,7 @@ class Lines {
   std::string out_;
 };
 
-void write_secrets(Lines& out, const Imported& all) {
+void write_secrets(ExperimentLines& out, const Imported& all) {
   out.remarks(0, all, Destination::secrets);
   if (all.secrets.empty()) return;
   out.line(0, "secrets:");
@@ -144,7 +144,7 @@ void write_secrets(Lines& out, const Imported& all) {
   }
 }
 
-void write_ready(Lines& out, const ImportedReady& ready) {
+void write_ready(ExperimentLines& out, const ImportedReady& ready) {
   const auto rest = fmt::format(", timeout: {}}}{}", ready.timeout, behind(ready.line, ready.remark));
   if (!ready.http.empty()) return out.line(4, fmt::format("ready: {{http: {}{}", scalar(ready.http), rest));
   if (!ready.log.empty()) return out.line(4, fmt::format("ready: {{log: {}{}", scalar(ready.log), rest));
@@ -171,7 +171,7 @@ std::vector<std::string> short_keys(const ImportedRole& role) {
   return keys;
 }
 
-void write_role(Lines& out, const ImportedRole& role) {
+void write_role(ExperimentLines& out, const ImportedRole& role) {
   const auto keys = short_keys(role);
   if (role.command.empty() && role.remarks.empty() && role.environment.set.empty())
     return out.line(2, fmt::format("{}: {{{}}}", role.name, text::join(keys, ", ")));
@@ -184,7 +184,7 @@ void write_role(Lines& out, const ImportedRole& role) {
   if (role.ready) write_ready(out, *role.ready);
 }
 
-void write_walltime(Lines& out, const Imported& all) {
+void write_walltime(ExperimentLines& out, const Imported& all) {
   out.remarks(0, all, Destination::walltime);
   if (!all.walltime) return;
   const auto& one = *all.walltime;
@@ -205,7 +205,7 @@ std::string option_value(const std::string& value) {
   return value == "true" || number ? value : scalar(value);
 }
 
-void write_entries(Lines& out, std::size_t indent, std::string_view key,
+void write_entries(ExperimentLines& out, std::size_t indent, std::string_view key,
                    const std::vector<ImportedEntry>& entries) {
   if (entries.empty()) return;
   out.line(indent, fmt::format("{}:", key));
@@ -224,7 +224,7 @@ std::vector<std::string> values_of(const std::vector<ImportedEntry>& entries) {
 }  // namespace
 
 std::string experiment_text(const Imported& all) {
-  Lines out;
+  ExperimentLines out;
   out.line(0, fmt::format("# Made by `nlaunch import` of {}, whose lines the comments name. Then:",
                           text::printable(all.script)));
   out.line(
@@ -272,7 +272,7 @@ std::string experiment_text(const Imported& all) {
 }
 
 std::string profile_text(const Imported& all) {
-  Lines out;
+  ExperimentLines out;
   out.line(0, fmt::format("# The machine as {} knows it, made by `nlaunch import`. One of the shipped "
                           "profiles may know it better:",
                           text::printable(all.script)));

@@ -15,34 +15,27 @@
 namespace nlaunch::emit {
 namespace {
 
-constexpr unsigned kDeepest = 8;               // variables within variables
-constexpr std::size_t kMostLookups = 200'000;  // of these: a script can make them grow without end
-constexpr std::size_t kMostPieces = 64;        // of a value
-constexpr std::size_t kMostParts = 2000;       // of a word
-constexpr std::size_t kLongest = 16U << 10U;   // characters of a value
-constexpr std::size_t kMostDoubts = 6;         // of a value
-
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-bool has(std::string_view text, std::string_view what) {
-  return text.find(what) != std::string_view::npos;
-}
+constexpr unsigned kDeepestVariables = 8;             // variables within variables
+constexpr std::size_t kMostLookups = 200'000;         // of these: a script can make them grow without end
+constexpr std::size_t kMostPieces = 64;               // of a value
+constexpr std::size_t kMostParts = 2000;              // of a word
+constexpr std::size_t kLongestVariable = 16U << 10U;  // characters of a value
+constexpr std::size_t kMostDoubts = 6;                // of a value
 
 /// The name of a variable that people give the job's first node or its address.
 bool is_named_head(std::string_view name) {
   const auto lower = text::lower(name);
-  const bool first = has(lower, "head") || has(lower, "master") || has(lower, "first_node");
-  return first && (has(lower, "node") || has(lower, "ip") || has(lower, "addr") || has(lower, "host"));
+  const bool first = lower.contains("head") || lower.contains("master") || lower.contains("first_node");
+  return first &&
+         (lower.contains("node") || lower.contains("ip") || lower.contains("addr") || lower.contains("host"));
 }
 
 bool is_pattern(std::string_view text) {
-  if (has(text, "$")) return false;
+  if (text.contains("$")) return false;
   const auto open = text.find('{');
   const auto braces =
       open == std::string_view::npos ? std::string_view() : text.substr(open, text.find('}', open) - open);
-  return text.find_first_of("*?") != std::string_view::npos || has(braces, ",") || has(braces, "..");
+  return text.find_first_of("*?") != std::string_view::npos || braces.contains(",") || braces.contains("..");
 }
 
 }  // namespace
@@ -58,7 +51,7 @@ const lint::Part* only_part(const lint::Word& word) {
 }
 
 bool is_glob(std::string_view text) {
-  return !has(text, "$") && text.find_first_of("*?") != std::string_view::npos;
+  return !text.contains("$") && text.find_first_of("*?") != std::string_view::npos;
 }
 
 lint::Script script_of(std::string text) {
@@ -177,7 +170,7 @@ void Values::append(Known& known, const lint::Assignment& assignment) {
   for (const auto& one : more.doubts) known.value.doubt(one);
   auto& parts = known.word.parts;
   parts.insert(parts.end(), assignment.value.parts.begin(), assignment.value.parts.end());
-  if (known.value.pieces.size() > kMostPieces || known.value.known().size() > kLongest ||
+  if (known.value.pieces.size() > kMostPieces || known.value.known().size() > kLongestVariable ||
       parts.size() > kMostParts)
     known.value = Value::shell(fmt::format("${{{}}}", assignment.name));
 }
@@ -241,7 +234,7 @@ void Values::assign(const lint::Assignment& assignment, bool sure, std::uint32_t
   known.word.parts = std::move(parts);
   if (conditional)
     known.value.doubt({line, fmt::format("{} is set in a loop or under a condition: {}", name, kThatLine)});
-  if (known.value.pieces.size() > kMostPieces || known.value.known().size() > kLongest)
+  if (known.value.pieces.size() > kMostPieces || known.value.known().size() > kLongestVariable)
     known.value = Value::shell({});
   const bool unknown = known.value.has(Piece::Kind::shell);
   if (assignment.array && !known.elements.empty()) {
@@ -263,7 +256,7 @@ void Values::assign(const lint::Assignment& assignment, bool sure, std::uint32_t
       const auto at = part->text.find(":-");
       if (at != std::string::npos) fallback = part->text.substr(at + 2, part->text.size() - at - 3);
     }
-    if (!arguments_.contains(old) && has(fallback, "$")) fallback.clear();
+    if (!arguments_.contains(old) && fallback.contains("$")) fallback.clear();
     arguments_[assignment.name] = {old.substr(8), fallback, line};
     known.value = Value::just(fmt::format("${{vars.{}}}", assignment.name));
   }
@@ -339,7 +332,7 @@ Value Values::of(const lint::Word& word, unsigned depth) const {
 }
 
 bool Values::may_go_on(unsigned depth) const {
-  return depth < kDeepest && ++lookups_ < kMostLookups;
+  return depth < kDeepestVariables && ++lookups_ < kMostLookups;
 }
 
 }  // namespace nlaunch::emit

@@ -208,7 +208,7 @@ std::size_t words_of_option_taker(const std::vector<Value>& words) {
   return std::min(count, words.size());
 }
 
-constexpr std::array<std::string_view, 9> kPrograms{
+constexpr std::array<std::string_view, 9> kProgramsInContainers{
     "python", "python3", "torchrun", "accelerate", "deepspeed", "vllm", "ray", "uvicorn", "trl"};
 
 /// An image by its name; others are told by what stands behind them.
@@ -225,7 +225,7 @@ std::size_t program_in_container(const std::vector<Value>& words) {
   for (std::size_t i = 2; i < words.size(); ++i) {
     const auto text = words[i].known();
     if (is_image(words[i - 1].known())) return text.starts_with('-') ? words.size() : i;
-    if (is_one_of(base_name(text), kPrograms) || is_one_of(text, kShells)) return i;
+    if (is_one_of(base_name(text), kProgramsInContainers) || is_one_of(text, kShells)) return i;
   }
   return words.size();
 }
@@ -372,7 +372,7 @@ void find_started_program(Launch& launch) {
   if (run + 1 >= words.size() || words[run].known() != "run") return;
   auto found = words.size();
   for (auto i = run + 1; i < words.size() && found == words.size(); ++i) {
-    if (is_one_of(base_name(words[i].known()), kPrograms)) found = i;
+    if (is_one_of(base_name(words[i].known()), kProgramsInContainers)) found = i;
   }
   if (found == words.size()) {  // a program of another name: the first word that is no option
     found = run + 1;

@@ -21,6 +21,15 @@ TEST(Text, InvalidUtf8IsFoundAtItsFirstByte) {
   EXPECT_EQ(first_invalid_utf8("\xf4\x90\x80\x80"), 0U);  // past U+10FFFF
 }
 
+TEST(Text, ANumberIsAllOfItsText) {
+  EXPECT_EQ(whole_number<unsigned>("0042"), 42U);
+  EXPECT_EQ(whole_number<std::int64_t>("-1"), -1);
+  EXPECT_EQ(whole_number<unsigned>(""), std::nullopt);
+  EXPECT_EQ(whole_number<unsigned>("-1"), std::nullopt);
+  EXPECT_EQ(whole_number<unsigned>("4 "), std::nullopt);
+  EXPECT_EQ(whole_number<std::uint8_t>("256"), std::nullopt);
+}
+
 TEST(Text, NearestNeedsToBeNear) {
   const std::vector<std::string> keys{"gpus", "command", "per_node"};
   EXPECT_EQ(nearest("gpu", keys), "gpus");
