@@ -35,15 +35,15 @@ constexpr const char* kAllRules = "all";
 int explain(const std::string& name, const Context& context) {
   if (name == kAllRules) {
     report::Table table({"rule", "what it finds"});
-    for (const auto& rule : lint::rules())
-      table.add({context.console.result_paint.bold(rule.id), std::string(rule.title)});
+    for (const auto* rule : lint::rules())
+      table.add({context.console.result_paint.bold(rule->name), std::string(rule->title)});
     context.console.result(table.str(context.console.result_paint));
     return 0;
   }
   const auto* rule = lint::find_rule(name);
   if (rule == nullptr) {
     std::vector<std::string> names;
-    for (const auto& known : lint::rules()) names.emplace_back(known.id);
+    for (const auto* known : lint::rules()) names.emplace_back(known->name);
     const auto near = text::nearest(name, names);
     context.console.say(
         fmt::format("nlaunch lint: no rule is called '{}'{}; nlaunch lint --explain lists them\n", name,
@@ -192,5 +192,4 @@ void add(Command program, Context& context) {
 const Registered<cli::CommandEntry> registered{{"lint", 70, add}};
 
 }  // namespace
-
 }  // namespace nlaunch::commands

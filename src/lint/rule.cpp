@@ -9,7 +9,6 @@
 
 #include "base/secrets.h"
 #include "base/text.h"
-#include "lint/rule_checks.h"
 #include "lint/silence.h"
 
 namespace nlaunch::lint {
@@ -95,11 +94,17 @@ void Report::add(Severity severity, const SourceSpan& span, Saying saying) {
   findings_.push_back(std::move(finding));
 }
 
+const Rule* find_rule(std::string_view name) {
+  const auto all = rules();
+  const auto found = std::ranges::find(all, name, &Rule::name);
+  return found == all.end() ? nullptr : *found;
+}
+
 std::vector<Finding> lint(const LintInput& input) {
   Report report;
-  for (const auto& rule : rules()) {
-    report.begin(rule.id, rule.source);
-    rule.check(input, report);
+  for (const auto* rule : rules()) {
+    report.begin(rule->name, rule->source);
+    rule->check(input, report);
   }
   auto findings = silence(report.take(), input.files);
   std::ranges::stable_sort(findings, stands_before);

@@ -1,12 +1,12 @@
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "lint/lint_input.h"
 
-/// The table of rules.
+/// The table of rules. A rule is a check in the file of its subject in lint/rules/, with an entry of its own.
 namespace nlaunch::lint {
 
 /// One thing that a rule found.
@@ -60,19 +60,42 @@ class Report {
 };
 
 struct Rule {
-  std::string_view id;       ///< "unknown-variable"
-  std::string_view title;    ///< what it finds, in a line
-  std::string_view explain;  ///< why it matters and what to do, a few sentences
-  std::string_view source;   ///< where that is from
+  int order;                  ///< of rules(): tens, so that one has room between two
+  std::string_view name;      ///< "unknown-variable"
+  std::string_view title;     ///< what it finds, in a line
+  std::string_view explain;   ///< why it matters and what to do, a few sentences
+  std::string_view source{};  ///< where that is from; may be empty
   void (*check)(const LintInput&, Report&);
 };
 
 /// All rules, in the order in which --explain lists them.
-std::span<const Rule> rules();
-const Rule* find_rule(std::string_view id);
+inline std::vector<const Rule*> rules() {
+  return Registered<Rule>::all();
+}
+const Rule* find_rule(std::string_view name);
 
 /// What all rules find in a scene, by place; no secret is in it, nor in the files that it refers to. What a
 /// comment silences is left out; a silence that is wrong is a finding of its own.
 std::vector<Finding> lint(const LintInput& input);
+
+/// Calls `look` for each setting of each environment, with the report set to it.
+template <class Look>
+void each_setting(const LintInput& input, Report& report, const Look& look) {
+  for (const auto& environment : input.environments) {
+    report.of(environment.name);
+    for (const auto& setting : environment.settings) {
+      if (report.full()) return;
+      look(environment, setting);
+    }
+  }
+}
+
+/// The same for those of one variable with a known value.
+template <class Look>
+void each_value(const LintInput& input, Report& report, std::string_view name, const Look& look) {
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
+    if (setting.name == name && !setting.unset && setting.value) look(environment, setting, *setting.value);
+  });
+}
 
 }  // namespace nlaunch::lint

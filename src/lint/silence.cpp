@@ -12,7 +12,7 @@
 namespace nlaunch::lint {
 namespace {
 
-constexpr std::string_view kRule = "silence";
+constexpr std::string_view kSilenceRule = "silence";
 
 struct Silences {
   std::set<std::string, std::less<>> file;                            ///< rules for all of it
@@ -62,12 +62,22 @@ class FileReader {
 
   void complain(const SourceSpan& span, std::string what, std::string why, std::string instead) {
     silences_.wrong.push_back(
-        {kRule, Severity::error, span, {}, std::move(what), std::move(why), "", std::move(instead)});
+        {kSilenceRule, Severity::error, span, {}, std::move(what), std::move(why), "", std::move(instead)});
   }
 
   std::shared_ptr<const SourceFile> file_;
   Silences silences_;
 };
+
+/// Its findings are made where comments are read: `silence`.
+const Registered<Rule> silence_rule{{
+    .order = 440,
+    .name = kSilenceRule,
+    .title = "a silence that silences nothing",
+    .explain = "A comment `# nlaunch: allow RULE: reason` leaves a finding out. Without a reason, or with a "
+               "rule that is not there, it does not.",
+    .check = [](const LintInput& /*input*/, Report& /*report*/) {},
+}};
 
 }  // namespace
 

@@ -8,6 +8,11 @@
 
 namespace nlaunch::lint {
 
+bool is_word(std::string_view value, std::initializer_list<std::string_view> words) {
+  const auto lower = text::lower(value);
+  return std::ranges::find(words, lower) != words.end();
+}
+
 ReadNumber read_number(std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;

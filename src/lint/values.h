@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,9 @@
 
 /// How the owners of variables read their values.
 namespace nlaunch::lint {
+
+/// True where the value is one of these words, in any case.
+bool is_word(std::string_view value, std::initializer_list<std::string_view> words);
 
 /// What C's strtoll makes of a text in base 0, and whether it took the whole of it.
 struct ReadNumber {

@@ -63,7 +63,7 @@ nlohmann::ordered_json lint_json(std::span<const lint::Finding> findings) {
 }
 
 std::string rule_text(const lint::Rule& rule, const Paint& paint) {
-  return fmt::format("{}: {}\n\n{}\n{}", paint.bold(rule.id), rule.title, rule.explain,
+  return fmt::format("{}: {}\n\n{}\n{}", paint.bold(rule.name), rule.title, rule.explain,
                      rule.source.empty() ? "" : fmt::format("\nfrom: {}\n", rule.source));
 }
 

@@ -51,9 +51,9 @@ std::string code(std::string_view text) {
 std::string rules_page() {
   auto out = fmt::format(
       "{}# Rules of `nlaunch lint`\n\nHow they are used, and silenced: [lint.md](../lint.md).\n", kMade);
-  for (const auto& rule : lint::rules()) {
-    out += fmt::format("\n## {}\n{}.\n\n{}\n", rule.id, rule.title, rule.explain);
-    if (!rule.source.empty()) out += fmt::format("\nSource: {}\n", rule.source);
+  for (const auto* rule : lint::rules()) {
+    out += fmt::format("\n## {}\n{}.\n\n{}\n", rule->name, rule->title, rule->explain);
+    if (!rule->source.empty()) out += fmt::format("\nSource: {}\n", rule->source);
   }
   return out;
 }

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "lint/rule.h"
 #include "lint/script_input.h"
 
@@ -24,12 +27,35 @@ LintInput script(const std::string& text) {
   return script_input(std::make_shared<const SourceFile>(SourceFile{"job.sh", text}));
 }
 
-TEST(Rules, EachHasATitleAndAnId) {
-  for (const auto& rule : rules()) {
-    EXPECT_EQ(find_rule(rule.id), &rule);
-    EXPECT_FALSE(rule.title.empty()) << rule.id;
-    EXPECT_TRUE(rule.explain.ends_with('.')) << rule.id;
+TEST(Rules, EachHasATitleAndAName) {
+  for (const auto* rule : rules()) {
+    EXPECT_EQ(find_rule(rule->name), rule);
+    EXPECT_FALSE(rule->title.empty()) << rule->name;
+    EXPECT_TRUE(rule->explain.ends_with('.')) << rule->name;
   }
+}
+
+void find_spot(const LintInput& input, Report& report) {
+  each_value(input, report, "SPOT", [&](const Environment&, const Setting& setting, const std::string&) {
+    report.note(setting.span, {"a spot", "", "", ""});
+  });
+}
+
+const Registered<Rule> spot_rule{{
+    .order = 15,
+    .name = "spot",
+    .title = "a rule of this test",
+    .explain = "It has a file of its own, and is in the table.",
+    .check = find_spot,
+}};
+
+TEST(Rules, OneFileAddsARule) {
+  EXPECT_EQ(found(script("export SPOT=1\n")), std::vector<std::string>{"spot: a spot"});
+  const auto all = rules();
+  const auto spot = std::ranges::find(all, find_rule("spot"));
+  ASSERT_NE(spot, all.end());
+  EXPECT_EQ((*std::prev(spot))->name, "unknown-variable");
+  EXPECT_EQ((*std::next(spot))->name, "not-in-release");
 }
 
 TEST(Rules, SharedCache) {

@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
+#include "base/registry.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
-#include "lint/rule_checks.h"
+#include "lint/rule.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -78,8 +82,6 @@ void check_unknown(const Readers& readers, const Environment& environment, const
   }
 }
 
-}  // namespace
-
 void check_unknown_variable(const LintInput& input, Report& report) {
   const Readers readers(input);
   each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
@@ -87,6 +89,18 @@ void check_unknown_variable(const LintInput& input, Report& report) {
       check_unknown(readers, environment, setting, report);
   });
 }
+
+const Registered<Rule> unknown_variable_rule{{
+    .order = 10,
+    .name = "unknown-variable",
+    .title = "a name that no release of its owner reads",
+    .explain = "NCCL, libfabric and PyTorch read the names that they know and say nothing about others: a "
+               "mistyped or invented name is a setting that was never made. nlaunch knows every name of "
+               "these families by release (nlaunch env --list). A name that the script itself reads, or "
+               "hands on under another name, is told as that.",
+    .source = "the catalogue of variables: nlaunch env --list",
+    .check = check_unknown_variable,
+}};
 
 void check_release(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
@@ -114,6 +128,16 @@ void check_release(const LintInput& input, Report& report) {
   });
 }
 
+const Registered<Rule> not_in_release_rule{{
+    .order = 20,
+    .name = "not-in-release",
+    .title = "a name that the release which will be loaded does not read yet, or no longer",
+    .explain = "Variables come and go with releases. The release is the one that the role will load (its "
+               "preload, its wheel), a module's, or the one named with --release.",
+    .source = "the catalogue of variables: nlaunch env --doc NAME",
+    .check = check_release,
+}};
+
 void check_legacy_name(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     const auto all = find_variables(setting.name);
@@ -138,6 +162,16 @@ void check_legacy_name(const LintInput& input, Report& report) {
   });
 }
 
+const Registered<Rule> legacy_name_rule{{
+    .order = 30,
+    .name = "legacy-name",
+    .title = "an old name that is still read",
+    .explain = "The old name still works, often with a warning in the log. Where both are set, and not to "
+               "the same, which one counts depends on the release.",
+    .source = "the catalogue of variables: nlaunch env --doc NAME",
+    .check = check_legacy_name,
+}};
+
 void check_not_exported(const LintInput& input, Report& report) {
   const Readers readers(input);
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
@@ -151,4 +185,64 @@ void check_not_exported(const LintInput& input, Report& report) {
   });
 }
 
+const Registered<Rule> not_exported_rule{{
+    .order = 40,
+    .name = "not-exported",
+    .title = "a setting that stays within the shell",
+    .explain = "NAME=value on a line of its own sets a variable of the shell. Programs see it only where it "
+               "is exported, or was in the environment before.",
+    .source = "bash(1), ENVIRONMENT",
+    .check = check_not_exported,
+}};
+
+/// The lines of the commands that may start a program, or read a file of settings.
+std::vector<std::uint32_t> starts_in(const Script& script) {
+  constexpr std::array<std::string_view, 13> kOfTheShell{"export", "declare", "typeset", "readonly", "local",
+                                                         "unset",  "set",     "ulimit",  "cd",       "echo",
+                                                         "mkdir",  "module",  "ml"};
+  std::vector<std::uint32_t> lines;
+  for (const auto& command : script.commands) {
+    const bool starts =
+        !command.words.empty() && std::ranges::find(kOfTheShell, command.name()) == kOfTheShell.end();
+    if (starts) lines.push_back(command.span.line);
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+void check_set_twice(const LintInput& input, Report& report) {
+  if (input.plan) return;  // there one layer stands above another, by design
+  const auto starts = input.script ? starts_in(*input.script) : std::vector<std::uint32_t>();
+  for (const auto& environment : input.environments) {
+    report.of(environment.name);
+    std::map<std::string_view, const Setting*> last;
+    for (const auto& setting : environment.settings) {
+      if (setting.one_command || report.full()) continue;
+      const auto* before = std::exchange(last[setting.name], &setting);
+      if (before == nullptr || before->span.file != setting.span.file) continue;
+      const bool plain = before->sure && setting.sure && before->value && setting.value;
+      if (!plain || *before->value == *setting.value || find_variables(setting.name).empty()) continue;
+      // What is started in between has the first value.
+      const auto next = std::ranges::lower_bound(starts, before->span.line);
+      if (next != starts.end() && *next <= setting.span.line) continue;
+      report.warning(
+          before->span,
+          {fmt::format("{}={} is set again in line {}, to {}", setting.name, *before->value,
+                       setting.span.line, setting.value->empty() ? "nothing" : *setting.value),
+           "nothing is started in between: no program ever sees the first value", "one of the two", ""});
+    }
+  }
+}
+
+const Registered<Rule> set_twice_rule{{
+    .order = 50,
+    .name = "set-twice",
+    .title = "a variable that is set to two values, one behind the other",
+    .explain = "The later one counts, and nothing was started in between. Most likely one of them was to be "
+               "taken out.",
+    .source = "bash(1), ENVIRONMENT",
+    .check = check_set_twice,
+}};
+
+}  // namespace
 }  // namespace nlaunch::lint

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/registry.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
-#include "lint/rule_checks.h"
+#include "lint/rule.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -61,14 +62,21 @@ bool has(const std::vector<StepOption>& options, std::initializer_list<std::stri
   });
 }
 
-}  // namespace
-
 void check_export_commas(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) check_export(option, report);
   for (const auto& step : input.steps) {
     for (const auto& option : step.options) check_export(option, report);
   }
 }
+
+const Registered<Rule> export_commas_rule{{
+    .order = 390,
+    .name = "export-commas",
+    .title = "a value with commas in --export",
+    .explain = "srun and sbatch part the list at every comma.",
+    .source = "srun(1), --export",
+    .check = check_export_commas,
+}};
 
 void check_cpus_per_task(const LintInput& input, Report& report) {
   if (!input.script || !has(input.batch, {"--cpus-per-task"})) return;
@@ -87,6 +95,15 @@ void check_cpus_per_task(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> cpus_per_task_rule{{
+    .order = 400,
+    .name = "cpus-per-task",
+    .title = "cpus-per-task that a step does not take over",
+    .explain = "Up to Slurm 21.08 a step took it from the job.",
+    .source = "Slurm's release notes of 22.05",
+    .check = check_cpus_per_task,
+}};
+
 void check_usr1(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const auto signal = value_of(option, "--signal");
@@ -102,6 +119,15 @@ void check_usr1(const LintInput& input, Report& report) {
          fmt::format("USR2, or TERM: --signal={}@…", signal.starts_with("B:") ? "B:USR2" : "USR2"), ""});
   }
 }
+
+const Registered<Rule> usr1_rule{{
+    .order = 410,
+    .name = "usr1",
+    .title = "a warning signal that others use",
+    .explain = "USR1's default is to end a process, and libraries take it for their own ends.",
+    .source = "facebookincubator/submitit pull request 1708",
+    .check = check_usr1,
+}};
 
 void check_output_folder(const LintInput& input, Report& report) {
   if (!input.script) return;
@@ -129,6 +155,15 @@ void check_output_folder(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> output_folder_rule{{
+    .order = 420,
+    .name = "output-folder",
+    .title = "a log folder that is made too late",
+    .explain = "Slurm opens --output and --error before the script's first line.",
+    .source = "sbatch(1), --output",
+    .check = check_output_folder,
+}};
+
 void check_lost_directive(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& commands = input.script->commands;
@@ -149,4 +184,15 @@ void check_lost_directive(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> lost_directive_rule{{
+    .order = 430,
+    .name = "lost-directive",
+    .title = "a line for sbatch that sbatch does not see",
+    .explain = "sbatch reads lines that begin with #SBATCH, up to the first command. A misspelt one is a "
+               "comment, and so is one that comes later.",
+    .source = "sbatch(1)",
+    .check = check_lost_directive,
+}};
+
+}  // namespace
 }  // namespace nlaunch::lint

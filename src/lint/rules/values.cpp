@@ -4,8 +4,9 @@
 #include <array>
 #include <optional>
 
+#include "base/registry.h"
 #include "base/text.h"
-#include "lint/rule_checks.h"
+#include "lint/rule.h"
 #include "lint/values.h"
 
 namespace nlaunch::lint {
@@ -60,11 +61,6 @@ bool reads_as_c(std::string_view owner) {
 
 std::string owner_source(const Variable& variable) {
   return fmt::format("{}: {}", variable.owner, variable.source);
-}
-
-bool is_word(std::string_view value, std::initializer_list<std::string_view> words) {
-  const auto lower = text::lower(value);
-  return std::ranges::find(words, lower) != words.end();
 }
 
 /// PyTorch has no one way to read its variables: the file that does it tells which.
@@ -169,17 +165,15 @@ void check_c_number(const Setting& setting, const Variable& variable, Report& re
   }
 }
 
-const Variable* known(const Setting& setting) {
+const Variable* known_variable(const Setting& setting) {
   if (setting.unset || !setting.value || setting.value->empty()) return nullptr;
   const auto all = find_variables(setting.name);
   return all.empty() ? nullptr : all.front();
 }
 
-}  // namespace
-
 void check_number(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
-    const auto* variable = known(setting);
+    const auto* variable = known_variable(setting);
     if (variable == nullptr) return;
     const bool boolean = variable->type == ValueType::boolean;
     if (boolean && variable->owner != "NCCL") {
@@ -192,9 +186,23 @@ void check_number(const LintInput& input, Report& report) {
   });
 }
 
+const Registered<Rule> not_a_number_rule{{
+    .order = 60,
+    .name = "not-a-number",
+    .title = "a value that is read as another number than it looks",
+    .explain =
+        "NCCL reads numbers with strtoll in base 0 and checks nothing: true is 0, 1M is 1, 010 is 8. "
+        "libfabric does the same. PyTorch's process groups take the digits in front (std::stoi: 10m is 10) "
+        "and refuse a text that begins with none; of booleans they take 1, y, yes, t, true and their "
+        "opposites in any case, and refuse the rest. aws-ofi-nccl refuses both, at the start of the program.",
+    .source = "NCCL src/misc/param.cc (ncclLoadParam); libfabric src/var.c; PyTorch "
+              "torch/csrc/distributed/c10d/Utils.hpp (getCvarInt, getCvarBool)",
+    .check = check_number,
+}};
+
 void check_choice(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
-    const auto* variable = known(setting);
+    const auto* variable = known_variable(setting);
     if (variable == nullptr || variable->values.empty()) return;
     const auto* release = environment.release(variable->owner);
     std::vector<std::string> words;
@@ -220,9 +228,20 @@ void check_choice(const LintInput& input, Report& report) {
   });
 }
 
+const Registered<Rule> unknown_value_rule{{
+    .order = 70,
+    .name = "unknown-value",
+    .title = "a value that its reader does not know",
+    .explain = "Levels, modes and names are compared with a list, in some cases with their exact case. What "
+               "is not on the list is dropped in silence, or switches off more than was meant. vLLM, and "
+               "PyTorch for TORCH_DISTRIBUTED_DEBUG, refuse it at the start.",
+    .source = "the catalogue of variables: nlaunch env --doc NAME",
+    .check = check_choice,
+}};
+
 void check_range(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
-    const auto* variable = known(setting);
+    const auto* variable = known_variable(setting);
     if (variable == nullptr || variable->type != ValueType::integer || variable->values.size() != 1) return;
     const auto& range = variable->values.front().value;
     const auto dots = range.find("..");
@@ -243,10 +262,20 @@ void check_range(const LintInput& input, Report& report) {
   });
 }
 
+const Registered<Rule> out_of_range_rule{{
+    .order = 80,
+    .name = "out-of-range",
+    .title = "a number that its reader does not accept",
+    .explain = "A number out of its range is replaced by the default. cxi, for one, warns in its own log, "
+               "which nobody reads.",
+    .source = "the catalogue of variables: nlaunch env --doc NAME",
+    .check = check_range,
+}};
+
 void check_algorithms(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
     if (setting.name != "NCCL_ALGO" && setting.name != "NCCL_PROTO") return;
-    const auto* variable = known(setting);
+    const auto* variable = known_variable(setting);
     if (variable == nullptr) return;
     const auto* release = environment.release("NCCL");
     const Version per_function{{2, 24, 3}};
@@ -277,35 +306,16 @@ void check_algorithms(const LintInput& input, Report& report) {
   });
 }
 
-void check_recorder_size(const LintInput& input, Report& report) {
-  constexpr long long kMany = 1'000'000;
-  for (const auto* name : {"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE"}) {
-    each_value(input, report, name,
-               [&](const Environment&, const Setting& setting, const std::string& value) {
-                 const auto read = read_number(value);
-                 if (!read.whole || read.value < kMany) return;
-                 report.warning(
-                     setting.span,
-                     {fmt::format("{}={} counts entries, not bytes", setting.name, value),
-                      "each holds a stack trace: the process grows without bound, and a dump takes minutes",
-                      fmt::format("{}=2000", setting.name), ""});
-               });
-  }
-}
+const Registered<Rule> unknown_algorithm_rule{{
+    .order = 90,
+    .name = "unknown-algorithm",
+    .title = "a name in NCCL_ALGO or NCCL_PROTO that NCCL does not have",
+    .explain = "Before 2.24 an unknown name was skipped, and since a list first switches everything off, a "
+               "single typing error left nothing. From 2.24 on it is an error when the communicator is made. "
+               "Lists for single functions (allreduce:ring) came with 2.24, too.",
+    .source = "NCCL src/graph/tuning.cc (parseList), 2.23.4 and 2.24.3",
+    .check = check_algorithms,
+}};
 
-void check_noset_devices(const LintInput& input, Report& report) {
-  const Version reads_it{{2, 54}};
-  each_value(
-      input, report, "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
-      [&](const Environment& environment, const Setting& setting, const std::string& value) {
-        const auto* release = environment.release("Ray");
-        if (!is_word(value, {"0", "false", "no", "off"}) || (release != nullptr && *release >= reads_it))
-          return;
-        report.error(setting.span, {fmt::format("{}={} means yes before Ray 2.54", setting.name, value),
-                                    "Ray takes any text that is not empty for yes, and leaves "
-                                    "CUDA_VISIBLE_DEVICES alone: actors share GPUs",
-                                    fmt::format("unset {}", setting.name), ""});
-      });
-}
-
+}  // namespace
 }  // namespace nlaunch::lint

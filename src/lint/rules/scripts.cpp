@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/registry.h"
 #include "base/text.h"
-#include "lint/rule_checks.h"
+#include "lint/rule.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -48,8 +49,6 @@ bool has_trap(const Script& script) {
   });
 }
 
-}  // namespace
-
 void check_unreadable(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& one : input.script->unread) {
@@ -66,6 +65,14 @@ void check_unreadable(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> unreadable_rule{{
+    .order = 350,
+    .name = "unreadable",
+    .title = "a part of a script that could not be read",
+    .explain = "The rest was read.",
+    .check = check_unreadable,
+}};
+
 void check_line_ends(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& file = input.script->file;
@@ -79,6 +86,15 @@ void check_line_ends(const LintInput& input, Report& report) {
                 "bash takes the carriage return as part of every value, and sbatch refuses the script",
                 fmt::format("sed -i 's/\\r$//' {}", file->name), ""});
 }
+
+const Registered<Rule> line_ends_rule{{
+    .order = 360,
+    .name = "line-ends",
+    .title = "lines that end as on Windows",
+    .explain = "A carriage return is a character like any other for bash.",
+    .source = "sbatch(1)",
+    .check = check_line_ends,
+}};
 
 void check_exit_code_lost(const LintInput& input, Report& report) {
   if (!input.script || has_trap(*input.script)) return;
@@ -100,6 +116,16 @@ void check_exit_code_lost(const LintInput& input, Report& report) {
     last = &command;
   }
 }
+
+const Registered<Rule> exit_code_lost_rule{{
+    .order = 370,
+    .name = "exit-code-lost",
+    .title = "code after a failure that set -e never reaches",
+    .explain = "set -e ends the script at the first command that fails: the line which keeps its exit code "
+               "runs only after a success.",
+    .source = "bash(1), set -e",
+    .check = check_exit_code_lost,
+}};
 
 void check_secret(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
@@ -124,4 +150,16 @@ void check_secret(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> secret_rule{{
+    .order = 380,
+    .name = "secret",
+    .title = "a secret written into a file",
+    .explain = "A job's script is kept by Slurm, an exported variable is in every process's environment, and "
+               "a command's arguments are in the list of processes. Known are variables and options by their "
+               "names (HF_TOKEN, --api-key), passwords in addresses, the key of wandb login, and keys that "
+               "begin as those of well-known services do (hf_, sk-, ghp_).",
+    .check = check_secret,
+}};
+
+}  // namespace
 }  // namespace nlaunch::lint

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/registry.h"
 #include "base/text.h"
-#include "lint/rule_checks.h"
+#include "lint/rule.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -26,8 +27,6 @@ bool is_made(const LintInput& input, const std::string& folder) {
   });
 }
 
-}  // namespace
-
 void check_debug_folder(const LintInput& input, Report& report) {
   each_value(input, report, "NCCL_DEBUG_FILE",
              [&](const Environment&, const Setting& setting, const std::string& value) {
@@ -41,6 +40,16 @@ void check_debug_folder(const LintInput& input, Report& report) {
                                fmt::format("mkdir -p {}, before the programs start", folder), ""});
              });
 }
+
+const Registered<Rule> debug_folder_rule{{
+    .order = 300,
+    .name = "debug-folder",
+    .title = "NCCL_DEBUG_FILE in a folder that is not there",
+    .explain =
+        "NCCL opens the file and does not make folders. Where it cannot, it writes to standard output.",
+    .source = "NCCL src/debug.cc",
+    .check = check_debug_folder,
+}};
 
 void check_shared_cache(const LintInput& input, Report& report) {
   constexpr std::array<std::string_view, 5> kCaches{"TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
@@ -59,6 +68,16 @@ void check_shared_cache(const LintInput& input, Report& report) {
          "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.scratch})", ""});
   });
 }
+
+const Registered<Rule> shared_cache_rule{{
+    .order = 310,
+    .name = "shared-cache",
+    .title = "a cache or a socket folder on a network file system",
+    .explain = "Triton, Inductor and CUDA write their caches as if they were alone; Ray's sockets do not "
+               "work on a network file system.",
+    .source = "triton-lang/triton issues; Ray docs, --temp-dir",
+    .check = check_shared_cache,
+}};
 
 void check_nccl_conf(const LintInput& input, Report& report) {
   for (const auto& conf : input.conf) {
@@ -81,4 +100,15 @@ void check_nccl_conf(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> nccl_conf_rule{{
+    .order = 320,
+    .name = "nccl-conf",
+    .title = "an nccl.conf that changes what the profile says",
+    .explain = "NCCL reads /etc/nccl.conf and ~/.nccl.conf (or $NCCL_CONF_FILE) into the environment of the "
+               "process: any name, also of other libraries.",
+    .source = "NCCL src/misc/param.cc",
+    .check = check_nccl_conf,
+}};
+
+}  // namespace
 }  // namespace nlaunch::lint

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/rule.h"
+
+namespace nlaunch::lint {
+namespace {
+
+void check_preload_everywhere(const LintInput& input, Report& report) {
+  if (input.plan) return;  // there `preload:` belongs to a role
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
+    if (setting.name != "LD_PRELOAD" || setting.unset || !setting.exported || setting.one_command) return;
+    if (setting.value && setting.value->empty()) return;
+    report.error(
+        setting.span,
+        {"LD_PRELOAD is exported to everything that follows",
+         "srun, bash, Ray and every helper load the library as well; engines get the learners' copy, and two "
+         "copies "
+         "may meet in one process",
+         "LD_PRELOAD=… in front of the one command that needs it (nlaunch: preload: in the role)", ""});
+  });
+}
+
+const Registered<Rule> preload_everywhere_rule{{
+    .order = 270,
+    .name = "preload-everywhere",
+    .title = "LD_PRELOAD exported to a whole script",
+    .explain = "A preload is inherited by everything that is started: srun, bash, ssh, Ray, the engines. It "
+               "belongs to the one command that needs it.",
+    .source = "ld.so(8)",
+    .check = check_preload_everywhere,
+}};
+
+void check_preload_unneeded(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
+    if (environment.preload.empty() || environment.kind != RoleKind::service) continue;
+    report.of(environment.name);
+    report.warning(environment.preload_span, {fmt::format("the service '{}' preloads {}", environment.name,
+                                                          environment.preload.front()),
+                                              "services run helpers, which neither train nor generate: what "
+                                              "they start inherits a library that it does "
+                                              "not need",
+                                              "preload in learners alone", ""});
+  }
+}
+
+const Registered<Rule> preload_unneeded_rule{{
+    .order = 280,
+    .name = "preload-unneeded",
+    .title = "a library preloaded for a role that does not need it",
+    .explain = "What a service starts inherits the library as well.",
+    .source = "ld.so(8)",
+    .check = check_preload_unneeded,
+}};
+
+void check_container_environment(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
+    if (environment.cleaned_by.empty()) continue;
+    report.of(environment.name);
+    const auto what = fmt::format("the wrapper of '{}' takes the environment away ({})", environment.name,
+                                  environment.cleaned_by);
+    if (!environment.plan_passes) {
+      report.error(environment.wrapper_span,
+                   {what, "nothing that the plan sets reaches the program: no rank, no GPU, no setting",
+                    fmt::format("leave {} out: the environment is the plan's", environment.cleaned_by), ""});
+    } else if (!input.from_modules.empty()) {
+      report.warning(
+          environment.wrapper_span,
+          {what,
+           fmt::format("what the site's modules set ({}, ...) does not reach the program; what the plan "
+                       "sets does",
+                       input.from_modules.front().name),
+           "set under `env:` what the program needs of it", ""});
+    }
+  }
+}
+
+const Registered<Rule> container_environment_rule{{
+    .order = 290,
+    .name = "container-environment",
+    .title = "a wrapper that keeps the environment from the program",
+    .explain = "What a process gets goes through its container's tool. bwrap --clearenv lets nothing "
+               "through; under apptainer --cleanenv and under enroot what the plan sets reaches the program, "
+               "and what modules set does not.",
+    .source = "bwrap(1); apptainer internal/pkg/util/env/create.go; enroot doc/cmd/start.md",
+    .check = check_container_environment,
+}};
+
+bool stands_above(const SourceSpan& one, const SourceSpan& other) {
+  return one.line < other.line;
+}
+
+/// What is loaded in a script behind a setting may set it again: a module of NCCL does.
+void check_module_order(const LintInput& input, Report& report) {
+  for (const auto& module : input.modules) {
+    if (text::lower(module.name).find("nccl") == std::string::npos) continue;
+    for (const auto& setting : input.environments.front().settings) {
+      if (!setting.name.starts_with("NCCL_") || setting.unset || setting.one_command) continue;
+      if (!stands_above(setting.span, module.span)) continue;
+      report.warning(setting.span,
+                     {fmt::format("{} is set before the module {} is loaded", setting.name, module.name),
+                      "a module for NCCL sets NCCL's variables too, and the later one wins",
+                      "set it behind the last module load", ""});
+      return;  // the first says it for all
+    }
+  }
+}
+
+void check_module_overrides(const LintInput& input, Report& report) {
+  if (input.script) return check_module_order(input, report);
+  for (const auto& module : input.from_modules) {
+    for (const auto& environment : input.environments) {
+      const auto* setting = environment.find(module.name);
+      if (setting == nullptr || setting->unset || !setting->value || !module.value ||
+          setting->value == module.value)
+        continue;
+      report.of(environment.name);
+      report.note(setting->span, {fmt::format("a module sets {}={} too", module.name, *module.value),
+                                  fmt::format("{} is what the processes get: a profile stands above modules",
+                                              *setting->value),
+                                  "", ""});
+    }
+  }
+}
+
+const Registered<Rule> module_overrides_rule{{
+    .order = 330,
+    .name = "module-overrides",
+    .title = "a module that sets what is set here too",
+    .explain = "A module's own settings and one's own meet; which one wins depends on the order.",
+    .source = "the module's own file",
+    .check = check_module_overrides,
+}};
+
+void check_module_purge(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const bool cray = std::ranges::any_of(input.modules, [](const Module& one) {
+    return one.name.starts_with("PrgEnv-") || one.name.starts_with("brics/") ||
+           one.name.starts_with("craype");
+  });
+  if (!cray) return;
+  for (const auto& command : input.script->commands) {
+    const bool purge =
+        command.name() == "module" && command.words.size() > 1 && command.words[1].constant() == "purge";
+    if (!purge) continue;
+    report.warning(command.span, {"module purge on a Cray system",
+                                  "it takes away what the site loads by itself, and with it TMPDIR, "
+                                  "PROJECTDIR and the compiler wrappers",
+                                  "module reset", ""});
+  }
+}
+
+const Registered<Rule> module_purge_rule{{
+    .order = 340,
+    .name = "module-purge",
+    .title = "module purge on a Cray system",
+    .explain = "It unloads what the site loads for everybody.",
+    .source = "docs.isambard.ac.uk; HPE Cray PE",
+    .check = check_module_purge,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint

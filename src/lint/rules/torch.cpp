@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/rule.h"
+#include "lint/values.h"
+
+namespace nlaunch::lint {
+namespace {
+
+bool is_yes(const std::string& value) {
+  const auto word = text::lower(value);
+  return word == "1" || word == "true" || word == "yes" || word == "y" || word == "t";
+}
+
+void check_blocking_wait(const LintInput& input, Report& report) {
+  for (const auto* name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
+    each_value(
+        input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
+          if (!is_yes(value)) return;
+          report.error(
+              setting.span,
+              {fmt::format("{}={} takes PyTorch's watchdog away", setting.name, value),
+               "without the watchdog no other collective times out, nothing is dumped, and a hang lasts "
+               "until the walltime",
+               "leave it out: TORCH_NCCL_ASYNC_ERROR_HANDLING's default ends a hang by itself", ""});
+        });
+  }
+}
+
+const Registered<Rule> blocking_wait_rule{{
+    .order = 230,
+    .name = "blocking-wait",
+    .title = "TORCH_NCCL_BLOCKING_WAIT=1",
+    .explain = "It was the way to get timeouts before PyTorch had a watchdog. Now it takes the watchdog "
+               "away: no timeout but of the call that waits, no dump, no flight recorder.",
+    .source = "PyTorch ProcessGroupNCCL.cpp",
+    .check = check_blocking_wait,
+}};
+
+void check_recorder_path(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
+    report.of(environment.name);
+    if (environment.may("TORCH_FR_DUMP_TEMP_FILE", [](const auto&) { return true; }) ||
+        environment.may("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", [](const auto&) { return true; })) {
+      continue;
+    }
+    for (const auto* name : {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}) {
+      const auto* setting = environment.find(name);
+      if (setting == nullptr || setting->unset || setting->value == "0") continue;
+      report.warning(
+          setting->span,
+          {fmt::format("{} turns the flight recorder on, and nothing says where it writes", name),
+           "dumps go to /tmp of the node, or into ~/.cache/torch where the next job overwrites them",
+           "TORCH_FR_DUMP_TEMP_FILE and TORCH_NCCL_DEBUG_INFO_TEMP_FILE: a path in the job's own folder, to "
+           "which the "
+           "rank is added",
+           ""});
+      break;
+    }
+  }
+}
+
+const Registered<Rule> recorder_path_rule{{
+    .order = 240,
+    .name = "recorder-path",
+    .title = "a flight recorder that writes where nobody looks",
+    .explain = "The prefix of its files is /tmp/nccl_trace_rank_ or a folder in ~/.cache, by release: lost "
+               "with the node, or overwritten by the next job.",
+    .source = "PyTorch FlightRecorder.cpp",
+    .check = check_recorder_path,
+}};
+
+void check_recorder_size(const LintInput& input, Report& report) {
+  constexpr long long kMany = 1'000'000;
+  for (const auto* name : {"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE"}) {
+    each_value(input, report, name,
+               [&](const Environment&, const Setting& setting, const std::string& value) {
+                 const auto read = read_number(value);
+                 if (!read.whole || read.value < kMany) return;
+                 report.warning(
+                     setting.span,
+                     {fmt::format("{}={} counts entries, not bytes", setting.name, value),
+                      "each holds a stack trace: the process grows without bound, and a dump takes minutes",
+                      fmt::format("{}=2000", setting.name), ""});
+               });
+  }
+}
+
+const Registered<Rule> recorder_entries_rule{{
+    .order = 100,
+    .name = "recorder-entries",
+    .title = "a flight recorder's size in bytes, where entries are counted",
+    .explain = "TORCH_NCCL_TRACE_BUFFER_SIZE and TORCH_FR_BUFFER_SIZE are numbers of entries. 67108864, "
+               "meant as 64 MiB, is 67 million stack traces.",
+    .source = "PyTorch FlightRecorder.hpp (max_entries_)",
+    .check = check_recorder_size,
+}};
+
+void check_noset_devices(const LintInput& input, Report& report) {
+  const Version reads_it{{2, 54}};
+  each_value(
+      input, report, "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+      [&](const Environment& environment, const Setting& setting, const std::string& value) {
+        const auto* release = environment.release("Ray");
+        if (!is_word(value, {"0", "false", "no", "off"}) || (release != nullptr && *release >= reads_it))
+          return;
+        report.error(setting.span, {fmt::format("{}={} means yes before Ray 2.54", setting.name, value),
+                                    "Ray takes any text that is not empty for yes, and leaves "
+                                    "CUDA_VISIBLE_DEVICES alone: actors share GPUs",
+                                    fmt::format("unset {}", setting.name), ""});
+      });
+}
+
+const Registered<Rule> noset_devices_rule{{
+    .order = 110,
+    .name = "noset-devices",
+    .title = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=0, which older Ray takes for yes",
+    .explain = "Up to 2.53 Ray looks whether the variable is empty, not what it says.",
+    .source = "Ray python/ray/_private/accelerators/nvidia_gpu.py",
+    .check = check_noset_devices,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint
