@@ -40,6 +40,17 @@ def climbs(source):
     return found
 
 
+def foreign_parts(source):
+    """Headers of src/commands/ that another command than theirs includes: run_arms.h belongs to run*.cpp."""
+    found = []
+    for path in sorted((source / "commands").glob("*")):
+        for target in INCLUDE.findall(path.read_text()):
+            folder, _, name = target.rpartition("/")
+            if folder == "commands" and name.split("_")[0].removesuffix(".h") != path.stem.split("_")[0]:
+                found.append(f"{path.name}: {target}")
+    return found
+
+
 DUMP = re.compile(r"(\.|->)dump\(")
 
 
@@ -48,6 +59,18 @@ class Layers(unittest.TestCase):
         # dump() throws where a text in it is not UTF-8.
         sources = [path for path in SOURCE.rglob("*") if path.suffix in {".h", ".cpp", ".cu"}]
         self.assertEqual([str(path.relative_to(SOURCE)) for path in sources if DUMP.search(path.read_text())], ["base/json.cpp"])
+
+    def test_no_command_includes_another(self):
+        self.assertEqual(foreign_parts(SOURCE), [])
+
+    def test_a_command_that_includes_another_is_seen(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            commands = pathlib.Path(folder, "commands")
+            commands.mkdir()
+            (commands / "logs.cpp").write_text('#include "commands/run_arms.h"\n')
+            (commands / "run.cpp").write_text('#include "commands/run_arms.h"\n')
+            self.assertEqual(foreign_parts(pathlib.Path(folder)), ["logs.cpp: commands/run_arms.h"])
 
     def test_every_folder_has_its_place(self):
         folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.iterdir())}

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "bench/runs.h"
-#include "commands/bench_arms.h"
+#include "cli/arms.h"
 #include "launch/replica.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"

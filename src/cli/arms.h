@@ -3,24 +3,24 @@
 #include "cli/load.h"
 #include "launch/allocation.h"
 
-namespace nlaunch::commands {
+namespace nlaunch::cli {
 
 struct ArmPlan {
   bench::Arm arm;
   plan::Plan plan;
 };
 
-void add_vary_option(cli::Command app, std::vector<std::string>& vary);
+void add_vary_option(Command app, std::vector<std::string>& vary);
 
 /// `args` as they are for one arm.
-cli::PlanArgs args_of(const cli::PlanArgs& args, const bench::Arm& arm);
+PlanArgs args_of(const PlanArgs& args, const bench::Arm& arm);
 
 /// The plan of each arm that `vary` asks for. A frozen plan has one, and takes no `vary`.
-Result<std::vector<ArmPlan>> load_arms(const cli::PlanArgs& args, const std::vector<std::string>& vary,
-                                       const cli::Context& context, launch::MachineSource& machine);
+Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<std::string>& vary,
+                                       const Context& context, launch::MachineSource& machine);
 
 /// Why these arms cannot be measured where we are, for `nlaunch COMMAND`; empty: they can.
 std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation,
                    std::string_view command);
 
-}  // namespace nlaunch::commands
+}  // namespace nlaunch::cli

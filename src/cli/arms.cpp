@@ -1,9 +1,6 @@
-#include "commands/bench_arms.h"
+#include "cli/arms.h"
 
-namespace nlaunch::commands {
-
-using namespace cli;
-using namespace session;
+namespace nlaunch::cli {
 
 void add_vary_option(Command app, std::vector<std::string>& vary) {
   app.option("--vary", vary,
@@ -61,4 +58,4 @@ std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch
   return "";
 }
 
-}  // namespace nlaunch::commands
+}  // namespace nlaunch::cli
