@@ -10,7 +10,6 @@
 #include "commands/env_doc.h"
 #include "commands/env_wrapper.h"
 #include "launch/bind.h"
-#include "launch/late_names.h"
 #include "launch/modules.h"
 #include "launch/wrap.h"
 #include "plan/container.h"
