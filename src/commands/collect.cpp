@@ -14,7 +14,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 constexpr std::uint64_t kLargest = 256U << 20U;

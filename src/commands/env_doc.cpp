@@ -11,7 +11,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 using Variables = std::vector<const lint::Variable*>;

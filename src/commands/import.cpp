@@ -12,7 +12,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 constexpr std::uint64_t kLargestScript = 1U << 20U;  // no script that people wrote is as large

@@ -15,7 +15,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 constexpr std::uint64_t kLargestScript = 64U << 20U;

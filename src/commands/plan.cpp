@@ -9,7 +9,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 struct Args {

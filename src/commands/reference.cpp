@@ -7,7 +7,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 int run(const std::string& folder, const Context& context) {

@@ -6,7 +6,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 std::string describe(const config::Site& site) {

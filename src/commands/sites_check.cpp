@@ -13,7 +13,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 /// A file of this folder is meant, whatever its name ends in.
