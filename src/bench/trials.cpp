@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "bench/statistics.h"
-#include "preflight/trials.h"
+#include "preflight/groups/trials.h"
 
 namespace nlaunch::bench {
 namespace {

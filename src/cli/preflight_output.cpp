@@ -8,7 +8,7 @@
 #include "base/exit_code.h"
 #include "base/format.h"
 #include "base/json.h"
-#include "preflight/report_json.h"
+#include "preflight/report/report_json.h"
 #include "report/preflight_html.h"
 #include "report/preflight_prometheus.h"
 #include "report/preflight_text.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "preflight/baseline.h"
+#include "preflight/report/baseline.h"
 
 /// What becomes of a report besides a run directory: what is printed, and files that were asked for.
 namespace nlaunch::cli {

@@ -11,7 +11,7 @@
 #include "launch/allocation.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"
-#include "preflight/report_json.h"
+#include "preflight/report/report_json.h"
 #include "report/preflight_text.h"
 #include "report/progress_line.h"
 #include "session/interrupts.h"

@@ -14,7 +14,7 @@
 #include "launch/bind.h"
 #include "launch/run_folder.h"
 #include "plan/environment.h"
-#include "preflight/report_json.h"
+#include "preflight/report/report_json.h"
 #include "session/check.h"
 #include "sys/files.h"
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "commands/preflight_inner.h"
 #include "launch/slurm_node.h"
-#include "preflight/report_json.h"
+#include "preflight/report/report_json.h"
 #include "report/preflight_text.h"
 #include "session/check.h"
 #include "sys/command.h"

@@ -5,9 +5,9 @@
 
 #include "fleet/admission.h"
 #include "fleet/agent_launcher.h"
+#include "preflight/ask/remote_probes.h"
 #include "preflight/clocks.h"
 #include "preflight/examine.h"
-#include "preflight/remote_probes.h"
 #include "session/attempt_host.h"
 #include "session/caller.h"
 #include "supervise/remote_backend.h"

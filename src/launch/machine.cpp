@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "preflight/ask_probe.h"
+#include "preflight/ask/ask_probe.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::launch {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
-#include "preflight/bisect.h"
+#include "preflight/ask/local_probes.h"
 #include "preflight/checks.h"
-#include "preflight/expectations.h"
-#include "preflight/ladder.h"
-#include "preflight/trials.h"
-#include "preflight/try_groups.h"
+#include "preflight/groups/expectations.h"
+#include "preflight/groups/trials.h"
+#include "preflight/groups/try_groups.h"
+#include "preflight/preflight.h"
+#include "preflight/search/bisect.h"
+#include "preflight/search/ladder.h"
 
 namespace nlaunch::preflight {
 namespace {
@@ -102,9 +104,9 @@ void Examiner::add(std::vector<Row> rows) {
 bool Examiner::judge(Stage stage) {
   bool fit = true;
   judged_identity_ = judged_identity_ || stage == Stage::identity;
-  for (const auto& check : checks()) {
-    if (check.stage != stage) continue;
-    for (auto& row : check.judge(evidence_)) {
+  for (const auto* check : checks()) {
+    if (check->stage != stage) continue;
+    for (auto& row : check->judge(evidence_)) {
       fit = fit && row.status != Status::fail;
       add(std::move(row));
     }
@@ -182,6 +184,39 @@ Measured measure(sys::Loop& loop, const Examination& request, std::vector<Rank> 
 
 Report examine(sys::Loop& loop, const Examination& request, std::vector<Findings> findings) {
   return Examiner(loop, request).go(std::move(findings));
+}
+
+namespace {
+
+Examination examination_here(sys::Loop& loop, const Request& request) {
+  return {.plan = request.plan,
+          .options = request.options,
+          .deadlines = request.deadlines,
+          .folder = request.folder,
+          .cancelled = request.cancelled,
+          .probes = [&](const ProbeStart& start) {
+            return std::make_unique<LocalProbes>(
+                loop, LocalProbes::Options{request.node, start.ranks, 0, start.folder, request.probe,
+                                           start.wanted});
+          }};
+}
+
+}  // namespace
+
+Measured measure(const Request& request, std::vector<Rank> ranks, std::vector<GroupTrial> trials) {
+  sys::Loop loop;
+  return measure(loop, examination_here(loop, request), std::move(ranks), std::move(trials));
+}
+
+Report run(const Request& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  sys::Loop loop;
+  request.options.tell("looking at this machine");
+  auto report = examine(loop, examination_here(loop, request),
+                        {look({request.plan, request.node, request.folder, request.probe,
+                               request.options.level, request.facts})});
+  report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
+  return report;
 }
 
 }  // namespace nlaunch::preflight

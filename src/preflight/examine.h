@@ -1,7 +1,7 @@
 #pragma once
+#include "preflight/ask/probes.h"
 #include "preflight/findings.h"
 #include "preflight/preflight.h"
-#include "preflight/probes.h"
 #include "sys/loop.h"
 
 namespace nlaunch::preflight {

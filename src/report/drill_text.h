@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "preflight/drills.h"
+#include "preflight/groups/drills.h"
 #include "report/table.h"
 
 namespace nlaunch::report {

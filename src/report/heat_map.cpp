@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "preflight/figures.h"
+#include "preflight/report/figures.h"
 #include "report/html.h"
 
 namespace nlaunch::report {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/units.h"
-#include "preflight/figures.h"
+#include "preflight/report/figures.h"
 #include "report/curve.h"
 #include "report/html.h"
 #include "report/preflight_sections.h"

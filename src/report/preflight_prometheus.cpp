@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "preflight/figures.h"
+#include "preflight/report/figures.h"
 
 namespace nlaunch::report {
 namespace {

@@ -91,8 +91,8 @@ class Checks {
   explicit Checks(const Report& report) : rows_(fold(report.rows)), nodes_(count_hosts(report.rows)) {
     for (std::size_t i = 0; i < report.nodes.size(); ++i) index_[report.nodes[i].host] = i;
     std::ranges::stable_sort(rows_, {}, [](const Row& row) { return gravity(row.status); });
-    for (const auto& check : preflight::node_checks()) what_[std::string(check.name)] = check.what;
-    for (const auto& check : preflight::checks()) what_[std::string(check.name)] = check.what;
+    for (const auto* check : preflight::node_checks()) what_[std::string(check->name)] = check->what;
+    for (const auto* check : preflight::checks()) what_[std::string(check->name)] = check->what;
     if (rows_.size() <= kMostRows) return;
     left_out_ = rows_.size() - kMostRows;
     rows_.resize(kMostRows);

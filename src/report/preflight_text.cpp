@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "preflight/figures.h"
+#include "preflight/report/figures.h"
 #include "report/fold.h"
 #include "report/heat_map.h"
 

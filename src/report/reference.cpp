@@ -63,9 +63,10 @@ std::string checks_page() {
                   "In the order in which they are reported. A check passes, warns, fails, could not be "
                   "carried out (unknown), or does not apply (skip).",
                   {"check", "of", "what is checked"});
-  for (const auto& check : preflight::node_checks()) out += row({code(check.name), "each node", check.what});
-  for (const auto& check : preflight::checks())
-    out += row({code(check.name), "ranks and groups", check.what});
+  for (const auto* check : preflight::node_checks())
+    out += row({code(check->name), "each node", check->what});
+  for (const auto* check : preflight::checks())
+    out += row({code(check->name), "ranks and groups", check->what});
   return out;
 }
 

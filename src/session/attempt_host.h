@@ -6,7 +6,7 @@
 #include "base/diagnostic.h"
 #include "launch/bind.h"
 #include "preflight/examine.h"
-#include "preflight/suspects.h"
+#include "preflight/search/suspects.h"
 #include "supervise/supervisor.h"
 
 namespace nlaunch::session {

@@ -4,7 +4,7 @@
 
 #include "base/exit_code.h"
 #include "launch/machine.h"
-#include "preflight/role_library.h"
+#include "preflight/ask/role_library.h"
 
 namespace nlaunch::session {
 

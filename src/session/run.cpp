@@ -13,7 +13,7 @@
 #include "launch/provenance.h"
 #include "lint/plan_input.h"
 #include "plan/json.h"
-#include "preflight/report_json.h"
+#include "preflight/report/report_json.h"
 #include "report/plan_text.h"
 #include "report/preflight_text.h"
 #include "session/check.h"

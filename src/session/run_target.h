@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "preflight/suspects.h"
+#include "preflight/search/suspects.h"
 #include "session/attempt_host.h"
 #include "supervise/guardian.h"
 

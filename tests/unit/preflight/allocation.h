@@ -8,9 +8,9 @@
 #include <random>
 #include <set>
 
-#include "preflight/bisection.h"
 #include "preflight/examine.h"
-#include "preflight/trials.h"
+#include "preflight/groups/trials.h"
+#include "preflight/search/bisection.h"
 #include "sys/files.h"
 #include "unit/preflight/fixture.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "preflight/checks.h"
-#include "preflight/suspects.h"
+#include "preflight/search/suspects.h"
 
 /// 512 nodes, one or two of which are at fault: the right ones are named, and nobody else.
 namespace nlaunch::preflight {
@@ -108,9 +108,9 @@ Report judge(const Allocation& allocation) {
       observations.went = fit;
       if (fit) play(allocation, observations);
     }
-    for (const auto& check : checks()) {
-      if (check.stage != stage) continue;
-      for (auto& row : check.judge(observations)) {
+    for (const auto* check : checks()) {
+      if (check->stage != stage) continue;
+      for (auto& row : check->judge(observations)) {
         if (stage == Stage::identity && row.status == Status::fail) fit = false;
         report.rows.push_back(std::move(row));
       }

@@ -1,4 +1,4 @@
-#include "preflight/baseline.h"
+#include "preflight/report/baseline.h"
 
 #include <gtest/gtest.h>
 

@@ -24,14 +24,14 @@ Observations nodes(const Machine& machine, const std::vector<double>& ahead, dou
 
 TEST(CheckClock, PassesThoseThatAgree) {
   const Machine machine(1, 1);
-  EXPECT_EQ(lines(check_clock(nodes(machine, {0, 0.002, -0.001}))),
+  EXPECT_EQ(lines(run_check("clock", nodes(machine, {0, 0.002, -0.001}))),
             (Lines{"pass | all nodes | at most 2.00 ms apart |  |  | "}));
-  EXPECT_EQ(lines(check_clock(machine.observations())), Lines{}) << "one machine has one clock";
+  EXPECT_EQ(lines(run_check("clock", machine.observations())), Lines{}) << "one machine has one clock";
 }
 
 TEST(CheckClock, NamesTheOneThatIsAlone) {
   const Machine machine(1, 1);
-  const auto rows = check_clock(nodes(machine, {10.0, 10.08, 6.5, 10.001}));
+  const auto rows = run_check("clock", nodes(machine, {10.0, 10.08, 6.5, 10.001}));
   EXPECT_EQ(
       lines(rows),
       (Lines{"warn | n1 | its clock is 80.00 ms ahead of that of n0 | less than 50 ms between two nodes | " +
@@ -42,21 +42,21 @@ TEST(CheckClock, NamesTheOneThatIsAlone) {
 }
 
 TEST(CheckClock, OfTwoBlamesNeither) {
-  const auto rows = check_clock(nodes(Machine(1, 1), {0, 4}));
+  const auto rows = run_check("clock", nodes(Machine(1, 1), {0, 4}));
   ASSERT_EQ(rows.size(), 1);
   EXPECT_EQ(rows[0].value, "its clock is 4.00 s ahead of that of n0");
   EXPECT_EQ(rows[0].hosts, Lines{});
 }
 
 TEST(CheckClock, DoesNotBlameWhatASlowAnswerCouldExplain) {
-  EXPECT_EQ(worst(check_clock(nodes(Machine(1, 1), {0, 0, 0.2}, 0.3))), Status::pass);
+  EXPECT_EQ(worst(run_check("clock", nodes(Machine(1, 1), {0, 0, 0.2}, 0.3))), Status::pass);
 }
 
 TEST(CheckClock, SaysWhoDidNotAnswer) {
   const Machine machine(1, 1);
   auto observations = nodes(machine, {0, 0, 0});
   observations.clocks[1].reset();
-  EXPECT_EQ(lines(check_clock(observations)),
+  EXPECT_EQ(lines(run_check("clock", observations)),
             (Lines{"unknown | n1 | its agent did not answer in time |  |  | "}));
   EXPECT_EQ(clock_figures(observations).size(), 2);
 }

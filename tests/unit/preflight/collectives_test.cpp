@@ -8,7 +8,7 @@ namespace {
 
 TEST(CheckCollectives, PassesWithTimesAndBandwidths) {
   const Machine machine(2, 0);
-  const auto rows = check_collectives(machine.healthy());
+  const auto rows = run_check("collectives", machine.healthy());
   ASSERT_EQ(rows.size(), 3);
   EXPECT_EQ(
       line(rows[0]),
@@ -32,7 +32,7 @@ TEST(CheckCollectives, NamesTheRankThatDidNotJoin) {
   observations.reports[1].groups.clear();
   observations.reports[1].errors.clear();
   EXPECT_EQ(
-      lines(check_collectives(observations)),
+      lines(run_check("collectives", observations)),
       (Lines{
           "fail | node 0 | learner rank 1 (GPU 1) did not join within 20 s; ranks 0, 2, 3 did | all ranks | "
           "look "
@@ -51,7 +51,7 @@ TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
   }
   observations.reports[1].errors = {
       {"join", "node 0", "failed", "ncclCommInitRank: unhandled system error: no route"}};
-  EXPECT_EQ(lines(check_collectives(observations)),
+  EXPECT_EQ(lines(run_check("collectives", observations)),
             (Lines{"fail | node 0 | learner rank 0 (GPU 0), engine.0 (GPU 1) arrived, but the communicator "
                    "was not made: "
                    "engine.0 (GPU 1): ncclCommInitRank: unhandled system error: no route | every group of "
@@ -73,7 +73,7 @@ TEST(CheckCollectives, NamesWhoseTermIsMissing) {
   result.rank = 1;
   result.fault = "missing";
   EXPECT_EQ(
-      faults(check_collectives(observations)),
+      faults(run_check("collectives", observations)),
       (Lines{"fail | node 0 | 37 of 5529600 elements are wrong at 22118400 B on learner rank 0 (GPU 0), "
              "the first at "
              "index 5 (0x00000001 for 0xdeadbeef): the term of learner rank 1 (GPU 1) is missing | "
@@ -94,16 +94,16 @@ TEST(CheckCollectives, JudgesAWorkload) {
     report.groups["node 0"].results.clear();
     report.groups["node 0"].workloads = {{"step", 0, {0.001}}};
   }
-  EXPECT_EQ(line(check_collectives(observations)[0]),
+  EXPECT_EQ(line(run_check("collectives", observations)[0]),
             "pass | node 0 | 2 ranks over nccl, every element right |  |  | ");
   observations.reports[1].groups["node 0"].workloads[0].wrong = 7;
   EXPECT_EQ(
-      line(check_collectives(observations)[0]),
+      line(run_check("collectives", observations)[0]),
       "fail | node 0 | 7 elements are wrong in 'step' on learner rank 1 (GPU 1) | every element right | "
       "nlaunch preflight says which; do not use these GPUs and links for training | user");
   for (auto& report : observations.reports) report.groups["node 0"].joining = true;
   observations.reports[1].groups["node 0"].workloads.clear();
-  EXPECT_EQ(line(check_collectives(observations)[0]),
+  EXPECT_EQ(line(run_check("collectives", observations)[0]),
             "fail | node 0 | ranks 0, 1 arrived, but the group was not "
             "done in time | every group of the plan works | NCCL's own log says more: --with nccl-debug "
             "writes it to the folder nccl beside preflight.json | user");
@@ -116,7 +116,7 @@ TEST(CheckCollectives, SaysHowAPartIsWrongWithoutBlamingItsSender) {
   result.wrong = 1;
   result.rank = 1;
   result.fault = "received";
-  const auto row = check_collectives(observations)[2];
+  const auto row = run_check("collectives", observations)[2];
   EXPECT_EQ(row.value,
             "1 of 262144 elements are wrong at 1MiB on learner rank 0 (GPU 0), the first at index 0 "
             "(0x00000000 for 0x00000000): received by learner rank 0 (GPU 0) from learner rank 1 (GPU 1)");
@@ -125,16 +125,16 @@ TEST(CheckCollectives, SaysHowAPartIsWrongWithoutBlamingItsSender) {
   sum.wrong = 1;
   sum.rank = 0;
   sum.fault = "twice";
-  EXPECT_TRUE(
-      check_collectives(observations)[0].value.ends_with(": the term of learner rank 0 (GPU 0) came twice"));
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with(
+      ": the term of learner rank 0 (GPU 0) came twice"));
   sum.fault = "";
-  EXPECT_TRUE(check_collectives(observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
 }
 
 TEST(CheckCollectives, AGroupOfOneIsNotRun) {
   Machine machine(1, 0);
   machine.plan.groups.push_back({"learner world", plan::GroupKind::world, Backend::nccl, {{0, 0}}});
-  EXPECT_EQ(lines(check_collectives(machine.healthy())),
+  EXPECT_EQ(lines(run_check("collectives", machine.healthy())),
             (Lines{"skip | learner world | not run: a group of one rank has nobody to talk to |  |  | "}));
 }
 
@@ -144,7 +144,7 @@ TEST(CheckCollectives, TellsHowAProbeDied) {
   observations.reports[0].groups["node 0"].results.resize(1);
   observations.reports[1].groups["node 0"].results.resize(1);
   observations.reports[1].end = "was killed by SIGSEGV";
-  EXPECT_EQ(faults(check_collectives(observations))[0],
+  EXPECT_EQ(faults(run_check("collectives", observations))[0],
             "fail | node 0 | learner rank 1 (GPU 1): its probe was killed by SIGSEGV | every group of the "
             "plan works | "
             "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json "
@@ -152,7 +152,7 @@ TEST(CheckCollectives, TellsHowAProbeDied) {
   // What the others say of it is the consequence.
   observations.reports[0].errors = {{"collective", "node 0", "failed", "Connection closed by peer"}};
   observations.reports[1].end = "is gone: its agent does not answer";
-  const auto row = check_collectives(observations)[0];
+  const auto row = run_check("collectives", observations)[0];
   EXPECT_EQ(row.value, "learner rank 1 (GPU 1): its probe is gone: its agent does not answer");
 }
 
@@ -162,7 +162,7 @@ TEST(CheckCollectives, IsUnknownWithoutGloo) {
   for (auto& report : observations.reports) report.groups["node 0"].results.clear();
   observations.reports[0].errors = {
       {"join", "node 0", "unavailable", "nlaunch's Gloo module: not found: looked for /x"}};
-  EXPECT_EQ(faults(check_collectives(observations))[0],
+  EXPECT_EQ(faults(run_check("collectives", observations))[0],
             "unknown | node 0 | learner rank 0 (CPU slot 0): nlaunch's Gloo module: not found: looked for /x "
             "|  |  | ");
 }
@@ -171,7 +171,7 @@ TEST(CheckCollectives, IsSkippedWhenTheRanksWereNotFit) {
   const Machine machine(2, 0);
   auto observations = machine.healthy();
   observations.went = false;
-  EXPECT_EQ(lines(check_collectives(observations))[0],
+  EXPECT_EQ(lines(run_check("collectives", observations))[0],
             "skip | node 0 | not run: the ranks were not fit to begin |  |  | ");
 }
 
@@ -193,11 +193,11 @@ TEST(CheckBandwidth, HoldsTheSitesFloor) {
   machine.plan.expected.all_reduce_busbw = {
       {2, VersionRange::parse("1").value(), 22118400, 150e9, "site.yaml:3:1"}};
   EXPECT_EQ(
-      line(check_bandwidth(machine.healthy()).at(0)),
+      line(run_check("bandwidth", machine.healthy()).at(0)),
       "pass | node 0 | 169.4 GB/s at 22118400 B (130.6 µs) | 150.0 GB/s and more (site.yaml:3:1) |  | ");
   machine.plan.expected.all_reduce_busbw[0].min = 200e9;
   EXPECT_EQ(
-      line(check_bandwidth(machine.healthy()).at(0)),
+      line(run_check("bandwidth", machine.healthy()).at(0)),
       "fail | node 0 | 169.4 GB/s at 22118400 B (130.6 µs) | 200.0 GB/s and more (site.yaml:3:1) | links "
       "or GPUs are "
       "slower than this site's: nvidia-smi topo -m, nvidia-smi nvlink -s; report the node | admin");
@@ -208,7 +208,7 @@ TEST(CheckBandwidth, NamesTheSettingThatTakesALinkAway) {
   machine.set(0, "NCCL_P2P_DISABLE", "1");
   machine.set(1, "NCCL_P2P_DISABLE", "1");
   machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 22118400, 200e9, "site.yaml:3:1"}};
-  EXPECT_EQ(check_bandwidth(machine.healthy()).at(0).fix,
+  EXPECT_EQ(run_check("bandwidth", machine.healthy()).at(0).fix,
             "NCCL_P2P_DISABLE=1 is set for learner: run without it (nlaunch env --explain says where it "
             "comes from)");
 }
@@ -216,26 +216,26 @@ TEST(CheckBandwidth, NamesTheSettingThatTakesALinkAway) {
 TEST(CheckBandwidth, OnlyReportsWithoutAFittingFloor) {
   Machine machine(2, 0);
   machine.plan.expected.all_reduce_busbw = {{4, std::nullopt, 22118400, 200e9, "site"}};
-  EXPECT_TRUE(check_bandwidth(machine.healthy()).empty());
+  EXPECT_TRUE(run_check("bandwidth", machine.healthy()).empty());
 }
 
 TEST(CheckBandwidth, SaysThatASizeOfNothingIsNothing) {
   Machine machine(2, 0);
   machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 3, 200e9, "site.yaml:3:1"}};
-  EXPECT_EQ(lines(check_bandwidth(machine.healthy())),
+  EXPECT_EQ(lines(run_check("bandwidth", machine.healthy())),
             (Lines{"unknown | node 0 | the size of 3B has no element of 4 B (site.yaml:3:1) |  |  | "}));
 }
 
 TEST(CheckTransport, ComparesWithTheSite) {
   Machine machine(2, 0);
   machine.plan.expected.intra_node = "P2P";
-  EXPECT_EQ(lines(check_transport(machine.healthy())),
+  EXPECT_EQ(lines(run_check("transport", machine.healthy())),
             (Lines{"pass | node 0 | P2P within a node | P2P |  | "}));
   auto observations = machine.healthy();
   for (auto& report : observations.reports) {
     for (auto& pair : report.groups["node 0"].pairs) pair.via = "SHM";
   }
-  EXPECT_EQ(lines(check_transport(observations)),
+  EXPECT_EQ(lines(run_check("transport", observations)),
             (Lines{"fail | node 0 | SHM within a node | P2P | the GPUs cannot reach each other directly: "
                    "nvidia-smi topo "
                    "-p2p r; a container without peer access, PCIe ACS or an IOMMU does this | admin"}));
@@ -249,7 +249,7 @@ TEST(CheckTransport, ExpectsThePluginBetweenNodes) {
   for (auto& report : observations.reports) {
     for (auto& pair : report.groups["node 0"].pairs) pair.via = "NET/Socket";
   }
-  EXPECT_EQ(lines(check_transport(observations)),
+  EXPECT_EQ(lines(run_check("transport", observations)),
             (Lines{"fail | node 0 | NET/Socket between nodes | NET/AWS Libfabric | NCCL did not find its "
                    "network plugin: "
                    "is its folder in LD_LIBRARY_PATH, and NCCL_NET set? | user"}));
@@ -262,7 +262,7 @@ TEST(CheckTransport, IsUnknownWithoutALog) {
     report.groups["node 0"].pairs.clear();
     report.groups["node 0"].transport_error = "libnccl wrote no log to /x";
   }
-  EXPECT_EQ(lines(check_transport(observations)),
+  EXPECT_EQ(lines(run_check("transport", observations)),
             (Lines{"unknown | node 0 | libnccl wrote no log to /x |  |  | "}));
 }
 
@@ -270,7 +270,7 @@ TEST(CheckLeftovers, NamesAProbeThatSurvivedSigkill) {
   const Machine machine(2, 0);
   auto observations = machine.healthy();
   observations.reports[1].stuck = "pid 42, state D";
-  EXPECT_EQ(lines(check_leftovers(observations)),
+  EXPECT_EQ(lines(run_check("leftovers", observations)),
             (Lines{"fail | learner rank 1 (GPU 1) | its probe survived "
                    "SIGKILL (pid 42, state D): it may still hold its "
                    "GPU | no probe is left | a driver call does not "
@@ -282,7 +282,7 @@ TEST(CheckPorts, NamesTheOneThatIsTaken) {
   const Machine machine(1, 1);
   auto observations = machine.of_node();
   observations.ports = {{"learner.0", 29500, ""}, {"engine.0", 8000, "Address already in use"}};
-  EXPECT_EQ(lines(check_ports(observations)),
+  EXPECT_EQ(lines(run_check("ports", observations)),
             (Lines{"fail | engine.0 | port 8000: Address already in use | free "
                    "| end what holds it (ss -ltnp names it), "
                    "or choose another port | user",

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "preflight/inquiries.h"
+#include "preflight/ask/inquiries.h"
 #include "unit/preflight/fixture.h"
 
 namespace nlaunch::preflight {
@@ -26,7 +26,7 @@ struct Copies : Machine {
     out.answers["copies"] = {said, ""};
     return out;
   }
-  [[nodiscard]] Lines rows() const { return lines(check_copies(observations())); }
+  [[nodiscard]] Lines rows() const { return lines(run_check("copies", observations())); }
 };
 
 TEST(CheckCopies, SaysHowFastTheBytesArriveWhole) {
@@ -38,7 +38,7 @@ TEST(CheckCopies, SaysHowFastTheBytesArriveWhole) {
 }
 
 TEST(CheckCopies, GivesAFigureForEachWay) {
-  const auto figures = copy_figures(Copies().observations());
+  const auto figures = figures_of("copies", Copies().observations());
   ASSERT_EQ(figures.size(), 6);
   EXPECT_EQ(figures[0].what, "host_to_device");
   EXPECT_EQ(figures[0].from, "GPU 0");
@@ -83,18 +83,18 @@ TEST(CheckCopies, WhatCouldNotBeMeasuredIsUnknown) {
             (Lines{"unknown | GPU 1 to the host and back | cudaMalloc: out of memory |  |  | "}));
   machine.said = {{"event", "copies"}, {"error", "CUDA has no device here: no driver"}};
   EXPECT_EQ(machine.rows(), (Lines{"unknown | GPUs | CUDA has no device here: no driver |  |  | "}));
-  EXPECT_TRUE(copy_figures(machine.observations()).empty());
+  EXPECT_TRUE(figures_of("copies", machine.observations()).empty());
   auto observations = machine.of_node();
-  EXPECT_TRUE(check_copies(observations).empty());  // not asked for
+  EXPECT_TRUE(run_check("copies", observations).empty());  // not asked for
   observations.answers["copies"] = {nullptr, "nlaunch-probe copies did not answer within 60 s"};
-  EXPECT_EQ(lines(check_copies(observations)),
+  EXPECT_EQ(lines(run_check("copies", observations)),
             (Lines{"unknown | GPUs | nlaunch-probe copies did not answer within 60 s |  |  | "}));
 }
 
 TEST(Inquiries, MeasureTheGpusOfThePlan) {
   const Machine machine(2, 0);
-  for (const auto& inquiry : inquiries()) {
-    if (inquiry.name != "copies" && inquiry.name != "gemm") continue;
+  for (const auto* name : {"copies", "gemm"}) {
+    const auto& inquiry = inquiry_of(name);
     EXPECT_EQ(inquiry.arguments(machine.of_node(), nullptr), (Lines{"--devices", "0,1"}));
     EXPECT_TRUE(inquiry.applies(machine.of_node()));
     EXPECT_FALSE(inquiry.applies(Machine(2, 0, false).of_node()));

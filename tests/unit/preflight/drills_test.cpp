@@ -1,9 +1,9 @@
-#include "preflight/drills.h"
+#include "preflight/groups/drills.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "preflight/events.h"
+#include "preflight/ask/events.h"
 #include "unit/preflight/fixture.h"
 
 namespace nlaunch::preflight {

@@ -25,9 +25,9 @@ nlohmann::json fabric(const std::string& provider, int domains) {
 }
 
 TEST(CheckFabric, SaysWhatEachRoleHas) {
-  EXPECT_EQ(lines(check_fabric(Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 4)))),
+  EXPECT_EQ(lines(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 4)))),
             (Lines{"pass | learner | libfabric 1.22 (/opt/lib.so.1): 4 x cxi |  |  | "}));
-  EXPECT_EQ(lines(check_fabric(Cluster("").with("fabric/learner", fabric("tcp", 2)))),
+  EXPECT_EQ(lines(run_check("fabric", Cluster("").with("fabric/learner", fabric("tcp", 2)))),
             (Lines{"pass | learner | libfabric 1.22 (/opt/lib.so.1): 2 x tcp |  |  | "}));
 }
 
@@ -35,7 +35,7 @@ TEST(CheckFabric, AProviderThatRefusesTheJobFailsIt) {
   auto said = fabric("cxi", 2);
   said["domains"][1]["opened"] = false;
   said["domains"][1]["error"] = "Function not implemented";
-  EXPECT_EQ(faults(check_fabric(Cluster("cxi", 2).with("fabric/learner", said))),
+  EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 2).with("fabric/learner", said))),
             (Lines{"fail | learner | cxi1 of libfabric 1.22 (/opt/lib.so.1) cannot be opened: Function not "
                    "implemented | 2 x cxi | the job has no right to these NICs: start it in a step of srun "
                    "(which gives it a VNI), let containers keep SLINGSHOT_*, and see FI_MR_CACHE_MONITOR; "
@@ -47,13 +47,13 @@ TEST(CheckFabric, AMissingProviderIsAWarningWhereNcclNeedsIt) {
       "load the site's libfabric (a module, or LD_LIBRARY_PATH): NCCL's plugin uses another one only where "
       "it "
       "brings it along, and NCCL without its plugin goes over TCP";
-  EXPECT_EQ(faults(check_fabric(Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 0)))),
+  EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 0)))),
             (Lines{"warn | learner | libfabric 1.22 (/opt/lib.so.1) offers no cxi: No data available | a "
                    "libfabric with the cxi provider | " +
                    fix + " | user"}));
-  EXPECT_EQ(lines(check_fabric(Cluster("efa").with("fabric/learner", {{"error", "not found"}}))),
+  EXPECT_EQ(lines(run_check("fabric", Cluster("efa").with("fabric/learner", {{"error", "not found"}}))),
             (Lines{"warn | learner | not found | a libfabric with the efa provider | " + fix + " | user"}));
-  EXPECT_EQ(lines(check_fabric(Cluster("ib").with("fabric/learner", {{"error", "not found"}}))),
+  EXPECT_EQ(lines(run_check("fabric", Cluster("ib").with("fabric/learner", {{"error", "not found"}}))),
             (Lines{"skip | learner | libfabric is not needed here: not found |  |  | "}));
 }
 
@@ -61,21 +61,21 @@ TEST(CheckFabric, CountsThoseWhoseLinkIsUp) {
   auto said = fabric("cxi", 4);
   said["domains"][2]["link"] = "down";
   EXPECT_EQ(
-      faults(check_fabric(Cluster("cxi", 4).with("fabric/learner", said))),
+      faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", said))),
       (Lines{"warn | learner | libfabric 1.22 (/opt/lib.so.1): 4 x cxi, 1 with its link down | 4 x cxi | "
              "see the rows of 'nics': what libfabric does not show NCCL does not use | user"}));
 }
 
 TEST(CheckFabric, KnowsTheProviderOfAKind) {
-  plan::Node node;
+  Machine machine(1, 0);
   for (const auto& [kind, provider] : std::map<std::string, std::string>{{"cxi", "cxi"},
                                                                          {"efa", "efa"},
                                                                          {"ib", "verbs"},
                                                                          {"roce", "verbs"},
                                                                          {"", "tcp"},
                                                                          {"tcpxo", "tcp"}}) {
-    node.nic_kind = kind;
-    EXPECT_EQ(fabric_provider(node), provider) << kind;
+    machine.plan.node.nic_kind = kind;
+    EXPECT_EQ(inquiry_of("fabric").arguments(machine.of_node(), nullptr), (Lines{provider})) << kind;
   }
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "preflight/ask/inquiries.h"
 #include "preflight/checks.h"
-#include "preflight/slow_settings.h"
-#include "preflight/trials.h"
+#include "preflight/groups/group_outcome.h"
+#include "preflight/groups/trials.h"
 
 namespace nlaunch::preflight {
 
@@ -180,5 +182,15 @@ inline std::vector<std::string> faults(const std::vector<Row>& rows) {
 }
 
 using Lines = std::vector<std::string>;
+
+/// What a check of a node measured.
+inline std::vector<Figure> figures_of(std::string_view check, const NodeObservations& observations) {
+  const auto all = node_checks();
+  return (*std::ranges::find(all, check, &NodeCheck::name))->figures(observations);
+}
+inline const Inquiry& inquiry_of(std::string_view name) {
+  const auto all = inquiries();
+  return **std::ranges::find(all, name, &Inquiry::name);
+}
 
 }  // namespace nlaunch::preflight

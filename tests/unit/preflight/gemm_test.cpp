@@ -23,13 +23,13 @@ struct Gemm : Machine {
     out.answers["gemm"] = {said, ""};
     return out;
   }
-  [[nodiscard]] Lines rows() const { return lines(check_gemm(of_gemm())); }
+  [[nodiscard]] Lines rows() const { return lines(run_check("gemm", of_gemm())); }
 };
 
 TEST(CheckGemm, PassesWhenAllRepetitionsAgree) {
   EXPECT_EQ(Gemm().rows(), (Lines{"pass | bf16 matrix products | 2 GPUs at once, 10176 products, each GPU's "
                                   "with the same bits: 399 to 402 TFLOP/s |  |  | "}));
-  const auto figures = gemm_figures(Gemm().of_gemm());
+  const auto figures = figures_of("gemm", Gemm().of_gemm());
   ASSERT_EQ(figures.size(), 2);
   EXPECT_EQ(figures[1].from, "GPU 1");
   EXPECT_EQ(figures[1].unit, "FLOP/s");
@@ -78,7 +78,7 @@ TEST(CheckAgreement, NamesTheMinority) {
   auto observations =
       of(machine, {{0, "GPU 0", "H200", "a"}, {0, "GPU 1", "H200", "a"}, {1, "GPU 0", "H200", "b"}});
   observations.hosts = {"n1", "n2"};
-  const auto rows = check_agreement(observations);
+  const auto rows = run_check("gemm-agreement", observations);
   EXPECT_EQ(
       lines(rows),
       (Lines{"fail | n2 GPU 0 | its product of the same matrices has other bits than that of 2 other "
@@ -91,7 +91,7 @@ TEST(CheckAgreement, OfTwoThatDifferOneIsWrong) {
   const Machine machine(1, 1);
   auto observations = of(machine, {{0, "GPU 0", "H200", "a"}, {1, "GPU 0", "H200", "b"}});
   observations.hosts = {"n1", "n2"};
-  const auto rows = check_agreement(observations);
+  const auto rows = run_check("gemm-agreement", observations);
   EXPECT_EQ(lines(rows),
             (Lines{"fail | H200 | n1 GPU 0, n2 GPU 0 found different bits in the same product: one of "
                    "them is wrong | the same bits on every GPU of a model | silent data corruption "
@@ -102,11 +102,13 @@ TEST(CheckAgreement, OfTwoThatDifferOneIsWrong) {
 
 TEST(CheckAgreement, ComparesGpusOfOneModelOnly) {
   const Machine machine(1, 1);
-  EXPECT_EQ(lines(check_agreement(of(
-                machine, {{0, "GPU 0", "A100", "a"}, {0, "GPU 1", "H200", "b"}, {0, "GPU 2", "H200", "b"}}))),
-            (Lines{"skip | A100 | one GPU of this model: there is none to compare it with |  |  | ",
-                   "pass | H200 | 2 GPUs found the same bits |  |  | "}));
-  EXPECT_TRUE(check_agreement(of(machine, {})).empty());
+  EXPECT_EQ(
+      lines(run_check(
+          "gemm-agreement",
+          of(machine, {{0, "GPU 0", "A100", "a"}, {0, "GPU 1", "H200", "b"}, {0, "GPU 2", "H200", "b"}}))),
+      (Lines{"skip | A100 | one GPU of this model: there is none to compare it with |  |  | ",
+             "pass | H200 | 2 GPUs found the same bits |  |  | "}));
+  EXPECT_TRUE(run_check("gemm-agreement", of(machine, {})).empty());
 }
 
 TEST(Findings, CarryTheFingerprints) {

@@ -64,7 +64,7 @@ TEST(GpuState, MachinesThatAreWellPass) {
           "| "
           "user",
           "pass | 4 GPUs | nobody uses them | idle GPUs |  | "}));
-  EXPECT_EQ(faults(check_nvlink(Recorded("8xH100").observations())), Lines{});
+  EXPECT_EQ(faults(run_check("nvlink", Recorded("8xH100").observations())), Lines{});
 }
 
 TEST(GpuState, WhatNvmlDoesNotKnowIsNoFault) {
@@ -82,7 +82,7 @@ TEST(GpuState, WithoutAnAnswerOneRowSaysSo) {
   auto observations = machine.observations();
   observations.answers["gpu-health"] = {nullptr, "nlaunch-probe gpu-health did not answer within 10 s"};
   EXPECT_EQ(
-      lines(check_gpu_health(observations)),
+      lines(run_check("gpu-health", observations)),
       (Lines{
           "unknown | state, links, modes and processes of the GPUs | nlaunch-probe gpu-health did not answer "
           "within 10 s |  |  | "}));
@@ -90,17 +90,18 @@ TEST(GpuState, WithoutAnAnswerOneRowSaysSo) {
     EXPECT_TRUE(check(observations).empty());
   observations.answers["gpu-health"] = {{{"error", "nvmlInit_v2 failed: Driver/library version mismatch"}},
                                         ""};
-  EXPECT_EQ(check_gpu_health(observations)[0].value, "nvmlInit_v2 failed: Driver/library version mismatch");
+  EXPECT_EQ(run_check("gpu-health", observations)[0].value,
+            "nvmlInit_v2 failed: Driver/library version mismatch");
 }
 
 TEST(GpuState, OnlyThePlansGpusAreJudged) {
   Recorded machine("8xH100");
   machine.machine.node.gpus.resize(2);
   machine.gpu(5)["remap"]["failed"] = true;
-  EXPECT_EQ(faults(check_gpu_health(machine.observations())), Lines{});
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())), Lines{});
   std::swap(machine.machine.node.gpus[0], machine.machine.node.gpus[1]);
   machine.gpu(0)["remap"]["failed"] = true;
-  EXPECT_EQ(faults(check_gpu_health(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
             (Lines{"fail | GPU 1 (00000000:1B:00.0) | a bad row of its memory could not be remapped | rows "
                    "remapped | take "
                    "the node out of service and have the GPU replaced | admin"}));
@@ -110,14 +111,14 @@ TEST(GpuHealth, AnUncorrectedErrorFailsUnlessTheDriverAsksForNothing) {
   Recorded machine("4xGH200");
   machine.gpu(3)["uncorrected_ecc"] = 1;
   EXPECT_EQ(
-      faults(check_gpu_health(machine.observations())),
+      faults(run_check("gpu-health", machine.observations())),
       (Lines{std::string(
                  "fail | GPU 3 (00000039:01:00.0) | 1 uncorrected ECC error since the driver was loaded | "
                  "none | ") +
              kReset}));
   machine.gpu(3)["recovery_action"] = 0;
   EXPECT_EQ(
-      faults(check_gpu_health(machine.observations())),
+      faults(run_check("gpu-health", machine.observations())),
       (Lines{std::string(
                  "warn | GPU 3 (00000039:01:00.0) | 1 uncorrected ECC error since the driver was loaded; the "
                  "driver asks for no recovery | none | ") +
@@ -129,7 +130,7 @@ TEST(GpuHealth, WhatTheDriverAsksForIsToldOnceForAGpu) {
   machine.gpu(0)["recovery_action"] = 4;
   machine.gpu(1)["recovery_action"] = 4;
   machine.gpu(1)["remap"]["pending"] = true;
-  EXPECT_EQ(faults(check_gpu_health(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
             (Lines{"fail | GPU 0 (00000000:2A:00.0) | its driver asks for an end of what runs there, and "
                    "then a reset of the GPU "
                    "| a GPU that needs no recovery | do what the driver asks for | admin",
@@ -141,10 +142,10 @@ TEST(GpuHealth, WhatTheDriverAsksForIsToldOnceForAGpu) {
 TEST(GpuHealth, OnlyTheHardwaresSlowdownsCount) {
   Recorded machine("2xH200");
   machine.gpu(0)["clocks_event_reasons"] = 0x4 | 0x20 | 0x100;
-  EXPECT_EQ(faults(check_gpu_health(machine.observations())), Lines{});
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())), Lines{});
   machine.gpu(0)["clocks_event_reasons"] = 0x48;
   machine.gpu(1)["clocks_event_reasons"] = 0x88;
-  EXPECT_EQ(faults(check_gpu_health(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
             (Lines{"warn | GPU 0 (00000000:2A:00.0) | its hardware slows it down: it is too hot | full "
                    "clocks | report the "
                    "node: look at its cooling and its power supply | admin",
@@ -158,7 +159,7 @@ TEST(GpuHealth, AGpuThatIsCountedAndNotHandedOut) {
   machine.answer["refused"] = {{{"index", 2}, {"code", 15}, {"error", "GPU is lost"}},
                                {{"index", 3}, {"code", 4}, {"error", "Insufficient Permissions"}},
                                {{"index", 4}, {"code", 999}, {"error", "Unknown Error"}}};
-  EXPECT_EQ(faults(check_gpu_health(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
             (Lines{std::string("fail | GPU 2 of NVML | GPU is lost | a GPU that answers | ") + kReset,
                    "unknown | GPU 4 of NVML | Unknown Error |  |  | "}));
 }
@@ -168,16 +169,16 @@ TEST(Nvlink, ALinkThatIsDownFailsWhereTheBoardUsesAll) {
       "reset the GPUs (nvidia-smi --gpu-reset) or reboot the node; if a link stays down, report it | admin";
   Recorded machine("4xGH200");
   machine.gpu(2)["links"][5]["active"] = false;
-  EXPECT_EQ(faults(check_nvlink(machine.observations())),
+  EXPECT_EQ(faults(run_check("nvlink", machine.observations())),
             (Lines{std::string(
                        "fail | GPU 2 (00000029:01:00.0) | 17 of 18 links up: link 5 down | 18 links up | ") +
                    kFix}));
   for (auto& link : machine.gpu(2)["links"]) link["active"] = false;
-  EXPECT_EQ(check_nvlink(machine.observations())[0].status, Status::warn) << "a bridge may be missing";
+  EXPECT_EQ(run_check("nvlink", machine.observations())[0].status, Status::warn) << "a bridge may be missing";
   // Where all go to NVSwitches, GPUs that all miss the same links miss a switch.
   Recorded switched("8xH100");
   for (auto& gpu : switched.answer["gpus"]) gpu["links"][3]["active"] = gpu["links"][4]["active"] = false;
-  const auto rows = faults(check_nvlink(switched.observations()));
+  const auto rows = faults(run_check("nvlink", switched.observations()));
   ASSERT_EQ(rows.size(), 8);
   EXPECT_EQ(
       rows[0],
@@ -190,10 +191,10 @@ TEST(Nvlink, BridgesUseSomeLinksOnly) {
   for (auto& gpu : machine.answer["gpus"]) {
     for (std::size_t link = 12; link < 18; ++link) gpu["links"][link]["active"] = false;
   }
-  EXPECT_EQ(check_nvlink(machine.observations())[0].value,
+  EXPECT_EQ(run_check("nvlink", machine.observations())[0].value,
             "12 of 18 links up on each, 10 links to the CPU up");
   machine.gpu(0)["links"][0]["active"] = false;
-  EXPECT_EQ(check_nvlink(machine.observations())[0].status, Status::warn);
+  EXPECT_EQ(run_check("nvlink", machine.observations())[0].status, Status::warn);
 }
 
 TEST(Nvlink, CorrectedErrorsAreToldAndRecoveriesWarn) {
@@ -201,11 +202,11 @@ TEST(Nvlink, CorrectedErrorsAreToldAndRecoveriesWarn) {
   machine.gpu(1)["links"][0]["crc"] = 2;
   machine.gpu(1)["links"][7]["replay"] = 1;
   EXPECT_EQ(
-      check_nvlink(machine.observations())[0].value,
+      run_check("nvlink", machine.observations())[0].value,
       "18 of 18 links up on each, 3 corrected errors since the driver was loaded, NVSwitch fabric ready");
   machine.gpu(1)["links"][7]["recovery"] = 1;
   EXPECT_EQ(
-      faults(check_nvlink(machine.observations())),
+      faults(run_check("nvlink", machine.observations())),
       (Lines{
           "warn | GPU 1 (00000000:3C:00.0) | its links had to be brought up again 1 time since the driver "
           "was "
@@ -220,7 +221,7 @@ TEST(Nvlink, TheFabricHasToBeReadyAndHealthy) {
   const auto said = [&](const json& fabric) {
     Recorded machine("2xH200");
     machine.gpu(0)["fabric"] = fabric;
-    const auto rows = faults(check_nvlink(machine.observations()));
+    const auto rows = faults(run_check("nvlink", machine.observations()));
     return rows.size() == 1 ? rows[0] : "";
   };
   const std::string gpu = "GPU 0 (00000000:2A:00.0)";
@@ -239,7 +240,7 @@ TEST(Nvlink, TheFabricHasToBeReadyAndHealthy) {
 TEST(Nvlink, ALinkToTheCpuThatIsDownFails) {
   Recorded machine("4xGH200");
   machine.gpu(1)["c2c"][4]["active"] = false;
-  EXPECT_EQ(faults(check_nvlink(machine.observations())),
+  EXPECT_EQ(faults(run_check("nvlink", machine.observations())),
             (Lines{"fail | GPU 1 (00000019:01:00.0) | 1 of 10 links to its CPU down | all up | reboot the "
                    "node; if a link "
                    "stays down, report it | admin"}));
@@ -250,7 +251,7 @@ TEST(GpuMode, WhatIsNotFitForTheRun) {
   machine.gpu(0)["compute_mode"] = 2;
   machine.gpu(0)["pcie"]["width"] = 8;
   machine.gpu(1)["mig"]["current"] = machine.gpu(1)["mig"]["pending"] = true;
-  EXPECT_EQ(faults(check_gpu_mode(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-mode", machine.observations())),
             (Lines{"fail | GPU 0 (00000000:2A:00.0) | its compute mode lets no program use it (prohibited) | "
                    "default | set it "
                    "back: nvidia-smi --compute-mode=DEFAULT | admin",
@@ -268,7 +269,7 @@ TEST(GpuMode, SlicesAreForWhoWasGivenSlices) {
   Recorded machine("2xH200");
   machine.gpu(1)["mig"]["current"] = machine.gpu(1)["mig"]["pending"] = true;
   machine.machine.node.gpus = {{"MIG-1", "", "MIG-1"}};
-  EXPECT_EQ(lines(check_gpu_mode(machine.observations())),
+  EXPECT_EQ(lines(run_check("gpu-mode", machine.observations())),
             (Lines{"pass | 1 GPU | driver 580.159.03, PCIe x16 |  |  | "}));
 }
 
@@ -276,7 +277,7 @@ TEST(GpuMode, AnIdleLinkAndASleepingGpuAreNoFaults) {
   Recorded machine("2xH200");
   machine.gpu(0)["pcie"]["generation"] = 1;
   machine.gpu(0)["persistence"] = false;
-  EXPECT_EQ(lines(check_gpu_mode(machine.observations())),
+  EXPECT_EQ(lines(run_check("gpu-mode", machine.observations())),
             (Lines{"pass | 2 GPUs | driver 580.159.03, PCIe x16; persistence mode is off: who uses an idle "
                    "GPU waits for it "
                    "first |  |  | "}));
@@ -300,7 +301,7 @@ TEST(GpuProcesses, WhoHoldsAGpuIsNamed) {
   machine.gpu(1)["processes"] = {
       {{"pid", 12}, {"kind", "compute"}, {"memory", kGiB}},
       {{"pid", 13}, {"kind", "mps"}, {"command", "vllm"}, {"user", "me"}, {"mine", true}}};
-  EXPECT_EQ(faults(check_gpu_processes(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())),
             (Lines{"warn | GPU 0 (00000000:2A:00.0) | held by pid 4711 (python train.py, bob, 38.0 GiB) | an "
                    "idle GPU | ask "
                    "bob, or take another node | admin",
@@ -314,7 +315,7 @@ TEST(GpuProcesses, AFullGpuFails) {
   auto& gpu = machine.gpu(0);
   gpu["processes"] = {{{"pid", 12}, {"kind", "compute"}, {"memory", std::uint64_t{139} << 30U}}};
   gpu["memory"]["used"] = std::uint64_t{139} << 30U;
-  EXPECT_EQ(faults(check_gpu_processes(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())),
             (Lines{"fail | GPU 0 (00000000:2A:00.0) | held by pid 12 (not visible here, 139.0 GiB) | an idle "
                    "GPU | look on "
                    "the host itself: it is outside of this container, or hidden from you | admin"}));
@@ -324,7 +325,7 @@ TEST(GpuProcesses, MemoryThatNobodyHoldsIsTold) {
   Recorded machine("2xH200");
   machine.gpu(0)["memory"]["used"] = std::uint64_t{2} << 30U;  // 2 % of its 140 GiB are more
   machine.gpu(1)["memory"]["used"] = std::uint64_t{70} << 30U;
-  EXPECT_EQ(faults(check_gpu_processes(machine.observations())),
+  EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())),
             (Lines{"warn | GPU 1 (00000000:3C:00.0) | 70.0 GiB of 140.4 GiB are in use, by no process that "
                    "NVML shows | an "
                    "idle GPU | it may be a process of another container, or one that ends and cannot (state "

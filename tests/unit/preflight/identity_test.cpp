@@ -7,7 +7,7 @@ namespace {
 
 TEST(CheckIdentity, PassesWithBusIdAndUuidOfEachRank) {
   const Machine machine(2, 0);
-  EXPECT_EQ(lines(check_identity(machine.healthy())),
+  EXPECT_EQ(lines(run_check("identity", machine.healthy())),
             (Lines{"pass | learner rank 0 (GPU 0) | 00000000:06:00.0 GPU-00000000-0000 |  |  | ",
                    "pass | learner rank 1 (GPU 1) | 00000000:07:00.0 GPU-00000001-0000 |  |  | "}));
 }
@@ -17,7 +17,7 @@ TEST(CheckIdentity, RefusesTwoRanksThatWereGivenOneGpu) {
   auto observations = machine.healthy();
   observations.reports[1].identity = Machine::identity(0, true);
   EXPECT_EQ(
-      faults(check_identity(observations)),
+      faults(run_check("identity", observations)),
       (Lines{"fail | engine.0 (GPU 1) | two ranks were given one GPU: learner rank 0 (GPU 0) (device 0 of "
              "CUDA_VISIBLE_DEVICES=0) and engine.0 (GPU 1) (device 0 of CUDA_VISIBLE_DEVICES=0) both have "
              "00000000:06:00.0 GPU-00000000-0000 | a GPU for each rank | give each process its own GPU; look "
@@ -32,7 +32,7 @@ TEST(CheckIdentity, TellsOneBusIdWithTwoUuidsApart) {
   auto observations = machine.healthy();
   observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
   EXPECT_EQ(
-      faults(check_identity(observations)),
+      faults(run_check("identity", observations)),
       (Lines{
           "fail | learner rank 1 (GPU 1) | one bus id but two UUIDs: learner rank 0 (GPU 0) and learner rank "
           "1 "
@@ -48,7 +48,7 @@ TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
   observations.ranks[1].node = 1;
   observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
   EXPECT_EQ(
-      faults(check_identity(observations)),
+      faults(run_check("identity", observations)),
       (Lines{
           "fail | learner rank 1 (GPU 1) | two hosts that look like one: learner rank 0 (GPU 0) on node 0 "
           "and "
@@ -63,11 +63,11 @@ TEST(CheckIdentity, OfGroupsThatAreTriedApartTheirMembersAloneAreAwaited) {
   observations.groups.resize(1);
   observations.groups[0].members = {0, 1};
   observations.reports[2] = {};
-  EXPECT_EQ(faults(check_identity(observations)).size(), 1);
+  EXPECT_EQ(faults(run_check("identity", observations)).size(), 1);
   observations.apart = true;
-  EXPECT_EQ(faults(check_identity(observations)), Lines{});
+  EXPECT_EQ(faults(run_check("identity", observations)), Lines{});
   observations.reports[1].identity.reset();
-  const auto rows = check_identity(observations);
+  const auto rows = run_check("identity", observations);
   ASSERT_EQ(rows.size(), 2);
   EXPECT_EQ(rows[1].value, "learner rank 1 (GPU 1) did not join within 20 s; rank 0 did");
 }
@@ -78,7 +78,7 @@ TEST(CheckIdentity, AllowsEqualBusIdsOnHostsThatDiffer) {
   observations.ranks[1].node = 1;
   observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
   observations.reports[1].identity->host_id = "other/boot";
-  EXPECT_TRUE(faults(check_identity(observations)).empty());
+  EXPECT_TRUE(faults(run_check("identity", observations)).empty());
 }
 
 TEST(CheckIdentity, SeesTheWholePciDomain) {
@@ -86,14 +86,14 @@ TEST(CheckIdentity, SeesTheWholePciDomain) {
   auto observations = machine.healthy();
   observations.reports[0].identity->bus_id = "00000009:01:00.0";
   observations.reports[1].identity->bus_id = "00000019:01:00.0";
-  EXPECT_TRUE(faults(check_identity(observations)).empty());
+  EXPECT_TRUE(faults(run_check("identity", observations)).empty());
 }
 
 TEST(CheckIdentity, ReportsCudaAndNvmlThatDisagree) {
   const Machine machine(2, 0);
   auto observations = machine.healthy();
   observations.reports[0].identity->nvml_uuid = "GPU-other";
-  EXPECT_EQ(faults(check_identity(observations)),
+  EXPECT_EQ(faults(run_check("identity", observations)),
             (Lines{"fail | learner rank 0 (GPU 0) | CUDA says GPU-00000000-0000 at 00000000:06:00.0, NVML "
                    "says GPU-other "
                    "| one GPU at a bus id | report the node | admin"}));
@@ -103,7 +103,7 @@ TEST(CheckIdentity, NamesARankThatNeverArrives) {
   const Machine machine(4, 0);
   auto observations = machine.healthy();
   observations.reports[1] = {};
-  EXPECT_EQ(faults(check_identity(observations)),
+  EXPECT_EQ(faults(run_check("identity", observations)),
             (Lines{"fail | learner rank 1 (GPU 1) | learner rank 1 (GPU 1) did not join within 20 s; ranks "
                    "0, 2, 3 did | "
                    "all ranks | its GPU or its driver does not answer: report the node | admin"}));
@@ -117,7 +117,7 @@ TEST(CheckIdentity, TellsTheCauseAloneWhenARankBreaks) {
       {"identity", "", "failed", "CUDA device 1 cannot be used: out of memory"}};
   observations.reports[2] = {};
   EXPECT_EQ(
-      faults(check_identity(observations)),
+      faults(run_check("identity", observations)),
       (Lines{
           "fail | learner rank 1 (GPU 1) | CUDA device 1 cannot be used: out of memory | a GPU that this "
           "role "
@@ -131,19 +131,19 @@ TEST(CheckIdentity, IsUnknownWithoutCuda) {
   observations.reports[0] = {};
   observations.reports[0].errors = {
       {"identity", "", "unavailable", "this nlaunch-probe was built without CUDA"}};
-  EXPECT_EQ(faults(check_identity(observations)),
+  EXPECT_EQ(faults(run_check("identity", observations)),
             (Lines{"unknown | learner rank 0 (GPU 0) | this nlaunch-probe was built without CUDA |  |  | "}));
 }
 
 TEST(CheckIdentity, IsSkippedForCpuSlots) {
   const Machine machine(2, 0, false);
-  EXPECT_EQ(lines(check_identity(machine.healthy())),
+  EXPECT_EQ(lines(run_check("identity", machine.healthy())),
             (Lines{"skip | this machine | the ranks are CPU slots: they have no GPU |  |  | "}));
 }
 
 TEST(CheckGpus, PassesEachRankWithItsGpu) {
   const Machine machine(1, 1);
-  EXPECT_EQ(lines(check_gpus(machine.of_node())),
+  EXPECT_EQ(lines(run_check("gpus", machine.of_node())),
             (Lines{"pass | learner rank 0 (GPU 0) | NVIDIA H200 00000000:06:00.0 GPU-00000000-0000 |  |  | ",
                    "pass | engine.0 (GPU 1) | NVIDIA H200 00000000:07:00.0 GPU-00000001-0000 |  |  | "}));
 }
@@ -152,7 +152,7 @@ TEST(CheckGpus, FindsOneGpuGivenTwiceWithoutTouchingIt) {
   Machine machine(1, 1);
   machine.set(1, "CUDA_VISIBLE_DEVICES", "0");
   EXPECT_EQ(
-      faults(check_gpus(machine.of_node())),
+      faults(run_check("gpus", machine.of_node())),
       (Lines{
           "fail | engine.0 (GPU 1) | learner rank 0 (GPU 0) and engine.0 (GPU 1) were given one GPU: '0' of "
           "CUDA_VISIBLE_DEVICES (00000000:06:00.0, GPU-00000000-0000) | a GPU for each rank | do not set "
@@ -163,7 +163,7 @@ TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
   Machine machine(2, 0);
   machine.plan.expected.bus_ids = {"0000:06:00.0", "0009:01:00.0"};
   EXPECT_EQ(
-      faults(check_gpus(machine.of_node())),
+      faults(run_check("gpus", machine.of_node())),
       (Lines{
           "fail | bus ids | no GPU at 0009:01:00.0 | 0000:06:00.0, 0009:01:00.0 | report the node: a GPU is "
           "missing | admin"}));
@@ -174,7 +174,7 @@ TEST(CheckGpus, IsUnknownWithoutNvml) {
   auto observations = machine.of_node();
   observations.machine.nvml_error =
       "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders";
-  EXPECT_EQ(lines(check_gpus(observations)),
+  EXPECT_EQ(lines(run_check("gpus", observations)),
             (Lines{"unknown | NVML | not found: looked for libnvidia-ml.so.1 in the "
                    "loader's cache and system folders |  |  | "}));
 }
@@ -184,10 +184,10 @@ TEST(CheckGpus, ADriverThatHangsIsNoMachineWithoutGpus) {
   machine.plan.node.cpu_slots = true;
   auto observations = machine.of_node();
   observations.machine.nvml_error = "NVML did not answer within 15 s: the driver hangs";
-  EXPECT_EQ(lines(check_gpus(observations)),
+  EXPECT_EQ(lines(run_check("gpus", observations)),
             (Lines{"unknown | NVML | NVML did not answer within 15 s: the driver hangs |  |  | "}));
   observations.machine.no_driver = true;
-  EXPECT_EQ(check_gpus(observations)[0].status, Status::skip);
+  EXPECT_EQ(run_check("gpus", observations)[0].status, Status::skip);
 }
 
 }  // namespace

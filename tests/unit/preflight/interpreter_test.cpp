@@ -29,7 +29,7 @@ NodeObservations said(const Machine& machine, const nlohmann::json& what, bool n
 
 TEST(CheckInterpreter, SaysWhatItIsAndWhatItHas) {
   EXPECT_EQ(
-      lines(check_interpreter(said(Machine(1, 0), python()))),
+      lines(run_check("interpreter", said(Machine(1, 0), python()))),
       (Lines{"pass | learner | Python 3.11.7 (/venv/bin/python), nvidia-nccl-cu13 2.28.9, torch 2.9.0+cu130 "
              "|  |  | "}));
 }
@@ -44,19 +44,19 @@ TEST(CheckInterpreter, FailsOneThatStartsCudaAndNamesTheFile) {
       "take it out of /venv/sitecustomize.py:3, or import it there only where it is used: CUDA counts its "
       "GPUs once, "
       "and a CUDA_VISIBLE_DEVICES that is set later (by Ray, by vLLM) changes nothing";
-  EXPECT_EQ(lines(check_interpreter(said(Machine(1, 0), what))),
+  EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), what))),
             (Lines{"fail | learner | /venv/sitecustomize.py:3 imports torch and starts CUDA before the "
                    "program begins | "
                    "a Python that starts without torch and CUDA | " +
                    fix + " | user"}));
   what["devices"] = nlohmann::json::array();
   EXPECT_EQ(
-      lines(check_interpreter(said(Machine(1, 0), what))),
+      lines(run_check("interpreter", said(Machine(1, 0), what))),
       (Lines{
           "fail | learner | /venv/sitecustomize.py:3 imports torch before the program begins | a Python that "
           "starts without torch and CUDA | " +
           fix + " | user"}));
-  EXPECT_EQ(worst(check_interpreter(said(Machine(1, 0, false), what))), Status::warn)
+  EXPECT_EQ(worst(run_check("interpreter", said(Machine(1, 0, false), what))), Status::warn)
       << "no GPUs: it only takes time";
 }
 
@@ -65,20 +65,21 @@ TEST(CheckInterpreter, HoldsTorchAgainstTheDriver) {
   auto observations = said(machine, python());
   observations.machine.cuda_driver = "12.8";
   EXPECT_EQ(
-      lines(check_interpreter(observations)),
+      lines(run_check("interpreter", observations)),
       (Lines{"fail | learner | its torch is built for CUDA 13.0, the driver supports 12.8 | a torch for the "
              "driver's CUDA or an older one | install a torch for CUDA 12, or load the site's cuda-compat "
              "package | user"}));
   observations.answers["interpreter/learner"].said["torch_cuda"] = "12.9";
-  EXPECT_EQ(faults(check_interpreter(observations)), Lines{}) << "a minor release newer than the driver runs";
+  EXPECT_EQ(faults(run_check("interpreter", observations)), Lines{})
+      << "a minor release newer than the driver runs";
   observations.answers["interpreter/learner"].said["torch_cuda"] = "";
-  EXPECT_EQ(faults(check_interpreter(observations)), Lines{});
+  EXPECT_EQ(faults(run_check("interpreter", observations)), Lines{});
 }
 
 TEST(CheckInterpreter, WarnsOfTwoWheels) {
   auto what = python();
   what["packages"]["nvidia-nccl-cu12"] = "2.27.5";
-  EXPECT_EQ(lines(check_interpreter(said(Machine(1, 0), what))),
+  EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), what))),
             (Lines{"warn | learner | two NCCL wheels: nvidia-nccl-cu12 2.27.5, nvidia-nccl-cu13 2.28.9 | one "
                    "| they put "
                    "different files in one place, and the last that was installed counts: uninstall both, "
@@ -90,18 +91,18 @@ TEST(CheckInterpreter, OneThatEndsFailsAndOneThatHangsIsUnknown) {
   const nlohmann::json ended{{"event", "interpreter"},
                              {"ended", true},
                              {"error", "/venv/bin/python exited with code 1: it was run"}};
-  EXPECT_EQ(lines(check_interpreter(said(Machine(1, 0), ended))),
+  EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), ended))),
             (Lines{"fail | learner | /venv/bin/python exited with code 1: it was run | a Python that starts "
                    "| try it by "
                    "hand, in the role's environment | user"}));
   EXPECT_EQ(
-      lines(check_interpreter(said(Machine(1, 0), ended, false))),
+      lines(run_check("interpreter", said(Machine(1, 0), ended, false))),
       (Lines{
           "skip | learner | its command names no Python, and the first on PATH: /venv/bin/python exited with "
           "code 1: it was run |  |  | "}));
   const nlohmann::json hangs{{"event", "interpreter"},
                              {"error", "/venv/bin/python did not answer within 18s"}};
-  EXPECT_EQ(lines(check_interpreter(said(Machine(1, 0), hangs))),
+  EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), hangs))),
             (Lines{"unknown | learner | /venv/bin/python did not answer within 18s |  |  | "}));
 }
 
@@ -114,18 +115,18 @@ NodeObservations imported(const nlohmann::json& what) {
 }
 
 TEST(CheckTorch, HoldsItsNcclAgainstTheRoles) {
-  EXPECT_EQ(lines(check_torch(imported({{"version", "2.9.0"}, {"cuda", "13.0"}, {"nccl", "2.28.9"}}))),
+  EXPECT_EQ(lines(run_check("torch", imported({{"version", "2.9.0"}, {"cuda", "13.0"}, {"nccl", "2.28.9"}}))),
             (Lines{"pass | learner | torch 2.9.0, CUDA 13.0, NCCL 2.28.9 |  |  | "}));
   EXPECT_EQ(
-      lines(check_torch(imported({{"version", "2.9.0"}, {"cuda", "13.0"}, {"nccl", "2.27.5"}}))),
+      lines(run_check("torch", imported({{"version", "2.9.0"}, {"cuda", "13.0"}, {"nccl", "2.27.5"}}))),
       (Lines{
           "fail | learner | torch 2.9.0, CUDA 13.0, NCCL 2.27.5 | NCCL 2.28.9 (/venv/libnccl.so.2, NCCL "
           "wheel) | "
           "torch loads another NCCL than this role is set up for: it was built with its own (statically), or "
           "its wheel's folder comes first; `preload: [nccl]` decides it | user"}));
-  EXPECT_EQ(lines(check_torch(imported({{"version", "1.13.0"}, {"cuda", ""}, {"nccl", ""}}))),
+  EXPECT_EQ(lines(run_check("torch", imported({{"version", "1.13.0"}, {"cuda", ""}, {"nccl", ""}}))),
             (Lines{"pass | learner | torch 1.13.0, CUDA none, NCCL none |  |  | "}));
-  EXPECT_EQ(lines(check_torch(imported({{"error", "ModuleNotFoundError: No module named 'torch'"}}))),
+  EXPECT_EQ(lines(run_check("torch", imported({{"error", "ModuleNotFoundError: No module named 'torch'"}}))),
             (Lines{"unknown | learner | ModuleNotFoundError: No module named 'torch' |  |  | "}));
 }
 

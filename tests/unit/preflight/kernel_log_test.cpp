@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "preflight/xid.h"
+#include "preflight/checks/xid.h"
 #include "unit/preflight/fixture.h"
 
 namespace nlaunch::preflight {
@@ -28,7 +28,7 @@ struct Log {
     NodeObservations observations{.plan = machine.plan, .node = machine.node};
     observations.answers["kernel-log"] = {{{"source", "/dev/kmsg"}, {"lines", lines}}, ""};
     observations.answers["gpu-health"] = {{{"gpus", gpus}}, ""};
-    return preflight::lines(check_kernel_log(observations));
+    return preflight::lines(run_check("kernel-log", observations));
   }
 };
 
@@ -175,14 +175,14 @@ TEST(KernelLog, TasksThatHangNowAreNamed) {
 TEST(KernelLog, WithoutTheRightItIsSkipped) {
   const Machine machine(1, 1);
   NodeObservations observations{.plan = machine.plan, .node = machine.node};
-  EXPECT_TRUE(check_kernel_log(observations).empty());
+  EXPECT_TRUE(run_check("kernel-log", observations).empty());
   observations.answers["kernel-log"] = {{{"denied", "/dev/kmsg: Operation not permitted"}}, ""};
-  EXPECT_EQ(lines(check_kernel_log(observations)),
+  EXPECT_EQ(lines(run_check("kernel-log", observations)),
             (Lines{"skip | Xid, SXid, hung tasks | needs to read the kernel log: root, CAP_SYSLOG, "
                    "kernel.dmesg_restrict=0, or "
                    "the group adm or systemd-journal (/dev/kmsg: Operation not permitted) |  |  | "}));
   observations.answers["kernel-log"] = {nullptr, "nlaunch-probe kernel-log did not answer within 5 s"};
-  EXPECT_EQ(check_kernel_log(observations)[0].status, Status::unknown);
+  EXPECT_EQ(run_check("kernel-log", observations)[0].status, Status::unknown);
 }
 
 TEST(Xids, AreInOrderEachOnce) {

@@ -14,7 +14,7 @@ TEST(CheckLibraries, SaysWhichAndWhy) {
   const Machine machine(1, 1);
   auto observations = machine.of_node();
   observations.libraries[0] = {"/opt/nccl.so", "2.28.9", "preload", ""};
-  EXPECT_EQ(lines(check_libraries(observations)),
+  EXPECT_EQ(lines(run_check("nccl", observations)),
             (Lines{"pass | learner | 2.28.9 /opt/nccl.so (preload) |  |  | ",
                    "pass | engine | 2.28.9 /venv/libnccl.so.2 (NCCL wheel) |  |  | "}));
 }
@@ -26,7 +26,7 @@ TEST(CheckLibraries, TellsNoneFromOneThatDoesNotLoad) {
   observations.libraries[1] = {"/etc/passwd", "", "VLLM_NCCL_SO_PATH",
                                "cannot be loaded: invalid ELF header"};
   EXPECT_EQ(
-      lines(check_libraries(observations)),
+      lines(run_check("nccl", observations)),
       (Lines{
           "unknown | learner | no libnccl was found (loader): not found: looked for libnccl.so.2 in the "
           "system "
@@ -41,7 +41,7 @@ TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
   observations.ranks[0].library = loaded("2.28.9", "preload");
   observations.ranks[1].library = loaded("2.28.3");
   EXPECT_EQ(
-      lines(check_versions(observations)),
+      lines(run_check("nccl-version", observations)),
       (Lines{"fail | weight sync | learner loads 2.28.9 (/lib/libnccl.so.2, preload); engine loads 2.28.3 "
              "(/lib/libnccl.so.2, loader) | one version of NCCL in the group | let these roles load one "
              "version: "
@@ -54,13 +54,14 @@ TEST(CheckVersions, AcceptsOneVersionFromTwoPaths) {
   const Machine machine(1, 1);
   auto observations = machine.observations();
   observations.ranks[1].library.path = "/elsewhere/libnccl.so.2";
-  EXPECT_EQ(lines(check_versions(observations)), (Lines{"pass | weight sync | 2.28.9 | one version |  | "}));
+  EXPECT_EQ(lines(run_check("nccl-version", observations)),
+            (Lines{"pass | weight sync | 2.28.9 | one version |  | "}));
 }
 
 TEST(CheckVersions, HoldsTheSitesRange) {
   Machine machine(1, 1);
   machine.plan.libraries["nccl"] = {"/x", *VersionRange::parse(">=2.29"), "site.yaml:9:3"};
-  EXPECT_EQ(faults(check_versions(machine.observations())),
+  EXPECT_EQ(faults(run_check("nccl-version", machine.observations())),
             (Lines{"fail | learner | 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | >=2.29 (site.yaml:9:3) | "
                    "install an NCCL "
                    "in that range, or `preload:` one | user",
@@ -74,14 +75,14 @@ TEST(CheckDenyList, KnowsTheProxyLeakOnArm) {
   for (const auto* version : {"2.28.9", "2.29.2"}) {
     auto observations = machine.of_node(version);
     observations.machine.arch = "aarch64";
-    EXPECT_EQ(faults(check_deny_list(observations)).size(), 1) << version;
+    EXPECT_EQ(faults(run_check("nccl-known-bad", observations)).size(), 1) << version;
   }
   for (const auto* version : {"2.28.3", "2.28.7", "2.29.3", "2.30.7"}) {
     auto observations = machine.of_node(version);
     observations.machine.arch = "aarch64";
-    EXPECT_TRUE(faults(check_deny_list(observations)).empty()) << version;
+    EXPECT_TRUE(faults(run_check("nccl-known-bad", observations)).empty()) << version;
   }
-  EXPECT_TRUE(faults(check_deny_list(machine.of_node("2.28.9"))).empty()) << "x86_64";
+  EXPECT_TRUE(faults(run_check("nccl-known-bad", machine.of_node("2.28.9"))).empty()) << "x86_64";
 }
 
 struct Guard {
@@ -106,9 +107,9 @@ TEST(CheckDenyList, WantsAnLl128GuardOnGraceHopperOverSlingshot) {
     machine.plan.node.nic_kind = "cxi";
     machine.plan.node.count = 2;
     for (const auto& [name, value] : guard.env) machine.set(0, name, value);
-    const auto found = faults(check_deny_list(machine.of_node("2.27.7")));
+    const auto found = faults(run_check("nccl-known-bad", machine.of_node("2.27.7")));
     EXPECT_EQ(!found.empty(), guard.refused) << (guard.env.empty() ? "" : guard.env[0].second);
-    EXPECT_TRUE(faults(check_deny_list(machine.of_node("2.26.2"))).empty());
+    EXPECT_TRUE(faults(run_check("nccl-known-bad", machine.of_node("2.26.2"))).empty());
   }
 }
 

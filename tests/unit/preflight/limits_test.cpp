@@ -8,7 +8,7 @@ namespace {
 TEST(CheckLimits, JudgesEachLimit) {
   const Machine machine(1, 1);
   auto observations = machine.of_node();
-  EXPECT_EQ(lines(check_limits(observations)),
+  EXPECT_EQ(lines(run_check("limits", observations)),
             (Lines{"pass | memlock | unlimited |  |  | ", "pass | open files | 65536 |  |  | ",
                    "pass | processes | unlimited |  |  | ", "pass | core | unlimited |  |  | ",
                    "pass | /dev/shm | 64.0 GiB free |  |  | "}));
@@ -17,7 +17,7 @@ TEST(CheckLimits, JudgesEachLimit) {
   observations.machine.core = 0;
   observations.machine.shm_free = std::uint64_t{64} << 20U;
   EXPECT_EQ(
-      faults(check_limits(observations)),
+      faults(run_check("limits", observations)),
       (Lines{
           "warn | open files | 1024 | 4096 and more | raise it: ulimit -n 65536 | user",
           "warn | processes | 1024 | 4096 and more, threads included | raise it: ulimit -u 65536 | user",
@@ -29,10 +29,10 @@ TEST(CheckLimits, OnlyRanksCannotDoWithoutSharedMemory) {
   Machine machine(1, 1);
   auto observations = machine.of_node();
   observations.machine.shm_free.reset();
-  EXPECT_EQ(faults(check_limits(observations)),
+  EXPECT_EQ(faults(run_check("limits", observations)),
             (Lines{"fail | /dev/shm | does not exist | a tmpfs | mount it | admin"}));
   observations.ranks.clear();
-  EXPECT_EQ(faults(check_limits(observations)),
+  EXPECT_EQ(faults(run_check("limits", observations)),
             (Lines{"warn | /dev/shm | does not exist | a tmpfs | mount it | admin"}));
 }
 
@@ -42,7 +42,7 @@ TEST(CheckLimits, WantsLockedMemoryOverAFabric) {
   auto observations = machine.of_node();
   observations.machine.memlock = 8U << 20U;
   EXPECT_EQ(
-      faults(check_limits(observations)),
+      faults(run_check("limits", observations)),
       (Lines{
           "fail | memlock | 8.0 MiB | unlimited, or 16 GiB and more | network cards cannot register memory: "
           "raise `ulimit -l` in limits.conf and, for Slurm, LimitMEMLOCK=infinity of slurmd | admin"}));
@@ -65,10 +65,10 @@ TEST(CheckLimits, WantsUserfaultfdWhereItIsAskedFor) {
     cluster.set(0, "FI_MR_CACHE_MONITOR", one.monitor);
     auto observations = cluster.with("fabric/learner", {{"version", one.libfabric}});
     observations.machine.userfaultfd = one.can;
-    EXPECT_EQ(name_of(worst(check_limits(observations))), name_of(one.status))
+    EXPECT_EQ(name_of(worst(run_check("limits", observations))), name_of(one.status))
         << one.can << " " << one.libfabric;
     cluster.plan.node.nic_kind = "efa";
-    EXPECT_NE(worst(check_limits(observations)), Status::fail) << "other providers go on without";
+    EXPECT_NE(worst(run_check("limits", observations)), Status::fail) << "other providers go on without";
   }
 }
 
@@ -82,12 +82,12 @@ TEST(CheckLimits, SaysWhatToSetInsteadOfUserfaultfd) {
       "loaded; or "
       "sysctl vm.unprivileged_userfaultfd=1 | user";
   EXPECT_EQ(
-      faults(check_limits(observations)),
+      faults(run_check("limits", observations)),
       (Lines{"fail | learner's userfaultfd | only for user mode, which libfabric 1.22 does not ask for" +
              rest}));
   observations.machine.userfaultfd = "none";
   EXPECT_EQ(
-      faults(check_limits(observations)),
+      faults(run_check("limits", observations)),
       (Lines{
           "fail | learner's userfaultfd | cannot be opened: vm.unprivileged_userfaultfd is 0, or a container "
           "forbids it" +

@@ -30,8 +30,8 @@ const std::string kOwn =
 TEST(CheckNames, PassesAnAddressOfTheSitesInterface) {
   Cluster cluster("cxi");
   cluster.plan.node.interface = "hsn";
-  EXPECT_EQ(lines(check_names(told(
-                cluster, {name("nid2", "10.0.0.2", "hsn0", true), name("10.0.0.1", "10.0.0.1", "hsn0")}))),
+  EXPECT_EQ(lines(run_check("names", told(cluster, {name("nid2", "10.0.0.2", "hsn0", true),
+                                                    name("10.0.0.1", "10.0.0.1", "hsn0")}))),
             (Lines{"pass | this host's name | nid2 is 10.0.0.2, by hsn0 |  |  | ",
                    "pass | MASTER_ADDR | 10.0.0.1, by hsn0 |  |  | "}));
 }
@@ -39,8 +39,8 @@ TEST(CheckNames, PassesAnAddressOfTheSitesInterface) {
 TEST(CheckNames, RefusesLoopbackAndBridges) {
   const Cluster cluster("");
   EXPECT_EQ(
-      lines(check_names(
-          told(cluster, {name("head", "127.0.1.1", "lo"), name("other", "172.17.0.2", "docker0")}))),
+      lines(run_check(
+          "names", told(cluster, {name("head", "127.0.1.1", "lo"), name("other", "172.17.0.2", "docker0")}))),
       (Lines{
           "fail | MASTER_ADDR | head is 127.0.1.1, by lo | an address that the other nodes reach | " + kSite +
               " | user",
@@ -51,14 +51,15 @@ TEST(CheckNames, RefusesLoopbackAndBridges) {
 TEST(CheckNames, WarnsOfAnotherInterface) {
   Cluster cluster("cxi");
   cluster.plan.node.interface = "hsn";
-  EXPECT_EQ(lines(check_names(told(cluster, {name("head", "192.168.0.1", "nmn0")}))),
+  EXPECT_EQ(lines(run_check("names", told(cluster, {name("head", "192.168.0.1", "nmn0")}))),
             (Lines{"warn | MASTER_ADDR | head is 192.168.0.1, by nmn0 | an address of hsn* | " + kSite +
                    " | user"}));
 }
 
 TEST(CheckNames, SaysWhatCannotBeResolved) {
   EXPECT_EQ(
-      lines(check_names(told(Cluster(""), {{{"name", "head"}, {"error", "Name or service not known"}}}))),
+      lines(run_check("names",
+                      told(Cluster(""), {{{"name", "head"}, {"error", "Name or service not known"}}}))),
       (Lines{
           "fail | MASTER_ADDR | head: Name or service not known | an address that the other nodes reach | " +
           kSite + " | user"}));
@@ -67,20 +68,20 @@ TEST(CheckNames, SaysWhatCannotBeResolved) {
 TEST(CheckNames, AHostsOwnNameCountsWhereTheSiteHasAnInterface) {
   Cluster cluster("");
   const auto own = name("vm", "127.0.1.1", "lo", true);
-  EXPECT_EQ(lines(check_names(told(cluster, {own}))), Lines{});
+  EXPECT_EQ(lines(run_check("names", told(cluster, {own}))), Lines{});
   cluster.plan.node.interface = "hsn";
   EXPECT_EQ(
-      lines(check_names(told(cluster, {own}))),
+      lines(run_check("names", told(cluster, {own}))),
       (Lines{"warn | this host's name | vm is 127.0.1.1, by lo | an address of hsn* | " + kOwn + " | user"}));
   cluster.set(0, "GLOO_SOCKET_IFNAME", "hsn0");
-  EXPECT_EQ(lines(check_names(told(cluster, {own}))), Lines{});
+  EXPECT_EQ(lines(run_check("names", told(cluster, {own}))), Lines{});
 }
 
 TEST(CheckNames, NodesThatAreOneMachineMayMeetThere) {
   const Cluster cluster("");
   auto observations = told(cluster, {name("127.0.0.1", "127.0.0.1", "lo")});
   observations.address = "127.0.0.1";
-  EXPECT_EQ(lines(check_names(observations)),
+  EXPECT_EQ(lines(run_check("names", observations)),
             (Lines{"skip | this machine | the nodes are on one machine |  |  | "}));
 }
 
@@ -88,7 +89,7 @@ TEST(CheckNames, AsksForEachLeaderOnce) {
   Machine machine(2, 1);
   machine.set(0, "MASTER_ADDR", "10.0.0.1");
   machine.set(1, "MASTER_ADDR", "10.0.0.1");
-  EXPECT_EQ(meeting_points(machine.of_node()), (Lines{"10.0.0.1"}));
+  EXPECT_EQ(inquiry_of("names").arguments(machine.of_node(), nullptr), (Lines{"10.0.0.1"}));
 }
 
 }  // namespace

@@ -14,18 +14,18 @@ Cluster slingshot(std::uint32_t count) {
 }
 
 TEST(CheckNics, PassesHealthyMachines) {
-  EXPECT_EQ(lines(check_nics(slingshot(4).with("nics", recorded("nics-gh200")))),
+  EXPECT_EQ(lines(run_check("nics", slingshot(4).with("nics", recorded("nics-gh200")))),
             (Lines{"pass | cxi | 4 usable, 200 Gb/s | 4 x cxi |  | ",
                    "pass | learner | has the job's SLINGSHOT_ variables |  |  | "}));
-  EXPECT_EQ(lines(check_nics(Cluster("ib", 8).with("nics", recorded("nics-h100")))),
+  EXPECT_EQ(lines(run_check("nics", Cluster("ib", 8).with("nics", recorded("nics-h100")))),
             (Lines{"pass | ib | 8 usable, 400 Gb/s | 8 x ib |  | "}));
-  EXPECT_EQ(lines(check_nics(Cluster("efa").with("nics", recorded("nics-p5")))),
+  EXPECT_EQ(lines(run_check("nics", Cluster("efa").with("nics", recorded("nics-p5")))),
             (Lines{"pass | efa | 2 usable, 100 Gb/s | efa NICs |  | "}));
 }
 
 TEST(CheckNics, NamesEachThatIsNotWell) {
   EXPECT_EQ(
-      faults(check_nics(slingshot(4).with("nics", recorded("nics-sick-gh200")))),
+      faults(run_check("nics", slingshot(4).with("nics", recorded("nics-sick-gh200")))),
       (Lines{"fail | cxi | 2 of 3 can be used | 4 x cxi | report the node; or correct node.nics of the "
              "site's profile | admin",
              "warn | cxi1 (hsn1) | 100 Gb/s | 200 Gb/s, as the others have | report the node: its link came "
@@ -35,7 +35,7 @@ TEST(CheckNics, NamesEachThatIsNotWell) {
              "fail | 0003:01:00.0 (17db:0501) | has no driver | 4 x cxi | load its driver, or report the "
              "node | admin"}));
   EXPECT_EQ(
-      faults(check_nics(Cluster("ib", 2).with("nics", recorded("nics-sick-h100")))),
+      faults(run_check("nics", Cluster("ib", 2).with("nics", recorded("nics-sick-h100")))),
       (Lines{"fail | ib | 0 of 2 can be used | 2 x ib | report the node; or correct node.nics of the site's "
              "profile | admin",
              "fail | mlx5_0 | /dev/infiniband/uverbs0 cannot be opened: No such file or directory | 2 x ib | "
@@ -46,25 +46,25 @@ TEST(CheckNics, NamesEachThatIsNotWell) {
 }
 
 TEST(CheckNics, WhereEnoughAreUpTheOthersAreAWarning) {
-  for (const auto& row : check_nics(slingshot(2).with("nics", recorded("nics-sick-gh200"))))
+  for (const auto& row : run_check("nics", slingshot(2).with("nics", recorded("nics-sick-gh200"))))
     EXPECT_NE(row.status, Status::fail) << line(row);
 }
 
 TEST(CheckNics, ARunOnOneNodeIsNotRefused) {
   auto cluster = slingshot(4);
   cluster.plan.node.count = 1;
-  EXPECT_EQ(worst(check_nics(cluster.with("nics", recorded("nics-sick-gh200")))), Status::warn);
+  EXPECT_EQ(worst(run_check("nics", cluster.with("nics", recorded("nics-sick-gh200")))), Status::warn);
   cluster.plan.sources.clear();  // the node itself is checked, for whatever is to run there
-  EXPECT_EQ(worst(check_nics(cluster.with("nics", recorded("nics-sick-gh200")))), Status::fail);
+  EXPECT_EQ(worst(run_check("nics", cluster.with("nics", recorded("nics-sick-gh200")))), Status::fail);
 }
 
 TEST(CheckNics, TellsWhatThereIsWhereTheKindIsNot) {
-  EXPECT_EQ(lines(check_nics(Cluster("efa", 32).with("nics", recorded("nics-h100")))),
+  EXPECT_EQ(lines(run_check("nics", Cluster("efa", 32).with("nics", recorded("nics-h100")))),
             (Lines{"fail | efa | none of this kind; there are: 8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s | 32 x "
                    "efa | report the node; or correct node.nics of the site's profile | admin"}));
-  EXPECT_EQ(lines(check_nics(Cluster("").with("nics", recorded("nics-h100")))),
+  EXPECT_EQ(lines(run_check("nics", Cluster("").with("nics", recorded("nics-h100")))),
             (Lines{"pass | this machine | 8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s |  |  | "}));
-  EXPECT_EQ(lines(check_nics(Cluster("tcpxo", 8).with("nics", recorded("nics-h100")))),
+  EXPECT_EQ(lines(run_check("nics", Cluster("tcpxo", 8).with("nics", recorded("nics-h100")))),
             (Lines{"skip | tcpxo | it is not known how such NICs are found; those that are: cxi, ib, roce, "
                    "efa |  |  | "}));
 }
@@ -73,18 +73,19 @@ TEST(CheckNics, WantsWhatSlurmGivesToAStep) {
   auto cluster = slingshot(4);
   cluster.set(0, "SLINGSHOT_VNIS", "");
   EXPECT_EQ(
-      faults(check_nics(cluster.with("nics", recorded("nics-gh200")))),
+      faults(run_check("nics", cluster.with("nics", recorded("nics-gh200")))),
       (Lines{"warn | learner | no SLINGSHOT_VNIS in its environment | those that Slurm gives to a step "
              "| without them the NICs may refuse the job (\"Invalid VNI\"): start it in a step of srun, "
              "and let containers and wrappers keep SLINGSHOT_* | user"}));
 }
 
 TEST(CheckNics, AProbeThatCannotSayBlamesNobody) {
+  EXPECT_EQ(lines(run_check(
+                "nics", Cluster("ib", 8).without("nics", "nlaunch-probe nics did not answer within 5 s"))),
+            (Lines{"unknown | ib | nlaunch-probe nics did not answer within 5 s |  |  | "}));
   EXPECT_EQ(
-      lines(check_nics(Cluster("ib", 8).without("nics", "nlaunch-probe nics did not answer within 5 s"))),
-      (Lines{"unknown | ib | nlaunch-probe nics did not answer within 5 s |  |  | "}));
-  EXPECT_EQ(lines(check_nics(Cluster("").without("nics", "nlaunch-probe nics did not answer within 5 s"))),
-            Lines{});
+      lines(run_check("nics", Cluster("").without("nics", "nlaunch-probe nics did not answer within 5 s"))),
+      Lines{});
 }
 
 }  // namespace

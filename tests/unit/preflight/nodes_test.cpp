@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "preflight/ask/remote_probes.h"
 #include "preflight/findings.h"
-#include "preflight/remote_probes.h"
-#include "preflight/report_json.h"
+#include "preflight/report/report_json.h"
 #include "unit/preflight/fixture.h"
 
 /// What changes where a job has several nodes.
@@ -32,7 +32,7 @@ TEST(Nodes, ARanksNameHasItsNode) {
 
 TEST(Nodes, AGroupThatCrossesThemIsTried) {
   const TwoNodes machine;
-  const auto rows = check_collectives(machine.job());
+  const auto rows = run_check("collectives", machine.job());
   ASSERT_EQ(rows.size(), 2);
   EXPECT_EQ(rows[0].subject, "learner world");
   EXPECT_EQ(machine.job().groups[0].sizes.back(), 1U << 30U) << "as large as where LL128 is known to fail";
@@ -45,7 +45,7 @@ TEST(Nodes, WhoDidNotJoinIsBlamedWithItsNode) {
   auto observations = machine.job();
   for (auto& report : observations.reports) report.groups["learner world"].results.clear();
   observations.reports[1].groups.clear();
-  const auto rows = check_collectives(observations);
+  const auto rows = run_check("collectives", observations);
   EXPECT_EQ(rows[0].value, "learner rank 1 (a GPU 1) did not join within 20 s; rank 0 did");
   EXPECT_EQ(rows[0].hosts, (Lines{"b"}));
 }
@@ -55,7 +55,7 @@ TEST(Nodes, ARoleThatLoadsAnotherLibraryOnOneNodeIsNamedWithIt) {
   auto observations = machine.job();
   observations.ranks[1].library.version = "2.27.7";
   EXPECT_EQ(
-      lines(check_versions(observations))[0],
+      lines(run_check("nccl-version", observations))[0],
       "fail | learner world | learner on b loads 2.27.7 (/venv/libnccl.so.2, NCCL wheel); learner on a "
       "loads 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | one version of NCCL in the group | let these roles "
       "load one version: the same `preload:`, or the same wheel in their environments (vLLM also takes "
@@ -71,7 +71,7 @@ TEST(Nodes, TheSpecHasTheAddressOfEachRanksNode) {
 
 TEST(Nodes, FindingsAndNewsArriveAsTheyWere) {
   const Machine machine(1, 1);
-  Findings findings{check_limits(machine.of_node()), machine.observations().ranks};
+  Findings findings{run_check("limits", machine.of_node()), machine.observations().ranks};
   findings.rows[0].hosts = {"a"};
   findings.ranks[0].slow = {"NCCL_P2P_DISABLE=1"};
   const auto json = to_json(findings);

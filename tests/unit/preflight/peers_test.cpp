@@ -39,7 +39,7 @@ TEST(Peers, EqualOnesPassWithTheirRange) {
   Rig rig;
   rig.pairs("", 4, 390e9);
   rig.gemms("", {700, 702, 699, 701});
-  EXPECT_EQ(lines(check_peers(rig.observations)),
+  EXPECT_EQ(lines(run_check("peers", rig.observations)),
             (Lines{"pass | gemm | 4: 699.0 TFLOP/s to 702.0 TFLOP/s, median 701.0 TFLOP/s |  |  | ",
                    "pass | p2p | 12: 390.0 GB/s to 390.0 GB/s, median 390.0 GB/s |  |  | "}));
 }
@@ -49,7 +49,7 @@ TEST(Peers, OneSlowPairIsNamedAndItsGpusAreNot) {
   rig.pairs("", 8, 390e9);
   rig.set("", "GPU 2", "GPU 5", 38e9);
   EXPECT_EQ(
-      lines(check_peers(rig.observations)),
+      lines(run_check("peers", rig.observations)),
       (Lines{
           "fail | p2p GPU 2 → GPU 5 | 38.0 GB/s, 10 % of the median | 70 % of the median of 56 (390.0 GB/s) "
           "and more" +
@@ -63,7 +63,7 @@ TEST(Peers, ASlowGpuIsNamedOnceForAllOfItsPairs) {
     rig.set("node7", "GPU 3", Rig::gpu(other), 40e9);
     rig.set("node7", Rig::gpu(other), "GPU 3", 41e9);
   }
-  const auto rows = check_peers(rig.observations);
+  const auto rows = run_check("peers", rig.observations);
   EXPECT_EQ(lines(rows), (Lines{"fail | p2p of GPU 3 | 41.0 GB/s at best, 11 % of the median | 70 % of the "
                                 "median of 12 (390.0 GB/s) and more" +
                                 kLinks}));
@@ -74,7 +74,7 @@ TEST(Peers, ALittleSlowIsAWarning) {
   Rig rig;
   rig.gemms("", {700, 700, 560, 700});
   EXPECT_EQ(
-      lines(check_peers(rig.observations)),
+      lines(run_check("peers", rig.observations)),
       (Lines{"warn | gemm GPU 2 | 560.0 TFLOP/s, 80 % of the median | 85 % of the median of 4 (700.0 "
              "TFLOP/s) and more | nvidia-smi -q -d PERFORMANCE,POWER says what holds its clock; report the "
              "node | admin"}));
@@ -83,7 +83,7 @@ TEST(Peers, ALittleSlowIsAWarning) {
 TEST(Peers, OfThreeNobodyFails) {
   Rig rig;
   rig.gemms("", {700, 100, 700});
-  const auto rows = check_peers(rig.observations);
+  const auto rows = run_check("peers", rig.observations);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].status, Status::warn);
   EXPECT_EQ(rows[0].expected, "85 % of the median of only 3 (700.0 TFLOP/s) and more");
@@ -93,7 +93,7 @@ TEST(Peers, OfTwoNothingIsSaid) {
   Rig rig;
   rig.gemms("", {700, 100});
   rig.pairs("", 2, 390e9);
-  EXPECT_EQ(lines(check_peers(rig.observations)), Lines{});
+  EXPECT_EQ(lines(run_check("peers", rig.observations)), Lines{});
 }
 
 TEST(Peers, LinksOfTwoKindsAreNotHeldAgainstEachOther) {
@@ -107,7 +107,7 @@ TEST(Peers, LinksOfTwoKindsAreNotHeldAgainstEachOther) {
   }
   rig.set("", "GPU 0", "GPU 1", 90e9);
   EXPECT_EQ(
-      lines(check_peers(rig.observations)),
+      lines(run_check("peers", rig.observations)),
       (Lines{"skip | p2p | not judged: 5 of 12 are far below the median, so they are not all of one kind "
              "(90.0 GB/s to 230.0 GB/s, median 200.0 GB/s) |  |  | "}));
 }
@@ -118,7 +118,7 @@ TEST(Peers, TheSamePairOfOtherNodesComesFirst) {
     rig.gemms(host, {700, 700, 700, 400});
   }
   rig.set("d", "GPU 3", "", 200e12);
-  const auto rows = check_peers(rig.observations);
+  const auto rows = run_check("peers", rig.observations);
   EXPECT_EQ(lines(rows),
             (Lines{"fail | gemm GPU 3 | 200.0 TFLOP/s, 50 % of the median | 70 % of the median of 5 "
                    "(400.0 TFLOP/s) and more | nvidia-smi -q -d PERFORMANCE,POWER says what holds its "
@@ -131,7 +131,7 @@ TEST(Peers, NodesOfAnotherModelAreNoPeers) {
   rig.observations.nodes = {{"a", "x86_64", "H200", 4, "", ""}, {"b", "x86_64", "L40S", 4, "", ""}};
   rig.gemms("a", {700, 700, 700, 700});
   rig.gemms("b", {200, 200, 200, 200});
-  EXPECT_EQ(faults(check_peers(rig.observations)), Lines{});
+  EXPECT_EQ(faults(run_check("peers", rig.observations)), Lines{});
 }
 
 TEST(Peers, PairsOfNodesAndClocksAreLeftToOthers) {
@@ -140,7 +140,7 @@ TEST(Peers, PairsOfNodesAndClocksAreLeftToOthers) {
     rig.add("pair", "", fmt::format("n{}", i), "n9", i == 0 ? 1e9 : 20e9, "B/s");
     rig.add("clock", "", fmt::format("n{}", i), "", i == 0 ? 1 : 1e-5, "s");
   }
-  EXPECT_EQ(lines(check_peers(rig.observations)), Lines{});
+  EXPECT_EQ(lines(run_check("peers", rig.observations)), Lines{});
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <regex>
 
-#include "preflight/drills.h"
+#include "preflight/ask/role_library.h"
 #include "preflight/examine.h"
-#include "preflight/report_json.h"
-#include "preflight/role_library.h"
-#include "preflight/trials.h"
+#include "preflight/groups/drills.h"
+#include "preflight/groups/trials.h"
+#include "preflight/report/report_json.h"
 #include "sys/proc.h"
 #include "unit/preflight/fixture.h"
 

@@ -1,4 +1,4 @@
-#include "preflight/search.h"
+#include "preflight/search/search.h"
 
 #include <gtest/gtest.h>
 

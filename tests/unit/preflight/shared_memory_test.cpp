@@ -18,7 +18,7 @@ Lines rows(const json& files) {
   const Machine machine(1, 1);
   NodeObservations observations{.plan = machine.plan, .node = machine.node};
   observations.answers["shared-memory"] = {{{"folder", "/dev/shm"}, {"files", files}}, ""};
-  return lines(check_shared_memory(observations));
+  return lines(run_check("shared-memory", observations));
 }
 
 TEST(SharedMemory, WhatIsInUseOrJustBegunIsFine) {

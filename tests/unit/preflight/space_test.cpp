@@ -26,10 +26,11 @@ nlohmann::json room(std::uint64_t free, double seconds = 0.001) {
 
 TEST(CheckSpace, WarnsAndFails) {
   EXPECT_EQ(
-      lines(check_space(Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U)},
-                                        {{"scratch", "/b"}, room(std::uint64_t{500} << 20U)},
-                                        {{"scratch", "/c"}, room(1024)},
-                                        {{"scratch", "/d"}, {{"error", "No such file or directory"}}}}))),
+      lines(run_check("space",
+                      Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U)},
+                                      {{"scratch", "/b"}, room(std::uint64_t{500} << 20U)},
+                                      {{"scratch", "/c"}, room(1024)},
+                                      {{"scratch", "/d"}, {{"error", "No such file or directory"}}}}))),
       (Lines{
           "pass | run directory /a | 5.0 GiB free |  |  | ",
           "warn | scratch /b | 500.0 MiB free | 1 GiB free | make room, or choose another folder | user",
@@ -39,11 +40,11 @@ TEST(CheckSpace, WarnsAndFails) {
 }
 
 TEST(CheckSpace, SaysHowLongAWriteTookThatIsSlow) {
-  EXPECT_EQ(
-      lines(check_space(Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U, 3.21)}}))),
-      (Lines{"warn | run directory /a | a file of 4 KiB took 3.2 s to write | less than 1 s | its file "
-             "system is "
-             "overloaded or sick: choose another one, or report it | user"}));
+  EXPECT_EQ(lines(run_check(
+                "space", Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U, 3.21)}}))),
+            (Lines{"warn | run directory /a | a file of 4 KiB took 3.2 s to write | less than 1 s | its file "
+                   "system is "
+                   "overloaded or sick: choose another one, or report it | user"}));
 }
 
 TEST(CheckSpace, AFolderThatDoesNotAnswerBlamesNobody) {
@@ -52,7 +53,7 @@ TEST(CheckSpace, AFolderThatDoesNotAnswerBlamesNobody) {
   observations.folders = {{"run directory", "/gone"}};
   observations.answers["folder/" + std::string("/gone")] = {
       nullptr, "nlaunch-probe folder did not answer within 10 s"};
-  EXPECT_EQ(lines(check_space(observations)),
+  EXPECT_EQ(lines(run_check("space", observations)),
             (Lines{"unknown | run directory /gone | nlaunch-probe folder did "
                    "not answer within 10 s: its file system may "
                    "hang |  |  | "}));
@@ -61,14 +62,15 @@ TEST(CheckSpace, AFolderThatDoesNotAnswerBlamesNobody) {
 TEST(CheckSpace, AWorkdirMayBeReadOnly) {
   const nlohmann::json denied{
       {"free", 1024}, {"read_only", true}, {"error", "cannot be written to: Permission denied"}};
-  EXPECT_EQ(lines(check_space(Folders().said(
-                {{{"learner's workdir", "/code", Folder::Use::look}, denied}, {{"scratch", "/s"}, denied}}))),
-            (Lines{"pass | learner's workdir /code | cannot be written to: Permission denied |  |  | ",
-                   "fail | scratch /s | cannot be written to: Permission denied | a folder that can be "
-                   "written to | choose "
-                   "another one, or ask for access | user"}));
-  EXPECT_EQ(lines(check_space(Folders().said({{{"learner's workdir", "/gone", Folder::Use::look},
-                                               {{"error", "No such file or directory"}}}}))),
+  EXPECT_EQ(
+      lines(run_check("space", Folders().said({{{"learner's workdir", "/code", Folder::Use::look}, denied},
+                                               {{"scratch", "/s"}, denied}}))),
+      (Lines{"pass | learner's workdir /code | cannot be written to: Permission denied |  |  | ",
+             "fail | scratch /s | cannot be written to: Permission denied | a folder that can be "
+             "written to | choose "
+             "another one, or ask for access | user"}));
+  EXPECT_EQ(lines(run_check("space", Folders().said({{{"learner's workdir", "/gone", Folder::Use::look},
+                                                      {{"error", "No such file or directory"}}}}))),
             (Lines{"fail | learner's workdir /gone | No such file or directory | a folder that is there | "
                    "choose another "
                    "one, or ask for access | user"}));
@@ -85,9 +87,9 @@ TEST(CheckSpace, SharedMemoryThatIsClosedStopsRanksAlone) {
       "shared memory /dev/shm | cannot be written to: Permission denied | a folder that can be written to | "
       "NCCL "
       "and PyTorch's data loaders put buffers there: ask for access to it | user";
-  EXPECT_EQ(lines(check_space(observations)), (Lines{"fail | " + said}));
+  EXPECT_EQ(lines(run_check("space", observations)), (Lines{"fail | " + said}));
   observations.ranks.clear();
-  EXPECT_EQ(lines(check_space(observations)), (Lines{"warn | " + said}));
+  EXPECT_EQ(lines(run_check("space", observations)), (Lines{"warn | " + said}));
 }
 
 TEST(FoldersOf, HasEachOnce) {

@@ -1,4 +1,4 @@
-#include "preflight/suspects.h"
+#include "preflight/search/suspects.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,59 @@
+#pragma once
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/registry.h"
+#include "preflight/findings.h"
+#include "preflight/observations.h"
+
+namespace nlaunch::preflight {
+
+/// A question to nlaunch-probe about this machine, which adds itself in the file of the check that wants it; each asked in a process of its own: a driver or a file
+/// system that hangs hangs that one alone, and is killed at the deadline.
+struct Inquiry {
+  enum class Of {
+    machine,  ///< in the environment of this process
+    roles,    ///< in that of each role's first process on the machine
+    things,   ///< in that of this process, for each of `things`, which is its first argument
+  };
+  enum class When {
+    together,  ///< with the others
+    alone,     ///< after them, and by itself: it measures
+  };
+  int order = 0;          ///< of those that are asked alone
+  std::string_view name;  ///< subcommand of nlaunch-probe, and the answer's name (NodeObservations::answers)
+  PreflightLevel level = PreflightLevel::quick;  ///< the lowest at which it is asked
+  Duration deadline = std::chrono::seconds(5);
+  Of of = Of::machine;
+  When when = When::together;
+  /// What follows the subcommand; null: nothing. `process` is the role's, null where it is of the machine.
+  std::vector<std::string> (*arguments)(const NodeObservations& observations,
+                                        const plan::BoundProcess* process) = nullptr;
+  /// What Of::things asks about: the answer is "NAME/THING".
+  std::vector<std::string> (*things)(const NodeObservations& observations) = nullptr;
+  /// Of::roles: those that are asked; null: all.
+  bool (*concerns)(const NodeObservations& observations, std::uint32_t role) = nullptr;
+  /// Of a role's probe that said nothing: what else was found out, for Answer::said. Null: nothing.
+  nlohmann::json (*otherwise)(const plan::BoundProcess& process) = nullptr;
+  /// Whether there is anything to ask for here; null: always.
+  bool (*applies)(const NodeObservations& observations) = nullptr;
+};
+
+inline std::vector<const Inquiry*> inquiries() {
+  return Registered<Inquiry>::all();
+}
+
+/// For Inquiry::applies: the plan has GPUs on this node.
+bool has_gpus(const NodeObservations& observations);
+/// For Inquiry::arguments: the GPUs of the plan on this node, which the probe numbers in this order.
+std::vector<std::string> devices_of_plan(const NodeObservations& observations,
+                                         const plan::BoundProcess* process);
+
+/// Asks those of the level. Returns when all have answered, or have had their time. Of `evidence` the plan,
+/// the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
+Answers ask(const Look& request, const NodeObservations& observations);
+
+}  // namespace nlaunch::preflight

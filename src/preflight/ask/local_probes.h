@@ -1,0 +1,56 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "plan/bound.h"
+#include "preflight/ask/probes.h"
+#include "preflight/observations.h"
+#include "sys/files.h"
+#include "sys/loop.h"
+
+namespace nlaunch::preflight {
+
+/// The probes of this machine, children of this process, each in its rank's environment.
+class LocalProbes : public Probes {
+ public:
+  struct Options {
+    const plan::BoundNode& node;
+    const std::vector<Rank>& ranks;     ///< of this node
+    std::size_t first = 0;              ///< the index of the first of them among all ranks of the preflight
+    std::string folder;                 ///< with spec.json; what the probes leave is put there
+    std::string probe;                  ///< path of nlaunch-probe
+    std::vector<std::size_t> wanted{};  ///< which are started, among all ranks of the preflight
+  };
+  /// All outlive this.
+  LocalProbes(sys::Loop& loop, Options options);
+  /// Waits for nobody: kill() before, and hear the end of each.
+  ~LocalProbes() override;
+
+  void start(Tell tell) override;
+  void say(std::size_t rank, const std::string& line) override;
+  void kill() override;
+
+ private:
+  struct Probe {
+    pid_t pid = -1;  ///< -1: not running
+    sys::UniqueFd in;
+    sys::UniqueFd out;
+    std::string pending;  ///< an unfinished line
+  };
+  Result<void> start(std::size_t index);
+  void read(std::size_t index);
+  void ended(std::size_t index, sys::WaitStatus status);
+  void give_up();
+  void tell(std::size_t index, decltype(ProbeNews::what) what);
+  [[nodiscard]] std::string error_file(std::size_t index) const;
+
+  sys::Loop& loop_;
+  Options options_;
+  Tell tell_;
+  std::vector<Probe> probes_;
+  std::optional<sys::Loop::TimerId> patience_;
+};
+
+}  // namespace nlaunch::preflight

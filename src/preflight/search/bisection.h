@@ -1,0 +1,39 @@
+#pragma once
+#include "preflight/preflight.h"
+#include "preflight/search/complaints.h"
+#include "preflight/search/search.h"
+
+/// A group, as the parts that are tried in pairs, and what the pairs say of it. No effects.
+namespace nlaunch::preflight {
+
+/// A node's ranks in the group, or one rank.
+struct Part {
+  std::string name;                  ///< of the node; "learner rank 1 (GPU 1), 00000000:07:00.0"
+  std::vector<std::size_t> members;  ///< indices into Evidence::ranks
+  std::vector<std::string> hosts;
+};
+
+struct Bisection {
+  std::string group{};
+  Collective op = Collective::all_reduce;
+  Backend backend = Backend::nccl;
+  std::uint64_t bytes = 0;
+  bool of_nodes = false;
+  std::vector<Part> parts{};
+  SearchRules rules{};
+  double floor = 0;  ///< bus bandwidth that the site expects of a pair; 0: none
+};
+Bisection dissect(const Observations& observations, const Complaint& complaint);
+
+/// Two parts as a group of their own.
+GroupTrial pair_trial(const Bisection& what, UnitPair pair);
+
+/// What the pair showed; nothing where it could not be tried. `evidence` after the round, `index` of the
+/// pair's group in it.
+std::optional<PairTrial> read_trial(const Observations& observations, std::size_t index, UnitPair pair);
+
+/// The culprits by name, each in a row of its own, and who is cleared.
+std::vector<Row> suspect_rows(const Bisection& what, const std::vector<Round>& rounds);
+std::vector<Figure> pair_figures(const Bisection& what, const std::vector<Round>& rounds);
+
+}  // namespace nlaunch::preflight
