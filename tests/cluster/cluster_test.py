@@ -277,8 +277,8 @@ class Down(ClusterTest):
 
 
 class Refusals(ClusterTest):
-    def up_sh(self, *arguments, **options):
-        done = subprocess.run([HERE / "up.sh", *arguments], capture_output=True, text=True, **options)
+    def up_sh(self, *arguments, script=HERE / "up.sh", **options):
+        done = subprocess.run([script, *arguments], capture_output=True, text=True, **options)
         self.assertEqual(done.stdout, "")
         return done.returncode, done.stderr
 
@@ -310,8 +310,12 @@ class Refusals(ClusterTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
     def test_without_root(self):
-        self.assertEqual(self.up_sh("1", "0", user=65534, group=65534, extra_groups=[]), (
-            CANNOT, "The test cluster needs root: slurmd runs jobs as their users, and GPUs are device files.\n"))
+        with tempfile.TemporaryDirectory() as folder:  # of which that user may read, unlike a checkout below root's home
+            os.chmod(folder, 0o755)
+            for name in ("up.sh", "lib.sh"):
+                shutil.copy(HERE / name, folder)
+            self.assertEqual(self.up_sh("1", "0", script=f"{folder}/up.sh", user=65534, group=65534, extra_groups=[], cwd=folder), (
+                CANNOT, "The test cluster needs root: slurmd runs jobs as their users, and GPUs are device files.\n"))
 
 
 def running(pid):

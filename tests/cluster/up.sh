@@ -37,7 +37,7 @@ read_arguments() {
 }
 
 check_machine() {
-  local program missing=()
+  local program said missing=()
   [[ -r $extra ]] || fail "NLAUNCH_CLUSTER_CONF: $extra cannot be read."
   ((EUID == 0)) || cannot "The test cluster needs root: slurmd runs jobs as their users, and GPUs are device files."
   for program in munged slurmctld slurmd srun ip unshare python3; do
@@ -47,6 +47,8 @@ check_machine() {
     "  apt-get install -y --no-install-recommends munge slurmctld slurmd slurm-client iproute2 util-linux python3-minimal"
   [[ $hosts == no ]] || unshare --net --uts --mount --pid --fork --mount-proc ip link set lo up 2>/dev/null ||
     cannot "--hosts needs namespaces, which are not permitted here (a container needs CAP_SYS_ADMIN and CAP_NET_ADMIN)."
+  [[ $hosts == no ]] || said=$(unshare --net ip link add switch type bridge 2>&1) ||
+    cannot "--hosts needs a bridge between its hosts, which is refused here: $said"
 }
 
 claim_folder() {

@@ -28,8 +28,9 @@ def why_not():
     done = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True)
     if done.returncode:
         return f"network namespaces are not allowed here: {done.stderr.strip()}"
+    done = subprocess.run(["ip", "-n", probe, "link", "add", "bridge", "type", "bridge"], capture_output=True, text=True)
     subprocess.run(["ip", "netns", "del", probe], check=True)
-    return ""
+    return f"bridges are not allowed here: {done.stderr.strip()}" if done.returncode else ""
 
 
 WHY_NOT = why_not()
