@@ -21,7 +21,7 @@ std::optional<unsigned> number(std::string_view digits) {
 }  // namespace
 
 Collector::Collector() {
-  for (const auto& row : analyses()) analyses_.push_back(row.make());
+  for (const auto* entry : analyses()) analyses_.push_back(entry->make());
 }
 
 void Collector::begin(Origin whose) {
