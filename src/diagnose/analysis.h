@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "diagnose/finding.h"
 
 /// What takes more than one line to see. An analysis hears of each match and of the lines that it asks for,
@@ -30,18 +31,20 @@ class Analysis {
   [[nodiscard]] virtual std::vector<Finding> findings(const World& world) const = 0;
 };
 
-/// All of them; a new one is a file and a row here.
-struct AnalysisRow {
+/// Each adds itself in a file of its own.
+struct AnalysisEntry {
+  int order;  ///< in which they hear of a line, and are listed
   std::string_view name;
   std::string_view title;
   std::unique_ptr<Analysis> (*make)();
 };
-const std::vector<AnalysisRow>& analyses();
-
-std::unique_ptr<Analysis> make_collectives();
-std::unique_ptr<Analysis> make_nccl_init();
-std::unique_ptr<Analysis> make_xids();
-std::unique_ptr<Analysis> make_tracebacks();
+template <class OneAnalysis>
+std::unique_ptr<Analysis> make_analysis() {
+  return std::make_unique<OneAnalysis>();
+}
+inline std::vector<const AnalysisEntry*> analyses() {
+  return Registered<AnalysisEntry>::all();
+}
 
 /// A finding of an analysis at the place of a match.
 Finding finding_at(const Match& match, std::string_view category, std::string_view analysis, int weight);

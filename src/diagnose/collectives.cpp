@@ -247,10 +247,12 @@ class Collectives : public Analysis {
   std::optional<Report> nameless_;
 };
 
+const Registered<AnalysisEntry> collectives_analysis{{
+    .order = 10,
+    .name = "collectives",
+    .title = "watchdog reports of all ranks together: who is behind, differs, or is silent",
+    .make = make_analysis<Collectives>,
+}};
+
 }  // namespace
-
-std::unique_ptr<Analysis> make_collectives() {
-  return std::make_unique<Collectives>();
-}
-
 }  // namespace nlaunch::diagnose

@@ -14,7 +14,7 @@ constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is
 }  // namespace
 
 Collector::Collector() {
-  for (const auto& row : analyses()) analyses_.push_back(row.make());
+  for (const auto* entry : analyses()) analyses_.push_back(entry->make());
 }
 
 void Collector::begin(Origin whose) {

@@ -75,10 +75,12 @@ class NcclInit : public Analysis {
   std::map<std::string, Comm> comms_;
 };
 
+const Registered<AnalysisEntry> nccl_init_analysis{{
+    .order = 20,
+    .name = "nccl-init",
+    .title = "communicators that began and did not complete, and whose ranks are missing",
+    .make = make_analysis<NcclInit>,
+}};
+
 }  // namespace
-
-std::unique_ptr<Analysis> make_nccl_init() {
-  return std::make_unique<NcclInit>();
-}
-
 }  // namespace nlaunch::diagnose

@@ -88,10 +88,12 @@ class Tracebacks : public Analysis {
   std::optional<Finding> first_;
 };
 
+const Registered<AnalysisEntry> tracebacks_analysis{{
+    .order = 40,
+    .name = "tracebacks",
+    .title = "Python exceptions that no signature knows",
+    .make = make_analysis<Tracebacks>,
+}};
+
 }  // namespace
-
-std::unique_ptr<Analysis> make_tracebacks() {
-  return std::make_unique<Tracebacks>();
-}
-
 }  // namespace nlaunch::diagnose

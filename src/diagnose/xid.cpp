@@ -139,10 +139,12 @@ class Xids : public Analysis {
   std::map<std::string, Seen> devices_;
 };
 
+const Registered<AnalysisEntry> xid_analysis{{
+    .order = 30,
+    .name = "xid",
+    .title = "what the NVIDIA driver reported, by GPU",
+    .make = make_analysis<Xids>,
+}};
+
 }  // namespace
-
-std::unique_ptr<Analysis> make_xids() {
-  return std::make_unique<Xids>();
-}
-
 }  // namespace nlaunch::diagnose

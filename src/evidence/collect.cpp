@@ -69,7 +69,7 @@ Found run(const Source& source, const Work& work, const Subject* subject, const 
   try {
     return source.collect(context);
   } catch (const std::exception& error) {  // a thread must not end the program
-    return {{}, {{source.name, error.what(), ""}}};
+    return {{}, {{std::string(source.name), error.what(), ""}}};
   }
 }
 
@@ -90,11 +90,11 @@ void start(const std::shared_ptr<Work>& work, const Subject* subject, std::vecto
   }).detach();
 }
 
-std::vector<Job> enlist(Board& board, const std::vector<Source>& sources, const std::string& subject) {
+std::vector<Job> enlist(Board& board, Source::Of of, const std::string& subject) {
   std::vector<Job> jobs;
-  for (const auto& source : sources) {
-    jobs.push_back({&source, board.results.size()});
-    board.results.push_back({subject, source.name, false, {}});
+  for (const auto* source : sources(of)) {
+    jobs.push_back({source, board.results.size()});
+    board.results.push_back({subject, std::string(source->name), false, {}});
     ++board.open;
   }
   return jobs;
@@ -141,9 +141,9 @@ Result<Json> collect(const Spec& spec, ResumeGuard& thaw) {
   if (const auto made = make_folders(spec); !made) return std::unexpected(made.error());
   const auto work = std::make_shared<Work>(spec, masker_of(spec), thaw, began + spec.deadline);
   auto& board = work->board;
-  std::vector<std::vector<Job>> jobs{enlist(board, kHostSources, "")};
+  std::vector<std::vector<Job>> jobs{enlist(board, Source::Of::host, "")};
   for (const auto& subject : work->spec.processes)
-    jobs.push_back(enlist(board, kProcessSources, subject.name));
+    jobs.push_back(enlist(board, Source::Of::process, subject.name));
   start(work, nullptr, jobs[0]);
   for (std::size_t i = 0; i < work->spec.processes.size(); ++i)
     start(work, &work->spec.processes[i], jobs[i + 1]);

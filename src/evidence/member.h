@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "evidence/stacks.h"
+#include "evidence/readers/stacks.h"
 
 namespace nlaunch::evidence {
 

@@ -6,25 +6,11 @@
 
 namespace nlaunch::evidence {
 
-using namespace std::chrono_literals;
-
-const std::vector<Source> kProcessSources{
-    {"processes", 5s, 0, collect_processes},
-    {"Python stacks", 10s, 0, collect_python_stacks},
-    {"native stacks", 20s, 0, collect_native_stacks},
-    {"sockets", 5s, 1, collect_sockets},
-    {"libraries", 5s, 1, collect_libraries},
-    {"log", 5s, 2, collect_log},
-    {"NCCL log", 5s, 2, collect_nccl_logs},
-    {"environment", 5s, 2, collect_environment},
-    {"NCCL RAS", 15s, 3, collect_ras},
-    {"flight recorder", 15s, 4, collect_flight_recorder},
-};
-const std::vector<Source> kHostSources{
-    {"GPUs", 15s, 0, collect_gpus},
-    {"kernel log", 5s, 1, collect_kernel_log},
-    {"use of the GPUs", 5s, 1, collect_gpu_use},
-};
+std::vector<const Source*> sources(Source::Of of) {
+  auto all = Registered<Source>::all();
+  std::erase_if(all, [&](const Source* source) { return source->of != of; });
+  return all;
+}
 
 Duration CollectContext::left() const {
   return std::max(Duration(0), std::chrono::duration_cast<Duration>(deadline - Clock::now()));

@@ -3,16 +3,18 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "base/secrets.h"
 #include "base/units.h"
-#include "evidence/resume_guard.h"
+#include "evidence/sources/resume_guard.h"
+#include "evidence/sources/tree.h"
 #include "evidence/spec.h"
-#include "evidence/tree.h"
 
-/// Where evidence comes from. A source is one file of code, and one row of `kProcessSources` or
-/// `kHostSources`.
+/// Where evidence comes from. A source is a function in the file of its subject in evidence/sources/, with an
+/// entry of its own.
 namespace nlaunch::evidence {
 
 /// What a source works on: a process of the plan, or with `subject` null the host.
@@ -46,27 +48,17 @@ struct Found {
 };
 
 struct Source {
-  const char* name;  ///< "Python stacks"
-  Duration bound;    ///< of the whole deadline it takes at most this
+  int order;              ///< in what is reported, and within its lane
+  std::string_view name;  ///< "Python stacks"
+  enum class Of { process, host };
+  Of of;
+  Duration bound;  ///< of the whole deadline it takes at most this
   /// Sources of one lane work one after the other (a process has one debugger at a time), lanes all at once.
   int lane;
   Found (*collect)(const CollectContext& context);
 };
-extern const std::vector<Source> kProcessSources;
-extern const std::vector<Source> kHostSources;
 
-Found collect_processes(const CollectContext& context);
-Found collect_python_stacks(const CollectContext& context);
-Found collect_native_stacks(const CollectContext& context);
-Found collect_sockets(const CollectContext& context);
-Found collect_libraries(const CollectContext& context);
-Found collect_log(const CollectContext& context);
-Found collect_nccl_logs(const CollectContext& context);
-Found collect_environment(const CollectContext& context);
-Found collect_ras(const CollectContext& context);
-Found collect_flight_recorder(const CollectContext& context);
-Found collect_gpus(const CollectContext& context);
-Found collect_gpu_use(const CollectContext& context);
-Found collect_kernel_log(const CollectContext& context);
+/// All sources of one kind, in their order.
+std::vector<const Source*> sources(Source::Of of);
 
 }  // namespace nlaunch::evidence

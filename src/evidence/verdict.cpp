@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "evidence/waits.h"
+#include "evidence/analyzers/waits.h"
 
 namespace nlaunch::evidence {
 namespace {
@@ -100,9 +100,10 @@ bool may_wait_unseen(const Evidence& evidence, std::size_t member) {
 
 Verdict judge(const Evidence& evidence) {
   Verdict verdict;
-  verdict.analyses = {analyze_processes(evidence), analyze_recorder(evidence), analyze_fingerprints(evidence),
-                      analyze_stacks(evidence),    analyze_ras(evidence),      analyze_connections(evidence),
-                      analyze_gpus(evidence)};
+  for (const auto* analyzer : Registered<Analyzer>::all()) {
+    verdict.analyses.push_back(analyzer->analyze(evidence));
+    verdict.analyses.back().source = analyzer->name;
+  }
   weigh(verdict);
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto doing = situation_of(evidence.members[i]).doing;

@@ -1,12 +1,14 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "evidence/flight_recorder.h"
-#include "evidence/gpu_use.h"
+#include "base/registry.h"
 #include "evidence/member.h"
-#include "evidence/ras.h"
+#include "evidence/readers/flight_recorder.h"
+#include "evidence/readers/gpu_use.h"
+#include "evidence/readers/ras.h"
 
 namespace nlaunch::evidence {
 
@@ -42,13 +44,12 @@ struct Analysis {
 /// nothing tells what it does, and there are other roles.
 bool may_wait_unseen(const Evidence& evidence, std::size_t member);
 
-Analysis analyze_processes(const Evidence& evidence);
-Analysis analyze_stacks(const Evidence& evidence);
-Analysis analyze_recorder(const Evidence& evidence);
-Analysis analyze_ras(const Evidence& evidence);
-Analysis analyze_fingerprints(const Evidence& evidence);
-Analysis analyze_connections(const Evidence& evidence);
-Analysis analyze_gpus(const Evidence& evidence);
+/// One source's view. Each adds itself in its file in evidence/analyzers/.
+struct Analyzer {
+  int order;              ///< of Verdict::analyses
+  std::string_view name;  ///< Analysis::source
+  Analysis (*analyze)(const Evidence& evidence);
+};
 
 struct Verdict {
   /// False: the accused are candidates, likely ones first. Who waits in a collective is a victim until

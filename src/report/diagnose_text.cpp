@@ -219,7 +219,7 @@ nlohmann::ordered_json diagnose_json(const Diagnosis& diagnosis) {
   out["read"]["files"] = std::move(files);
   out["read"]["signatures"] = diagnose::signatures().size();
   auto names = nlohmann::ordered_json::array();
-  for (const auto& row : diagnose::analyses()) names.push_back(row.name);
+  for (const auto* entry : diagnose::analyses()) names.push_back(entry->name);
   out["read"]["analyses"] = std::move(names);
   return out;
 }

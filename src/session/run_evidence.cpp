@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "evidence/gpu_use.h"
 #include "evidence/read.h"
+#include "evidence/readers/gpu_use.h"
 #include "evidence/spec.h"
 #include "report/verdict_text.h"
 #include "sys/files.h"

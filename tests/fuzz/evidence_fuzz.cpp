@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/json.h"
-#include "evidence/flight_recorder.h"
-#include "evidence/pickle.h"
-#include "evidence/ras.h"
-#include "evidence/stacks.h"
+#include "evidence/readers/flight_recorder.h"
+#include "evidence/readers/pickle.h"
+#include "evidence/readers/ras.h"
+#include "evidence/readers/stacks.h"
 #include "evidence/verdict.h"
 
 namespace {

@@ -82,8 +82,13 @@ Member with_gpu(Evidence& evidence, Member member, double busy, double watts) {
   return member;
 }
 
+Analysis of_gpus(const Evidence& evidence) {
+  const auto all = Registered<Analyzer>::all();
+  return (*std::ranges::find(all, "GPUs", &Analyzer::name))->analyze(evidence);
+}
+
 std::vector<std::string> says(const Evidence& evidence) {
-  return analyze_gpus(evidence).says;
+  return of_gpus(evidence).says;
 }
 
 TEST(Verdict, AnIdleGpuAmongThoseThatWaitInAKernelIsSuspect) {
@@ -120,7 +125,7 @@ TEST(Verdict, IdleEnginesAreToldApartFromStuckLearners) {
   nothing.members = {with_gpu(nothing, in(0, {}, ""), 0, 80), with_gpu(nothing, engine(0), 0, 80)};
   EXPECT_EQ(says(nothing).back(),
             "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
-  for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(analyze_gpus(*one).accused.empty());
+  for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(of_gpus(*one).accused.empty());
 }
 
 TEST(Verdict, WhatTheRanksComparedIsBelievedByMajority) {

@@ -1,4 +1,4 @@
-#include "evidence/gpu_use.h"
+#include "evidence/readers/gpu_use.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

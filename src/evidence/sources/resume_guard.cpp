@@ -1,4 +1,4 @@
-#include "evidence/resume_guard.h"
+#include "evidence/sources/resume_guard.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>

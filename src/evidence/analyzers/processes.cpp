@@ -4,11 +4,14 @@
 #include <array>
 #include <string_view>
 
+#include "base/registry.h"
+#include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
-// What /proc alone says: who is stopped, stuck in the kernel, or gone.
 namespace nlaunch::evidence {
 namespace {
+
+// What /proc alone says: who is stopped, stuck in the kernel, or gone.
 
 using Doing = Situation::Doing;
 
@@ -78,10 +81,9 @@ void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& g
   analysis.sure = false;
 }
 
-}  // namespace
-
 Analysis analyze_processes(const Evidence& evidence) {
-  Analysis analysis{"processes", true, {}, {}, false};
+  Analysis analysis;
+  analysis.sure = true;
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto situation = situation_of(evidence.members[i]);
@@ -99,4 +101,65 @@ Analysis analyze_processes(const Evidence& evidence) {
   return analysis;
 }
 
+const Registered<Analyzer> processes_analyzer{
+    {.order = 10, .name = "processes", .analyze = analyze_processes}};
+
+// What TCP connections say: who waits for what another one has to send. A program that talks over sockets of
+// its own (a star around rank 0, HTTP to an engine) is in no collective, and waits all the same.
+
+/// Where the kernel has a thread that waits for the network (net/, fs/select.c, fs/eventpoll.c of Linux 6.1).
+bool waits_in_network(const Member& member) {
+  constexpr std::array kChannels{"wait_woken",  "sk_wait_data",          "ep_poll",        "do_poll",
+                                 "do_sys_poll", "poll_schedule_timeout", "inet_csk_accept"};
+  constexpr std::array kCalls{"recv",       "recvfrom", "poll",   "ppoll",
+                              "epoll_wait", "select",   "accept", "accept4"};
+  const auto in_kernel = [&](const char* channel) { return member.wait_channel.starts_with(channel); };
+  if (std::ranges::any_of(kChannels, in_kernel)) return true;
+  if (member.native.empty()) return false;
+  return std::ranges::any_of(kCalls, [&](const char* call) {
+    const auto& inner = member.native.front().function;
+    return inner == call || inner == fmt::format("__{}", call) || inner == fmt::format("__libc_{}", call);
+  });
+}
+
+bool are_connected(const Member& one, const Member& other) {
+  return std::ranges::any_of(one.connections, [&](const Connection& here) {
+    return std::ranges::any_of(other.connections, [&](const Connection& there) {
+      return here.local == there.peer && here.peer == there.local;
+    });
+  });
+}
+
+Analysis analyze_connections(const Evidence& evidence) {
+  Analysis analysis;
+  Waits waits;
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& waiter = evidence.members[i];
+    if (waiter.connections.empty() || !waits_in_network(waiter)) continue;
+    for (std::size_t j = 0; j < evidence.members.size(); ++j) {
+      if (j != i && are_connected(waiter, evidence.members[j])) waits[i].insert(j);
+    }
+  }
+  const auto blamed = blame(waits);
+  if (!blamed.sure) return analysis;
+  for (const auto i : blamed.whom) {
+    const auto situation = situation_of(evidence.members[i]);
+    // Who is not known to do something of its own may well wait for a third one.
+    if (situation.doing != Doing::elsewhere || situation.how == "waits") continue;
+    analysis.accused.push_back({i, describe(situation)});
+    for (const auto& [waiter, others] : waits) {
+      if (!others.contains(i)) continue;
+      analysis.says.push_back(fmt::format("{} waits for what {} has to send", evidence.members[waiter].name(),
+                                          evidence.members[i].name()));
+    }
+  }
+  analysis.sure =
+      analysis.accused.size() == 1 && situation_of(evidence.members[analysis.accused[0].member]).certain;
+  return analysis;
+}
+
+const Registered<Analyzer> connections_analyzer{
+    {.order = 60, .name = "connections", .analyze = analyze_connections}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/registry.h"
 #include "base/text.h"
 #include "evidence/source.h"
 
@@ -11,9 +12,9 @@
 namespace nlaunch::evidence {
 namespace {
 
-constexpr std::size_t kLines = 500;
+constexpr std::size_t kLogLines = 500;
 /// A line is as long as it likes; more than this is not read of a file.
-constexpr std::streamoff kBytes = 1 << 20;
+constexpr std::streamoff kLogBytes = 1 << 20;
 
 /// The last lines of a file; nothing where it cannot be read.
 std::optional<std::string> last_lines(const std::string& path) {
@@ -22,17 +23,17 @@ std::optional<std::string> last_lines(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return std::nullopt;
   const auto size = static_cast<std::streamoff>(file.tellg());
-  file.seekg(std::max<std::streamoff>(0, size - kBytes));
-  std::string text(static_cast<std::size_t>(std::min(size, kBytes)), '\0');
+  file.seekg(std::max<std::streamoff>(0, size - kLogBytes));
+  std::string text(static_cast<std::size_t>(std::min(size, kLogBytes)), '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   std::size_t from = text.size();
-  for (std::size_t lines = 0; lines <= kLines && from != std::string::npos && from > 0; ++lines)
+  for (std::size_t lines = 0; lines <= kLogLines && from != std::string::npos && from > 0; ++lines)
     from = text.rfind('\n', from - 1);
   return from == std::string::npos || from == 0 ? text : text.substr(from + 1);
 }
 
-std::vector<std::string> matches(const std::string& pattern) {
+std::vector<std::string> files_matching(const std::string& pattern) {
   glob_t found{};
   std::vector<std::string> paths;
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
@@ -40,8 +41,6 @@ std::vector<std::string> matches(const std::string& pattern) {
   ::globfree(&found);
   return paths;
 }
-
-}  // namespace
 
 Found collect_log(const CollectContext& context) {
   Found found;
@@ -57,6 +56,15 @@ Found collect_log(const CollectContext& context) {
   return found;
 }
 
+const Registered<Source> log_source{{
+    .order = 60,
+    .name = "log",
+    .of = Source::Of::process,
+    .bound = std::chrono::seconds(5),
+    .lane = 2,
+    .collect = collect_log,
+}};
+
 Found collect_gpu_use(const CollectContext& context) {
   Found found;
   const auto& path = context.spec.gpu_use;
@@ -66,10 +74,19 @@ Found collect_gpu_use(const CollectContext& context) {
   return found;
 }
 
+const Registered<Source> use_of_the_gpus_source{{
+    .order = 30,
+    .name = "use of the GPUs",
+    .of = Source::Of::host,
+    .bound = std::chrono::seconds(5),
+    .lane = 1,
+    .collect = collect_gpu_use,
+}};
+
 Found collect_nccl_logs(const CollectContext& context) {
   Found found;
   std::string all;
-  for (const auto& path : matches(context.subject->nccl_logs)) {
+  for (const auto& path : files_matching(context.subject->nccl_logs)) {
     if (const auto text = last_lines(path)) all += fmt::format("==> {} <==\n{}\n", path, *text);
   }
   constexpr auto kFile = "nccl-log.txt";
@@ -77,4 +94,14 @@ Found collect_nccl_logs(const CollectContext& context) {
   return found;
 }
 
+const Registered<Source> nccl_log_source{{
+    .order = 70,
+    .name = "NCCL log",
+    .of = Source::Of::process,
+    .bound = std::chrono::seconds(5),
+    .lane = 2,
+    .collect = collect_nccl_logs,
+}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

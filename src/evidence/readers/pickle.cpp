@@ -1,4 +1,4 @@
-#include "evidence/pickle.h"
+#include "evidence/readers/pickle.h"
 
 #include <bit>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <variant>
 
-#include "evidence/pickle_bytes.h"
+#include "evidence/readers/pickle_bytes.h"
 
 namespace nlaunch::evidence {
 namespace {

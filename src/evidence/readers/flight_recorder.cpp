@@ -1,11 +1,11 @@
-#include "evidence/flight_recorder.h"
+#include "evidence/readers/flight_recorder.h"
 
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/text.h"
-#include "evidence/pickle.h"
+#include "evidence/readers/pickle.h"
 
 namespace nlaunch::evidence {
 namespace {

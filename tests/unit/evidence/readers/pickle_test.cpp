@@ -1,4 +1,4 @@
-#include "evidence/pickle.h"
+#include "evidence/readers/pickle.h"
 
 #include <gtest/gtest.h>
 

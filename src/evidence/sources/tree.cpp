@@ -1,4 +1,4 @@
-#include "evidence/tree.h"
+#include "evidence/sources/tree.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "evidence/ras.h"
+#include "evidence/readers/ras.h"
 
 #include <nlohmann/json.hpp>
 #include <regex>

@@ -1,4 +1,4 @@
-#include "evidence/tree.h"
+#include "evidence/sources/tree.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "evidence/waits.h"
+#include "evidence/analyzers/waits.h"
 
 #include <fmt/format.h>
 

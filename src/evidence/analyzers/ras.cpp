@@ -5,14 +5,15 @@
 #include <optional>
 #include <set>
 
+#include "base/registry.h"
+#include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
-#include "evidence/waits.h"
 
 // What NCCL's RAS says: whose counts lag in which communicator, who is missing in it, who is taken for dead.
 namespace nlaunch::evidence {
 namespace {
 
-struct Findings {
+struct RasFindings {
   Waits waits;
   std::map<std::size_t, std::string> why;
   std::vector<std::string> says;
@@ -20,7 +21,7 @@ struct Findings {
 };
 
 /// The member that RAS means: by pid, and by address where pids of several hosts are the same.
-std::optional<std::size_t> member_of(const Evidence& evidence, const RasRank& rank) {
+std::optional<std::size_t> member_of_ras(const Evidence& evidence, const RasRank& rank) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& member = evidence.members[i];
@@ -33,8 +34,8 @@ std::optional<std::size_t> member_of(const Evidence& evidence, const RasRank& ra
   return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
 }
 
-std::string name_of(const Evidence& evidence, const RasRank& rank) {
-  const auto member = member_of(evidence, rank);
+std::string name_of_ras(const Evidence& evidence, const RasRank& rank) {
+  const auto member = member_of_ras(evidence, rank);
   if (member) return evidence.members[*member].name();
   return fmt::format("rank {} (pid {} on {})", rank.rank, rank.pid, rank.address);
 }
@@ -48,7 +49,7 @@ std::set<std::string> operations_of(const RasCommunicator& communicator) {
 }
 
 /// What most of the ranks have launched of an operation.
-std::int64_t usual(const RasCommunicator& communicator, const std::string& operation) {
+std::int64_t usual_count(const RasCommunicator& communicator, const std::string& operation) {
   if (const auto told = communicator.usual.find(operation); told != communicator.usual.end())
     return told->second;
   std::map<std::int64_t, int> how_many;
@@ -64,27 +65,28 @@ std::int64_t usual(const RasCommunicator& communicator, const std::string& opera
 }
 
 void wait_for(const Evidence& evidence, const RasCommunicator& communicator,
-              const std::set<std::size_t>& late, Findings& findings) {
+              const std::set<std::size_t>& late, RasFindings& findings) {
   for (const auto& rank : communicator.ranks) {
-    const auto member = member_of(evidence, rank);
+    const auto member = member_of_ras(evidence, rank);
     if (member && !late.contains(*member)) findings.waits[*member].insert(late.begin(), late.end());
   }
   // In text only outliers have a line: then nobody is known to wait, and still somebody does.
   if (!late.empty()) findings.waits[evidence.members.size()].insert(late.begin(), late.end());
 }
 
-void look_at_counts(const Evidence& evidence, const RasCommunicator& communicator, Findings& findings) {
+void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communicator,
+                        RasFindings& findings) {
   std::set<std::size_t> late;
   std::set<std::size_t> ahead;
   for (const auto& operation : operations_of(communicator)) {
-    const auto normal = usual(communicator, operation);
+    const auto normal = usual_count(communicator, operation);
     for (const auto& rank : communicator.ranks) {
       const auto count = rank.launched.find(operation);
       if (count == rank.launched.end() || count->second == normal) continue;
       findings.says.push_back(fmt::format("communicator {}: {} has launched {} {}, most ranks {}",
-                                          communicator.hash, name_of(evidence, rank), count->second,
+                                          communicator.hash, name_of_ras(evidence, rank), count->second,
                                           operation, normal));
-      const auto member = member_of(evidence, rank);
+      const auto member = member_of_ras(evidence, rank);
       if (!member) continue;
       (count->second < normal ? late : ahead).insert(*member);
       findings.why.try_emplace(*member, fmt::format("has launched {} {}, most ranks of communicator {} {}",
@@ -96,14 +98,15 @@ void look_at_counts(const Evidence& evidence, const RasCommunicator& communicato
   wait_for(evidence, communicator, late, findings);
 }
 
-void look_at_missing(const Evidence& evidence, const RasCommunicator& communicator, Findings& findings) {
+void look_at_ras_missing(const Evidence& evidence, const RasCommunicator& communicator,
+                         RasFindings& findings) {
   std::set<std::size_t> missing;
   for (const auto& rank : communicator.ranks) {
     if (!rank.dead && !rank.silent && rank.status != "NOCOMM" && rank.status != "ABORT") continue;
     const auto* what = rank.dead ? "is taken for dead" : rank.silent ? "does not answer" : "has left";
     findings.says.push_back(
-        fmt::format("communicator {}: {} {}", communicator.hash, name_of(evidence, rank), what));
-    const auto member = member_of(evidence, rank);
+        fmt::format("communicator {}: {} {}", communicator.hash, name_of_ras(evidence, rank), what));
+    const auto member = member_of_ras(evidence, rank);
     if (!member) continue;
     missing.insert(*member);
     findings.why.try_emplace(*member, fmt::format("{} (communicator {})", what, communicator.hash));
@@ -111,10 +114,10 @@ void look_at_missing(const Evidence& evidence, const RasCommunicator& communicat
   wait_for(evidence, communicator, missing, findings);
 }
 
-void look_at_processes(const Evidence& evidence, const RasReport& report, Findings& findings) {
+void look_at_ras_processes(const Evidence& evidence, const RasReport& report, RasFindings& findings) {
   for (const auto& process : report.processes) {
     const auto* what = process.dead ? "is taken for dead by NCCL" : "does not answer NCCL";
-    const auto member = member_of(evidence, process);
+    const auto member = member_of_ras(evidence, process);
     findings.says.push_back(fmt::format("process {} on {} {}", process.pid, process.address, what));
     if (!member) continue;
     findings.why.try_emplace(*member, what);
@@ -122,18 +125,16 @@ void look_at_processes(const Evidence& evidence, const RasReport& report, Findin
   }
 }
 
-}  // namespace
-
 Analysis analyze_ras(const Evidence& evidence) {
-  Findings findings;
+  RasFindings findings;
   for (const auto& report : evidence.ras) {
     for (const auto& communicator : report.communicators) {
-      look_at_counts(evidence, communicator, findings);
-      look_at_missing(evidence, communicator, findings);
+      look_at_ras_counts(evidence, communicator, findings);
+      look_at_ras_missing(evidence, communicator, findings);
     }
-    look_at_processes(evidence, report, findings);
+    look_at_ras_processes(evidence, report, findings);
   }
-  Analysis analysis{"NCCL RAS", false, {}, {}, false};
+  Analysis analysis;
   std::set<std::string> once;
   for (auto& line : findings.says) {
     if (once.insert(line).second) analysis.says.push_back(std::move(line));
@@ -152,4 +153,7 @@ Analysis analyze_ras(const Evidence& evidence) {
   return analysis;
 }
 
+const Registered<Analyzer> ras_analyzer{{.order = 50, .name = "NCCL RAS", .analyze = analyze_ras}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

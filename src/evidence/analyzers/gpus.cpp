@@ -2,22 +2,23 @@
 
 #include <algorithm>
 
+#include "base/registry.h"
+#include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
-#include "evidence/waits.h"
 
 // What the use of the GPUs says: one that is busy all the time and draws little runs a kernel that waits, as
 // a collective does whose other ranks have not come.
 namespace nlaunch::evidence {
 namespace {
 
-enum class Use { unknown, idle, spins, works };
+enum class KernelUse { unknown, idle, spins, works };
 
-struct Seen {
-  Use use = Use::unknown;
+struct SeenUse {
+  KernelUse use = KernelUse::unknown;
   GpuUse gpu{};  ///< the first of them
 };
 
-Seen look(const Evidence& evidence, const Member& member) {
+SeenUse gpu_use_of(const Evidence& evidence, const Member& member) {
   const auto host = evidence.gpu_use.find(member.host);
   if (host == evidence.gpu_use.end() || member.gpus.empty()) return {};
   std::vector<GpuUse> uses;
@@ -26,26 +27,28 @@ Seen look(const Evidence& evidence, const Member& member) {
     if (found == host->second.end()) return {};
     uses.push_back(found->second);
   }
-  if (std::ranges::all_of(uses, &GpuUse::idle)) return {Use::idle, uses.front()};
+  if (std::ranges::all_of(uses, &GpuUse::idle)) return {KernelUse::idle, uses.front()};
   if (std::ranges::all_of(uses, [](const auto& use) { return use.spins() || use.idle(); }))
-    return {Use::spins, *std::ranges::find_if(uses, &GpuUse::spins)};
-  return {Use::works, uses.front()};
+    return {KernelUse::spins, *std::ranges::find_if(uses, &GpuUse::spins)};
+  return {KernelUse::works, uses.front()};
 }
 
 /// The members of a role, by what their GPUs do.
-struct Role {
-  std::map<Use, std::vector<std::size_t>> members;
+struct RoleUse {
+  std::map<KernelUse, std::vector<std::size_t>> members;
   GpuUse spinning{};
 
-  [[nodiscard]] std::size_t count(Use use) const {
+  [[nodiscard]] std::size_t count(KernelUse use) const {
     const auto found = members.find(use);
     return found == members.end() ? 0 : found->second.size();
   }
-  [[nodiscard]] std::size_t size() const { return count(Use::idle) + count(Use::spins) + count(Use::works); }
-  [[nodiscard]] bool all(Use use) const { return size() > 0 && count(use) == size(); }
+  [[nodiscard]] std::size_t size() const {
+    return count(KernelUse::idle) + count(KernelUse::spins) + count(KernelUse::works);
+  }
+  [[nodiscard]] bool all(KernelUse use) const { return size() > 0 && count(use) == size(); }
 };
 
-std::string names(const Evidence& evidence, const Role& role, Use use) {
+std::string names_by_use(const Evidence& evidence, const RoleUse& role, KernelUse use) {
   std::vector<std::string> names;
   for (const auto i : role.members.at(use)) names.push_back(evidence.members[i].name());
   return listed(names);
@@ -57,70 +60,72 @@ std::string spinning_text(const GpuUse& use) {
                      at_work);
 }
 
-void describe(const Evidence& evidence, const std::string& name, const Role& role, Analysis& analysis) {
-  if (role.all(Use::spins)) {
+void describe_role(const Evidence& evidence, const std::string& name, const RoleUse& role,
+                   Analysis& analysis) {
+  if (role.all(KernelUse::spins)) {
     analysis.says.push_back(
         fmt::format("the GPUs of all of {} are {}: it is stuck", name, spinning_text(role.spinning)));
-  } else if (role.all(Use::idle)) {
+  } else if (role.all(KernelUse::idle)) {
     analysis.says.push_back(fmt::format("the GPUs of {} are idle", name));
   } else {
-    for (const auto use : {Use::spins, Use::idle, Use::works}) {
+    for (const auto use : {KernelUse::spins, KernelUse::idle, KernelUse::works}) {
       if (role.count(use) == 0) continue;
-      const auto* what = use == Use::idle ? "idle" : "at work";
-      analysis.says.push_back(fmt::format("{}: {}", names(evidence, role, use),
-                                          use == Use::spins ? spinning_text(role.spinning) : what));
+      const auto* what = use == KernelUse::idle ? "idle" : "at work";
+      analysis.says.push_back(fmt::format("{}: {}", names_by_use(evidence, role, use),
+                                          use == KernelUse::spins ? spinning_text(role.spinning) : what));
     }
   }
 }
 
 /// Most wait in a kernel, and few have none that runs: they have not come.
-void accuse(const Evidence& evidence, const Role& role, Analysis& analysis) {
-  if (role.count(Use::spins) <= role.count(Use::idle) || role.count(Use::idle) == 0) return;
-  for (const auto i : role.members.at(Use::idle)) {
+void accuse_idle(const Evidence& evidence, const RoleUse& role, Analysis& analysis) {
+  if (role.count(KernelUse::spins) <= role.count(KernelUse::idle) || role.count(KernelUse::idle) == 0) return;
+  for (const auto i : role.members.at(KernelUse::idle)) {
     if (evidence.members[i].rank)
       analysis.accused.push_back({i, "has a GPU that is idle, while those of the others wait in a kernel"});
   }
 }
 
 /// Who waits for whom, of those that train and those that generate.
-void tell_apart(const std::map<std::string, Role>& ranked, const std::map<std::string, Role>& others,
+void tell_apart(const std::map<std::string, RoleUse>& ranked, const std::map<std::string, RoleUse>& others,
                 Analysis& analysis) {
-  const auto all = [](const std::map<std::string, Role>& roles, Use use) {
+  const auto all = [](const std::map<std::string, RoleUse>& roles, KernelUse use) {
     return !roles.empty() &&
            std::ranges::all_of(roles, [use](const auto& role) { return role.second.all(use); });
   };
-  const auto any = [](const std::map<std::string, Role>& roles, Use use) {
+  const auto any = [](const std::map<std::string, RoleUse>& roles, KernelUse use) {
     return std::ranges::any_of(roles, [use](const auto& role) { return role.second.count(use) > 0; });
   };
-  if (all(ranked, Use::idle) && all(others, Use::idle))
+  if (all(ranked, KernelUse::idle) && all(others, KernelUse::idle))
     analysis.says.emplace_back(
         "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
-  if (all(ranked, Use::idle) && any(others, Use::works))
+  if (all(ranked, KernelUse::idle) && any(others, KernelUse::works))
     analysis.says.emplace_back("those that train wait for those that generate, which are at work");
-  if (any(ranked, Use::spins) && all(others, Use::idle))
+  if (any(ranked, KernelUse::spins) && all(others, KernelUse::idle))
     analysis.says.emplace_back("those that generate are idle and not the cause: those that train are stuck");
 }
 
-}  // namespace
-
 Analysis analyze_gpus(const Evidence& evidence) {
-  Analysis analysis{"GPUs", false, {}, {}, false};
-  std::map<std::string, Role> ranked;
-  std::map<std::string, Role> others;
+  Analysis analysis;
+  std::map<std::string, RoleUse> ranked;
+  std::map<std::string, RoleUse> others;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& member = evidence.members[i];
-    const auto seen = look(evidence, member);
-    if (seen.use == Use::unknown) continue;
+    const auto seen = gpu_use_of(evidence, member);
+    if (seen.use == KernelUse::unknown) continue;
     auto& role = (member.rank ? ranked : others)[member.role];
     role.members[seen.use].push_back(i);
-    if (seen.use == Use::spins) role.spinning = seen.gpu;
+    if (seen.use == KernelUse::spins) role.spinning = seen.gpu;
   }
   for (const auto* roles : {&ranked, &others}) {
-    for (const auto& [name, role] : *roles) describe(evidence, name, role, analysis);
+    for (const auto& [name, role] : *roles) describe_role(evidence, name, role, analysis);
   }
-  for (const auto& [name, role] : ranked) accuse(evidence, role, analysis);
+  for (const auto& [name, role] : ranked) accuse_idle(evidence, role, analysis);
   tell_apart(ranked, others, analysis);
   return analysis;
 }
 
+const Registered<Analyzer> gpus_analyzer{{.order = 70, .name = "GPUs", .analyze = analyze_gpus}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

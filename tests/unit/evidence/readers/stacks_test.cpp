@@ -1,4 +1,4 @@
-#include "evidence/stacks.h"
+#include "evidence/readers/stacks.h"
 
 #include <gtest/gtest.h>
 

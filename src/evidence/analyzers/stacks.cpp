@@ -4,9 +4,10 @@
 #include <map>
 #include <set>
 
+#include "base/registry.h"
 #include "base/text.h"
+#include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
-#include "evidence/waits.h"
 
 // What stacks say: who waits in a collective, and who is elsewhere.
 namespace nlaunch::evidence {
@@ -15,7 +16,7 @@ namespace {
 using Doing = Situation::Doing;
 
 /// The ranks of one role, which meet in its collectives, sorted by what they do.
-struct World {
+struct RoleWorld {
   std::vector<std::size_t> members;
   std::map<std::size_t, Situation> situations;
 
@@ -28,8 +29,8 @@ struct World {
   }
 };
 
-std::map<std::string, World> worlds(const Evidence& evidence) {
-  std::map<std::string, World> found;
+std::map<std::string, RoleWorld> worlds_of(const Evidence& evidence) {
+  std::map<std::string, RoleWorld> found;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& member = evidence.members[i];
     if (!member.rank) continue;
@@ -40,25 +41,25 @@ std::map<std::string, World> worlds(const Evidence& evidence) {
   return found;
 }
 
-std::string names_of(const Evidence& evidence, const std::vector<std::size_t>& members) {
+std::string names_in(const Evidence& evidence, const std::vector<std::size_t>& members) {
   std::vector<std::string> names;
   for (const auto i : members) names.push_back(evidence.members[i].name());
   return listed(names);
 }
 
-void say_groups(const Evidence& evidence, const World& world, Analysis& analysis) {
+void say_groups(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (const auto i : world.members) groups[describe(world.situations.at(i))].push_back(i);
   std::vector<std::pair<std::string, std::vector<std::size_t>>> sorted(groups.begin(), groups.end());
   std::ranges::stable_sort(sorted, std::ranges::greater{},
                            [](const auto& group) { return group.second.size(); });
   for (const auto& [what, members] : sorted)
-    analysis.says.push_back(fmt::format("{}: {}", what, names_of(evidence, members)));
+    analysis.says.push_back(fmt::format("{}: {}", what, names_in(evidence, members)));
 }
 
 /// Some wait for all, and others are elsewhere. It is certain where they cannot wait for a GPU, and are not
 /// the many.
-void accuse_those_elsewhere(const World& world, const std::vector<std::size_t>& elsewhere,
+void accuse_those_elsewhere(const RoleWorld& world, const std::vector<std::size_t>& elsewhere,
                             Analysis& analysis) {
   bool certain = elsewhere.size() * 2 <= world.members.size();
   for (const auto i : elsewhere) {
@@ -76,7 +77,7 @@ bool is_between_some(const std::string& operation) {
 }
 
 /// All wait in collectives, and not all in the same one.
-void accuse_the_few(const Evidence& evidence, const World& world, const std::vector<std::size_t>& waiting,
+void accuse_the_few(const Evidence& evidence, const RoleWorld& world, const std::vector<std::size_t>& waiting,
                     Analysis& analysis) {
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> groups;
   for (const auto i : waiting) {
@@ -110,7 +111,7 @@ void accuse_the_few(const Evidence& evidence, const World& world, const std::vec
 }
 
 /// No two are alike: of those without a GPU, who waits, waits for somebody, and who does not is a candidate.
-void accuse_those_who_do_not_wait(const Evidence& evidence, const World& world, Analysis& analysis) {
+void accuse_those_who_do_not_wait(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
   std::vector<Accused> busy;
   for (const auto i : world.members) {
     const auto& situation = world.situations.at(i);
@@ -122,7 +123,7 @@ void accuse_those_who_do_not_wait(const Evidence& evidence, const World& world, 
 }
 
 /// Nobody is seen to wait in a collective: what is left is who looks unlike most others.
-void accuse_the_unlike(const Evidence& evidence, const World& world, Analysis& analysis) {
+void accuse_the_unlike(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (const auto i : world.members) {
     const auto& situation = world.situations.at(i);
@@ -146,12 +147,12 @@ void accuse_the_unlike(const Evidence& evidence, const World& world, Analysis& a
 
 /// Where one is gone or stopped, the others' stacks tell less: of those that are about to end of it, for
 /// instance.
-bool has_a_better_reason(const World& world) {
+bool has_a_better_reason(const RoleWorld& world) {
   return !world.those(Doing::gone).empty() || !world.those(Doing::stopped).empty() ||
          !world.those(Doing::uninterruptible).empty();
 }
 
-void look_at(const Evidence& evidence, const World& world, Analysis& analysis) {
+void look_at_world(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
   constexpr std::size_t kTwo = 2;
   if (world.members.size() < kTwo) return;
   const auto waiting = world.those(Doing::collective);
@@ -175,16 +176,17 @@ void look_at(const Evidence& evidence, const World& world, Analysis& analysis) {
   }
 }
 
-}  // namespace
-
 Analysis analyze_stacks(const Evidence& evidence) {
-  Analysis analysis{"stacks", false, {}, {}, false};
-  for (const auto& [role, world] : worlds(evidence)) {
-    look_at(evidence, world, analysis);
+  Analysis analysis;
+  for (const auto& [role, world] : worlds_of(evidence)) {
+    look_at_world(evidence, world, analysis);
     analysis.weak = analysis.weak || has_a_better_reason(world);
   }
   analysis.sure = analysis.sure && !analysis.weak;
   return analysis;
 }
 
+const Registered<Analyzer> stacks_analyzer{{.order = 40, .name = "stacks", .analyze = analyze_stacks}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

@@ -8,14 +8,16 @@
 #include <deque>
 
 #include "base/json.h"
+#include "base/registry.h"
 #include "base/text.h"
 #include "evidence/source.h"
-#include "preflight/ask_probe.h"
+#include "preflight/ask/ask_probe.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 
 // What the host knows: its GPUs and its kernel.
 namespace nlaunch::evidence {
+namespace {
 
 Found collect_gpus(const CollectContext& context) {
   Found found;
@@ -32,6 +34,15 @@ Found collect_gpus(const CollectContext& context) {
   }
   return found;
 }
+
+const Registered<Source> gpus_source{{
+    .order = 10,
+    .name = "GPUs",
+    .of = Source::Of::host,
+    .bound = std::chrono::seconds(15),
+    .lane = 0,
+    .collect = collect_gpus,
+}};
 
 Found collect_kernel_log(const CollectContext& context) {
   constexpr std::size_t kLines = 500;
@@ -58,4 +69,14 @@ Found collect_kernel_log(const CollectContext& context) {
   return found;
 }
 
+const Registered<Source> kernel_log_source{{
+    .order = 20,
+    .name = "kernel log",
+    .of = Source::Of::host,
+    .bound = std::chrono::seconds(5),
+    .lane = 1,
+    .collect = collect_kernel_log,
+}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

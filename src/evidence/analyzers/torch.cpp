@@ -1,27 +1,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <optional>
+#include <string_view>
 
+#include "base/registry.h"
+#include "base/text.h"
+#include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
-#include "evidence/waits.h"
+
+namespace nlaunch::evidence {
+namespace {
 
 // What PyTorch's flight recorder says: in each group the first collective that does not end, who has entered
 // it, who has not, and who has entered another one or the same with another size.
-namespace nlaunch::evidence {
-namespace {
 
 using Operations = std::map<int, const RecordedOperation*>;  // by rank
 
 /// A group as the recordings of its ranks show it together.
-struct Group {
+struct RecordedRanks {
   std::string name;
   std::vector<int> ranks;
   std::map<int, const RecordedGroup*> recorded;  ///< by rank
 };
 
-std::map<std::string, Group> groups_of(const std::vector<Recording>& recordings) {
-  std::map<std::string, Group> groups;
+std::map<std::string, RecordedRanks> groups_of(const std::vector<Recording>& recordings) {
+  std::map<std::string, RecordedRanks> groups;
   for (const auto& recording : recordings) {
     for (const auto& [name, recorded] : recording.groups) {
       auto& group = groups[name];
@@ -61,7 +67,7 @@ struct Stuck {
   std::vector<int> silent;  ///< left no recording
 };
 
-std::optional<Stuck> stuck_at(const Group& group) {
+std::optional<Stuck> stuck_at(const RecordedRanks& group) {
   std::optional<std::int64_t> first;
   for (const auto& [rank, recorded] : group.recorded) {
     const auto* open = open_one(*recorded);
@@ -96,13 +102,13 @@ bool may_differ(const std::string& operation) {
 }
 
 /// What has to be the same on all ranks.
-std::string signature(const RecordedOperation& operation) {
+std::string operation_signature(const RecordedOperation& operation) {
   if (may_differ(operation.name)) return operation.name;
   return fmt::format("{} {} -> {}", operation.name, operation.inputs, operation.outputs);
 }
 
 /// One that waits for a message waits for its sender, and may be late elsewhere for that alone.
-void add_messages(const Group& group, const std::map<int, std::size_t>& index, Waits& waits) {
+void add_messages(const RecordedRanks& group, const std::map<int, std::size_t>& index, Waits& waits) {
   for (const auto& [rank, recorded] : group.recorded) {
     for (const auto& operation : recorded->operations) {
       if (!operation.point_to_point || operation.state == "completed" || !index.contains(rank)) continue;
@@ -118,7 +124,7 @@ void add_messages(const Group& group, const std::map<int, std::size_t>& index, W
 /// Who sees what others see: indices of members by rank of the role.
 using Index = std::map<int, std::size_t>;
 
-struct Findings {
+struct RecorderFindings {
   Waits waits;
   Waits messages;                  ///< who waits for a message
   std::vector<Accused> different;  ///< entered another collective, or with another size
@@ -133,9 +139,10 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", listed(names));
 }
 
-void compare(const Group& group, const Stuck& stuck, const Index& index, Findings& findings) {
+void compare_stuck(const RecordedRanks& group, const Stuck& stuck, const Index& index,
+                   RecorderFindings& findings) {
   std::map<std::string, std::vector<int>> same;
-  for (const auto& [rank, operation] : stuck.entered) same[signature(*operation)].push_back(rank);
+  for (const auto& [rank, operation] : stuck.entered) same[operation_signature(*operation)].push_back(rank);
   if (same.size() < 2) return;
   const auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
   findings.minority = findings.minority && most->second.size() * 2 > stuck.entered.size();
@@ -154,11 +161,11 @@ void compare(const Group& group, const Stuck& stuck, const Index& index, Finding
   }
 }
 
-void look_at(const Group& group, const Index& index, Findings& findings) {
+void look_at_group(const RecordedRanks& group, const Index& index, RecorderFindings& findings) {
   add_messages(group, index, findings.messages);
   const auto stuck = stuck_at(group);
   if (!stuck) return;
-  compare(group, *stuck, index, findings);
+  compare_stuck(group, *stuck, index, findings);
   const auto* any = stuck->entered.empty() ? nullptr : stuck->entered.begin()->second;
   if (any == nullptr || (stuck->absent.empty() && stuck->silent.empty())) return;
   std::vector<int> waiting;
@@ -189,8 +196,8 @@ void look_at_role(const Evidence& evidence, const std::string& role, const std::
     const auto& member = evidence.members[i];
     if (member.role == role && member.rank) index[*member.rank] = i;
   }
-  Findings findings;
-  for (const auto& [name, group] : groups_of(recordings)) look_at(group, index, findings);
+  RecorderFindings findings;
+  for (const auto& [name, group] : groups_of(recordings)) look_at_group(group, index, findings);
   analysis.says.insert(analysis.says.end(), findings.says.begin(), findings.says.end());
   if (!findings.different.empty()) {
     analysis.accused = findings.different;
@@ -212,14 +219,118 @@ void look_at_role(const Evidence& evidence, const std::string& role, const std::
   }
 }
 
-}  // namespace
-
 Analysis analyze_recorder(const Evidence& evidence) {
-  Analysis analysis{"flight recorder", false, {}, {}, false};
+  Analysis analysis;
   for (const auto& [role, recordings] : evidence.recordings) {
     if (analysis.accused.empty()) look_at_role(evidence, role, recordings, analysis);
   }
   return analysis;
 }
 
+const Registered<Analyzer> recorder_analyzer{
+    {.order = 20, .name = "flight recorder", .analyze = analyze_recorder}};
+
+// What ranks print under TORCH_DISTRIBUTED_DEBUG=DETAIL, where PyTorch compares collectives before it runs
+// them (torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp): each that finds another one says both.
+
+/// By rank: "ALLREDUCE, TensorShape=[10], TensorDtypes=Float".
+using Fingerprints = std::map<int, std::string>;
+
+/// Behind "CollectiveFingerPrint(": what has to be the same on all ranks.
+std::string fingerprint(std::string_view text) {
+  return std::string(text.substr(0, std::min(text.find(", TensorDeviceTypes"), text.find_first_of(")\n"))));
+}
+
+void read_fingerprints(std::string_view words, Fingerprints& found) {
+  constexpr std::string_view kBegin = "Detected mismatch between collectives on ranks.";
+  constexpr std::string_view kRank = "Rank ";
+  constexpr std::string_view kRuns = " is running collective: CollectiveFingerPrint(";
+  const auto begin = words.find(kBegin);
+  if (begin == std::string_view::npos) return;
+  words.remove_prefix(begin + kBegin.size());
+  for (auto at = words.find(kRuns); at != std::string_view::npos; at = words.find(kRuns)) {
+    const auto rank = words.substr(0, at).rfind(kRank);
+    words.remove_prefix(rank == std::string_view::npos ? at : rank + kRank.size());
+    int number = -1;
+    std::from_chars(words.data(), words.data() + words.size(), number);
+    words.remove_prefix(words.find(kRuns) + kRuns.size());
+    if (number >= 0) found.emplace(number, fingerprint(words));
+  }
+}
+
+/// Who is missing in the barrier before each of them: "[Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier
+/// in 30000 ms".
+std::vector<int> missing_in_barrier(std::string_view words) {
+  constexpr std::string_view kFailed = " failed to pass monitoredBarrier";
+  std::vector<int> ranks;
+  const auto end = words.find(kFailed);
+  if (end == std::string_view::npos) return ranks;
+  auto list = words.substr(0, end);
+  const auto begin = list.rfind("]: Rank");
+  if (begin == std::string_view::npos) return ranks;
+  list.remove_prefix(begin + std::string_view("]: Rank").size());
+  for (const auto& word : text::split(list, ' ')) {
+    int rank = -1;
+    const auto [stopped, error] = std::from_chars(word.data(), word.data() + word.size(), rank);
+    if (error == std::errc() && rank >= 0) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+void accuse_the_missing(const Evidence& evidence, const Member& complains, Analysis& analysis) {
+  const auto ranks = missing_in_barrier(complains.last_words);
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& member = evidence.members[i];
+    if (member.role != complains.role || !member.rank ||
+        std::ranges::find(ranks, *member.rank) == ranks.end())
+      continue;
+    const Accused accused{
+        i, fmt::format("has not come to the barrier before a collective, as {} says", complains.name())};
+    if (std::ranges::find(analysis.accused, accused) == analysis.accused.end())
+      analysis.accused.push_back(accused);
+    analysis.sure = true;
+  }
+}
+
+void judge_role(const Evidence& evidence, const std::string& role, const Fingerprints& found,
+                Analysis& analysis) {
+  std::map<std::string, std::vector<int>> same;
+  for (const auto& [rank, what] : found) same[what].push_back(rank);
+  if (same.size() < 2) return;
+  const auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
+  const bool majority = most->second.size() * 2 > found.size();
+  analysis.sure = majority;
+  for (const auto& [what, ranks] : same) {
+    std::vector<std::string> names;
+    for (const int rank : ranks) names.push_back(std::to_string(rank));
+    analysis.says.push_back(fmt::format("{} {} of {} entered {}", ranks.size() == 1 ? "rank" : "ranks",
+                                        listed(names), role, what));
+    if (majority && what == most->first) continue;
+    for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+      const auto& member = evidence.members[i];
+      if (member.role != role || !member.rank || std::ranges::find(ranks, *member.rank) == ranks.end())
+        continue;
+      analysis.accused.push_back({i, fmt::format("entered {}, where {}", what,
+                                                 majority ? fmt::format("others entered {}", most->first)
+                                                          : "another rank entered another collective")});
+    }
+  }
+}
+
+Analysis analyze_fingerprints(const Evidence& evidence) {
+  Analysis analysis;
+  std::map<std::string, Fingerprints> by_role;
+  for (const auto& member : evidence.members) read_fingerprints(member.last_words, by_role[member.role]);
+  for (const auto& [role, found] : by_role) {
+    if (analysis.accused.empty()) judge_role(evidence, role, found, analysis);
+  }
+  if (!analysis.accused.empty()) return analysis;
+  for (const auto& member : evidence.members) accuse_the_missing(evidence, member, analysis);
+  return analysis;
+}
+
+const Registered<Analyzer> fingerprints_analyzer{
+    {.order = 30, .name = "collectives as the ranks compared them", .analyze = analyze_fingerprints}};
+
+}  // namespace
 }  // namespace nlaunch::evidence

@@ -1,0 +1,173 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "evidence/source.h"
+#include "sys/files.h"
+#include "sys/tcp_client.h"
+
+namespace nlaunch::evidence {
+namespace {
+
+// What NCCL's own watch says of all communicators of the process, and of their ranks everywhere.
+
+/// Of NCCL's collective over its RAS threads, not of ours; its default is 5 s (RAS_COLLECTIVE_LEG_TIMEOUT of
+/// src/ras/ras_internal.h), and a dead peer costs one.
+constexpr int kRasTimeout = 5;
+constexpr std::size_t kLargestRas = 256U << 20U;
+
+/// One request that is answered with one line.
+Result<std::string> ask_ras(sys::TcpClient& client, const std::string& request) {
+  if (const auto sent = client.send(request + "\n"); !sent) return std::unexpected(sent.error());
+  return client.read_line();
+}
+
+struct RasAnswer {
+  bool json = false;
+  std::string text;
+};
+
+/// src/ras/client.cc: a handshake of versions, of which the server takes any, options that it answers with
+/// OK, then the request, after whose answer it hangs up. JSON came with 2.28.7; before that it says ERROR.
+Result<RasAnswer> ras_status(const std::string& address, sys::TcpClient::Clock::time_point deadline) {
+  auto client = sys::TcpClient::connect(address, deadline);
+  if (!client) return std::unexpected(client.error());
+  const auto server = ask_ras(*client, "CLIENT PROTOCOL 2");
+  if (!server) return std::unexpected(server.error());
+  if (!server->starts_with("SERVER PROTOCOL")) {
+    return failure("evidence.ras", "{} is not NCCL's: it says '{}'", address, text::printable(*server));
+  }
+  if (const auto set = ask_ras(*client, fmt::format("TIMEOUT {}", kRasTimeout)); !set)
+    return std::unexpected(set.error());
+  const auto format = ask_ras(*client, "SET FORMAT json");
+  if (!format) return std::unexpected(format.error());
+  if (const auto sent = client->send("VERBOSE STATUS\n"); !sent) return std::unexpected(sent.error());
+  auto text = client->read_rest(kLargestRas);
+  if (!text) return std::unexpected(text.error());
+  return RasAnswer{*format == "OK", std::move(*text)};
+}
+
+Found collect_ras(const CollectContext& context) {
+  Found found;
+  if (context.subject->ras.empty() || context.tree.empty()) return found;
+  const auto answer = ras_status(context.subject->ras, context.deadline);
+  if (!answer) {
+    found.missing.push_back({"NCCL RAS", answer.error().items().front().message,
+                             "NCCL 2.24 or newer answers there once a communicator has been made"});
+    return found;
+  }
+  const std::string file = answer->json ? "ras.json" : "ras.txt";
+  if (context.write(file, answer->text)) found.got.push_back(file);
+  return found;
+}
+
+const Registered<Source> nccl_ras_source{{
+    .order = 90,
+    .name = "NCCL RAS",
+    .of = Source::Of::process,
+    .bound = std::chrono::seconds(15),
+    .lane = 3,
+    .collect = collect_ras,
+}};
+
+// PyTorch's flight recorder: what each rank has enqueued last. It is told to write by a byte in its pipe, and
+// does so in a thread of its own (ProcessGroupNCCL.cpp, DumpPipe and the heartbeat monitor, which looks
+// into the pipe once a second).
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kLargestDump = 512U << 20U;
+constexpr Duration kDumpGlance = 100ms;
+
+std::set<int> ranks_of_subject(const CollectContext& context) {
+  std::set<int> ranks;
+  if (context.subject->rank) ranks.insert(*context.subject->rank);
+  for (const auto& process : context.tree) {
+    if (process.rank) ranks.insert(*process.rank);
+  }
+  return ranks;
+}
+
+/// Never waits: nobody may read there.
+bool trigger_dump(const std::string& pipe) {
+  const sys::UniqueFd fd(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  return fd && ::fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode) && ::write(fd.get(), "1", 1) == 1;
+}
+
+struct FileStamp {
+  fs::file_time_type time{};
+  std::uintmax_t size = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
+FileStamp stamp_of(const std::string& path) {
+  std::error_code error;
+  FileStamp stamp{fs::last_write_time(path, error), fs::file_size(path, error)};
+  return error ? FileStamp{} : stamp;
+}
+
+/// Until the file is another one than before, and grows no more.
+bool await_dump(const std::string& path, const FileStamp& before, const CollectContext& context) {
+  FileStamp last = before;
+  while (context.left() > kDumpGlance) {
+    std::this_thread::sleep_for(kDumpGlance);
+    const auto now = stamp_of(path);
+    if (now != before && now == last && now.size > 0) return true;
+    last = now;
+  }
+  return false;
+}
+
+Missing not_triggered(int rank, const std::string& pipe) {
+  return {fmt::format("flight recorder of rank {}", rank), fmt::format("nobody reads {}", pipe),
+          "PyTorch 2.4 or newer with the NCCL backend, TORCH_FR_BUFFER_SIZE=2000 and "
+          "TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
+}
+
+void collect_dump_of(int rank, const CollectContext& context, Found& found) {
+  const auto pipe = fmt::format("{}{}.pipe", context.subject->recorder_pipe, rank);
+  const auto dump = fmt::format("{}{}", context.subject->recorder_dump, rank);
+  const auto before = stamp_of(dump);
+  if (!context.subject->recorder_pipe.empty() && trigger_dump(pipe)) {
+    if (!await_dump(dump, before, context)) {
+      found.missing.push_back({fmt::format("flight recorder of rank {}", rank),
+                               fmt::format("it was triggered, and {} did not come in time", dump), ""});
+      return;
+    }
+  } else if (before == FileStamp{}) {
+    found.missing.push_back(not_triggered(rank, pipe));
+  }
+  const auto content = sys::read_regular_file(dump, kLargestDump);
+  const auto file = fmt::format("flight-recorder.{}", rank);
+  // As it is: masking would break a pickle. It holds no values of variables.
+  if (content && sys::write_file_atomically(context.folder / file, *content)) found.got.push_back(file);
+}
+
+Found collect_flight_recorder(const CollectContext& context) {
+  Found found;
+  if (context.subject->recorder_dump.empty()) return found;
+  for (const int rank : ranks_of_subject(context)) collect_dump_of(rank, context, found);
+  return found;
+}
+
+const Registered<Source> flight_recorder_source{{
+    .order = 100,
+    .name = "flight recorder",
+    .of = Source::Of::process,
+    .bound = std::chrono::seconds(15),
+    .lane = 4,
+    .collect = collect_flight_recorder,
+}};
+
+}  // namespace
+}  // namespace nlaunch::evidence
