@@ -11,8 +11,9 @@
 
 namespace nlaunch::preflight {
 
-/// A question to nlaunch-probe about this machine, which adds itself in the file of the check that wants it; each asked in a process of its own: a driver or a file
-/// system that hangs hangs that one alone, and is killed at the deadline.
+/// A question to nlaunch-probe about this machine, which adds itself in the file of the check that wants it;
+/// each asked in a process of its own: a driver or a file system that hangs hangs that one alone, and is
+/// killed at the deadline.
 struct Inquiry {
   enum class Of {
     machine,  ///< in the environment of this process

@@ -183,7 +183,7 @@ Row undecided(const Observations& observations, const std::string& model, const 
 }
 
 void judge_model(const Observations& observations, const std::string& model, const Prints& all,
-           std::vector<Row>& rows) {
+                 std::vector<Row>& rows) {
   std::map<std::string, Prints> by_value;
   for (const auto* print : all) by_value[print->value].push_back(print);
   if (by_value.size() == 1) {

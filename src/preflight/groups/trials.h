@@ -22,8 +22,8 @@ std::vector<GroupTrial> make_trials(const Observations& observations);
 /// load different versions of NCCL, or none is known for one of them.
 GroupTrial trial_of(const plan::Group& group, const std::vector<Rank>& ranks);
 
-/// The file that all probes read (src/probe/rank/spec.h has its form). `addresses` by node; empty: this machine
-/// alone.
+/// The file that all probes read (src/probe/rank/spec.h has its form). `addresses` by node; empty: this
+/// machine alone.
 nlohmann::json make_spec(const Observations& observations, const std::string& folder,
                          const std::vector<std::string>& addresses = {});
 
