@@ -39,18 +39,6 @@ std::vector<PortFact> ask_ports(const plan::BoundNode& node) {
   return out;
 }
 
-/// The folders that the run will use here, each once. None is touched.
-std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder) {
-  std::vector<Folder> out;
-  add_folder(out, {"run directory", run_folder});
-  add_folder(out, {"scratch", observations.node.scratch});
-  add_folder(out, {"shared memory", "/dev/shm", Folder::Use::write});
-  if (observations.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
-  for (const auto& [role, process] : observations.first_of_roles())
-    add_folder(out, {observations.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
-  return out;
-}
-
 /// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
 NodeObservations gather(const Look& request) {
   NodeObservations observations{.plan = request.plan, .node = request.node, .address = request.address};
@@ -102,6 +90,17 @@ std::string why_no_probe(const NodeObservations& observations, const Rank& rank)
 }
 
 }  // namespace
+
+std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder) {
+  std::vector<Folder> out;
+  add_folder(out, {"run directory", run_folder});
+  add_folder(out, {"scratch", observations.node.scratch});
+  add_folder(out, {"shared memory", "/dev/shm", Folder::Use::write});
+  if (observations.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
+  for (const auto& [role, process] : observations.first_of_roles())
+    add_folder(out, {observations.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
+  return out;
+}
 
 Findings look(const Look& request) {
   auto observations = gather(request);

@@ -66,7 +66,7 @@ TEST(Options, RefuseWhatTheyAreToldTo) {
   EXPECT_EQ(parse(app, {"--level", "slow"}).failure, "--level: slow not in {quick,deep}");
   EXPECT_EQ(parse(app, {"--name", "x"}).failure, "--name: x is no name");
   EXPECT_EQ(parse(app, {"--number", "10"}).failure, "--number: Value 10 not in range 1 to 9");
-  EXPECT_EQ(parse(app, {"--first", "--second"}).failure, "--second excludes --first");
+  EXPECT_EQ(parse(app, {"--first", "--second"}).failure, "--first excludes --second");
   EXPECT_EQ(parse(app, {"--third"}).failure, "--third requires --first");
 }
 
