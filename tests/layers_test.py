@@ -2,6 +2,7 @@
 """A folder of src/ includes only what stands below it."""
 import pathlib
 import re
+import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
@@ -41,6 +42,14 @@ def climbs(source):
 
 
 DUMP = re.compile(r"(\.|->)dump\(")
+# What is decided by a backend's name, and not by one of its traits.
+BY_BACKEND = re.compile(r"([!=]=|case)\s*(\w+::)*Backend::|\bBackend::\w+\s*[!=]=")
+
+
+def backends_told_apart(source):
+    """Every file that compares backends, as its path."""
+    files = sorted(path for path in source.rglob("*") if path.suffix in {".h", ".cpp", ".cu"})
+    return [str(path.relative_to(source)) for path in files if BY_BACKEND.search(path.read_text())]
 
 
 class Layers(unittest.TestCase):
@@ -48,6 +57,15 @@ class Layers(unittest.TestCase):
         # dump() throws where a text in it is not UTF-8.
         sources = [path for path in SOURCE.rglob("*") if path.suffix in {".h", ".cpp", ".cu"}]
         self.assertEqual([str(path.relative_to(SOURCE)) for path in sources if DUMP.search(path.read_text())], ["base/json.cpp"])
+
+    def test_backends_are_told_apart_by_their_traits(self):
+        self.assertEqual(backends_told_apart(SOURCE), [])
+
+    def test_a_compared_backend_is_seen(self):
+        for text in ("if (a.backend == Backend::gloo)", "b != nlaunch::Backend::nccl", "Backend::nccl == b", "case Backend::gloo:"):
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "x.cpp").write_text(text + "\nBackend backend = Backend::nccl;\n")
+                self.assertEqual(backends_told_apart(pathlib.Path(folder)), ["x.cpp"])
 
     def test_every_folder_has_its_place(self):
         folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.iterdir())}
@@ -57,7 +75,6 @@ class Layers(unittest.TestCase):
         self.assertEqual(climbs(SOURCE), [])
 
     def test_a_climbing_include_is_seen(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             layer = pathlib.Path(folder, "base")
             layer.mkdir()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/backend.h"
 #include "preflight/checks.h"
 #include "preflight/group_outcome.h"
 
@@ -27,7 +28,7 @@ using Peers = std::map<std::pair<std::size_t, std::uint64_t>, std::vector<NodeTi
 Peers peers_in(const Observations& observations) {
   Peers peers;
   for (const auto& group : observations.groups) {
-    const bool comparable = group.kind == plan::GroupKind::node && group.backend == Backend::nccl &&
+    const bool comparable = group.kind == plan::GroupKind::node && traits_of(group.backend).steady_times &&
                             group.not_run.empty() && complete(observations, group);
     if (!comparable || group.neighbours || group.sizes.empty() || group.sizes.back() < kLeast) continue;
     const auto last = measured(observations, group).back();

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "preflight/checks.h"
 
@@ -105,7 +106,8 @@ std::vector<Row> check_versions(const Observations& observations) {
   for (const auto& group : observations.groups) {
     const bool across_roles =
         group.kind == plan::GroupKind::world || group.kind == plan::GroupKind::weight_sync;
-    if (across_roles && group.backend == Backend::nccl && gpus) judge_group(observations, group, rows);
+    if (across_roles && !traits_of(group.backend).library.empty() && gpus)
+      judge_group(observations, group, rows);
   }
   judge_range(observations, rows);
   return rows;
