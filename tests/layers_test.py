@@ -2,6 +2,7 @@
 """A folder of src/ includes only what stands below it."""
 import pathlib
 import re
+import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
@@ -11,7 +12,7 @@ ORDER = [layer for layer in re.findall(r"^\| (?:`main\.cpp`, )?`(\w+)/` \|", (SO
 PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # A library that belongs to one layer alone.
-KEPT_IN = {"yaml-cpp/": "config", "boost/": "sys", "hwloc": "sys", "zstd.h": "sys", "CLI/": "cli", "cuda": "probe", "nccl.h": "probe", "gloo/": "probe"}
+KEPT_IN = {"yaml-cpp/": "config", "boost/": "sys", "hwloc": "sys", "zstd.h": "sys", "CLI/": "cli", "openssl/": "base", "cuda": "probe", "nccl.h": "probe", "gloo/": "probe"}
 SYSTEM = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
 
 
@@ -52,6 +53,14 @@ def foreign_parts(source):
 
 
 DUMP = re.compile(r"(\.|->)dump\(")
+# What is decided by a backend's name, and not by one of its traits.
+BY_BACKEND = re.compile(r"([!=]=|case)\s*(\w+::)*Backend::|\bBackend::\w+\s*[!=]=")
+
+
+def backends_told_apart(source):
+    """Every file that compares backends, as its path."""
+    files = sorted(path for path in source.rglob("*") if path.suffix in {".h", ".cpp", ".cu"})
+    return [str(path.relative_to(source)) for path in files if BY_BACKEND.search(path.read_text())]
 
 
 class Layers(unittest.TestCase):
@@ -72,6 +81,15 @@ class Layers(unittest.TestCase):
             (commands / "run.cpp").write_text('#include "commands/run_arms.h"\n')
             self.assertEqual(foreign_parts(pathlib.Path(folder)), ["logs.cpp: commands/run_arms.h"])
 
+    def test_backends_are_told_apart_by_their_traits(self):
+        self.assertEqual(backends_told_apart(SOURCE), [])
+
+    def test_a_compared_backend_is_seen(self):
+        for text in ("if (a.backend == Backend::gloo)", "b != nlaunch::Backend::nccl", "Backend::nccl == b", "case Backend::gloo:"):
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "x.cpp").write_text(text + "\nBackend backend = Backend::nccl;\n")
+                self.assertEqual(backends_told_apart(pathlib.Path(folder)), ["x.cpp"])
+
     def test_every_folder_has_its_place(self):
         folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.iterdir())}
         self.assertEqual(folders - set(ORDER) - set(PROGRAMS), set())
@@ -80,7 +98,6 @@ class Layers(unittest.TestCase):
         self.assertEqual(climbs(SOURCE), [])
 
     def test_a_climbing_include_is_seen(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             layer = pathlib.Path(folder, "base")
             layer.mkdir()

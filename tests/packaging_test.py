@@ -29,6 +29,7 @@ NAMES = {
     "libre2-dev": ("re2", "re2"),
     "zlib1g-dev": ("zlib", "zlib"),
     "libzstd-dev": ("zstd", "zstd"),
+    "libssl-dev": ("openssl", "openssl"),
     "libfabric-dev": ("libfabric-devel", "libfabric"),
     "libgloo-dev": (None, "gloo"),
 }
@@ -87,7 +88,7 @@ for platform in ("linux-64", "linux-aarch64"):
         print(platform, made.recipe.package.name, made.recipe.package.version, len(made.recipe.requirements.to_dict()["host"]))
 """
         done = subprocess.run([RATTLER, "-c", script, RECIPES / "conda/recipe.yaml"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.stdout, f"linux-64 nlaunch {VERSION} 10\nlinux-aarch64 nlaunch {VERSION} 10\n", done.stderr)
+        self.assertEqual(done.stdout, f"linux-64 nlaunch {VERSION} 11\nlinux-aarch64 nlaunch {VERSION} 11\n", done.stderr)
 
     def test_spack(self):
         recipe = Directives(RECIPES / "spack/package.py")

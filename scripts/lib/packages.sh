@@ -3,7 +3,7 @@
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build python3
-  libboost1.81-dev libboost-filesystem1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev libre2-dev zlib1g-dev libzstd-dev
+  libboost1.81-dev libboost-filesystem1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev libre2-dev zlib1g-dev libzstd-dev libssl-dev
   libfabric-dev libgloo-dev
 )
 # shellcheck disable=SC2034  # for those who source this file

@@ -49,6 +49,24 @@ build_boost1.81() {
   "$tree/toolchain/ar" rcsD "$tree/prefix/lib/libboost_filesystem.a" "$objects"/*.o
 }
 
+# Of OpenSSL libcrypto alone, which reads no file and loads no module. The names of its folders are compiled in: the
+# system's, and not those of this build.
+build_openssl() {
+  local tree=$RELEASE_CACHE/$1 folder=$RELEASE_CACHE/$1/dependencies/openssl
+  local without=(shared dso module engine legacy autoload-config async comp ui-console tests)
+  rm -rf "$folder" && cp -a "$RELEASE_SOURCES/openssl" "$folder"
+  (
+    cd "$folder" || exit
+    PATH=$tree/toolchain:$PATH
+    CC=clang AR=ar RANLIB=ranlib CFLAGS="-O2 -fPIC -w" ./Configure "linux-$1" --prefix=/usr --openssldir=/usr/lib/ssl "${without[@]/#/no-}"
+    make build_generated
+    make -j"$(nproc)" libcrypto.a
+  )
+  mkdir -p "$tree/prefix/include" "$tree/prefix/lib"
+  cp -r "$folder/include/openssl" "$tree/prefix/include/"
+  cp "$folder/libcrypto.a" "$tree/prefix/lib/"
+}
+
 build_libzstd() { with_cmake "$1" libzstd libzstd/build/cmake -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF; }
 build_yaml-cpp() { with_cmake "$1" yaml-cpp yaml-cpp -DYAML_CPP_BUILD_TESTS=OFF -DYAML_CPP_BUILD_TOOLS=OFF; }
 build_re2() { with_cmake "$1" re2 re2 -DRE2_BUILD_TESTING=OFF; }

@@ -20,9 +20,6 @@ std::string_view name_of(Rendezvous rendezvous) {
 std::string_view name_of(PreloadScope scope) {
   return scope == PreloadScope::tree ? "tree" : "process";
 }
-std::string_view name_of(Backend backend) {
-  return backend == Backend::nccl ? "nccl" : "gloo";
-}
 std::string_view name_of(PreflightLevel level) {
   switch (level) {
     case PreflightLevel::quick:

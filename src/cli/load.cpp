@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/problems.h"
@@ -177,7 +178,7 @@ Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& contex
   config::Experiment experiment;
   experiment.name.value = "preflight";
   experiment.path = std::filesystem::current_path() / "preflight";
-  experiment.weight_sync.value = gpus > 0 ? Backend::nccl : Backend::gloo;
+  experiment.weight_sync.value = usual_backend(gpus > 0);
   config::Role role;
   role.name.value = gpus > 0 ? "gpu" : "slot";
   role.kind = RoleKind::learner;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/backend.h"
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -87,7 +88,8 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
 /// One repeat. What NCCL chose is read in the first that an arm makes.
 bench::Repeat measure(Bound& arm, const Args& args) {
   auto trials = bench::make_trials(arm.plan, arm.ranks, args.only);
-  for (auto& trial : trials) trial.transport = arm.result.repeats.empty() && trial.backend == Backend::nccl;
+  for (auto& trial : trials)
+    trial.transport = arm.result.repeats.empty() && traits_of(trial.backend).logs_transport;
   const preflight::Deadlines deadlines{arm.plan.bench.timeout, arm.plan.bench.timeout};
   return bench::read_repeat(trials, arm.place->measure(trials, deadlines));
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "launch/audit_parts.h"
 
@@ -226,9 +227,10 @@ std::string Judge::reason_unseen(const plan::BoundProcess& bound, const plan::Ro
   return "no libnccl is mapped: not loaded yet, or linked statically";
 }
 
-/// NCCL refuses a communicator whose ranks have different versions.
+/// NCCL, for one, refuses a communicator whose ranks have different versions.
 void Judge::judge_versions(const plan::Group& group) {
-  if (group.backend != Backend::nccl) return;
+  const auto& backend = traits_of(group.backend);
+  if (backend.library.empty()) return;
   std::map<std::string, std::string> first;  // version → process
   std::set<std::uint32_t> members;
   for (const auto& member : group.members) members.insert(member.process);
@@ -241,8 +243,8 @@ void Judge::judge_versions(const plan::Group& group) {
   std::vector<std::string> have;
   for (const auto& [number, process] : first) have.push_back(fmt::format("{} has {}", process, number));
   report_.findings.push_back({AuditFinding::Kind::versions_differ, group.name, 0,
-                              fmt::format("{}: {}; all ranks of a communicator need the same version of NCCL",
-                                          group.name, text::join(have, ", "))});
+                              fmt::format("{}: {}; all ranks of a communicator need the same version of {}",
+                                          group.name, text::join(have, ", "), backend.title)});
 }
 
 Files Judge::expected_of(std::uint32_t role) const {

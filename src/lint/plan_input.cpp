@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "lint/script_input.h"
 #include "plan/container.h"
@@ -134,7 +135,7 @@ class PlanInputBuilder {
   }
 
   void add_group(const plan::Group& group) {
-    if (group.backend != Backend::nccl || group.kind == plan::GroupKind::node) return;
+    if (traits_of(group.backend).library.empty() || group.kind == plan::GroupKind::node) return;
     std::set<std::size_t> members;
     for (const auto& member : group.members) members.insert(plan_.processes[member.process].role);
     if (members.size() > 1) input_.groups.push_back({group.name, {members.begin(), members.end()}});

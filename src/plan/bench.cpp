@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "plan/json_parts.h"
 
@@ -53,14 +54,16 @@ void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Di
 /// What the groups' backend cannot do.
 void check_operations(const config::BenchWorkload& workload, const std::vector<std::uint32_t>& groups,
                       const Plan& plan, Diagnostics& diagnostics) {
-  const bool gloo = std::ranges::any_of(
-      groups, [&](std::uint32_t group) { return plan.groups[group].backend == Backend::gloo; });
-  if (!gloo) return;
+  const auto lacking = std::ranges::find_if(
+      groups, [&](std::uint32_t group) { return traits_of(plan.groups[group].backend).lacks.has_value(); });
+  if (lacking == groups.end()) return;
+  const auto& backend = traits_of(plan.groups[*lacking].backend);
   for (std::size_t i = 0; i < workload.work.step.size(); ++i) {
-    if (workload.work.step[i].op != Collective::reduce_scatter) continue;
+    if (workload.work.step[i].op != backend.lacks) continue;
     diagnostics
-        .error("plan.bench-gloo", workload.places[i],
-               fmt::format("'{}' has a reduce_scatter, which Gloo does not have", workload.name.value))
+        .error(fmt::format("plan.bench-{}", backend.name), workload.places[i],
+               fmt::format("'{}' has a {}, which {} does not have", workload.name.value,
+                           nlaunch::name_of(*backend.lacks), backend.title))
         .hint = "all_reduce and all_gather run over both; or --set weight_sync.backend=nccl";
   }
 }

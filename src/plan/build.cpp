@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "plan/beaker.h"
 #include "plan/bench.h"
@@ -202,7 +203,7 @@ class Builder {
     const auto needed =
         std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
     if (node.gpus > 0 || needed == experiment_.roles.end()) return;
-    if (plan_.weight_sync.backend == Backend::gloo) {
+    if (!traits_of(plan_.weight_sync.backend).needs_gpu) {
       node.cpu_slots = true;
       node.gpus = gpus_on_one_node(demands_of(experiment_));
       return;

@@ -1,5 +1,6 @@
 #include "plan/json.h"
 
+#include "base/backend.h"
 #include "base/format.h"
 #include "base/json.h"
 #include "config/names.h"
@@ -12,7 +13,13 @@
 namespace nlaunch::plan {
 namespace {
 
-constexpr std::array kBackends{Backend::nccl, Backend::gloo};
+Backend backend(const json& from) {
+  const auto& word = from.at("backend");
+  for (const auto& one : all_backends()) {
+    if (word == one.name) return one.backend;
+  }
+  throw std::domain_error(fmt::format("unknown word {}", json_text(word)));
+}
 
 std::string str(const std::optional<VersionRange>& range) {
   return range ? range->str() : std::string();
@@ -126,7 +133,7 @@ ordered_json write_settings(const Plan& plan) {
 
 void read_settings(const json& from, Plan& plan) {
   const auto& sync = from.at("weight_sync");
-  plan.weight_sync = {word(sync.at("backend"), kBackends), sync.at("world_size"), sync.at("port")};
+  plan.weight_sync = {backend(sync), sync.at("world_size"), sync.at("port")};
   const auto& preflight = from.at("preflight");
   plan.preflight = {word(preflight.at("level"),
                          std::array{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep}),
@@ -165,7 +172,7 @@ ordered_json write_groups(const Plan& plan) {
 
 void read_groups(const json& from, Plan& plan) {
   for (const auto& group : from) {
-    Group read{group.at("name"), word(group.at("kind"), kGroups), word(group.at("backend"), kBackends), {}};
+    Group read{group.at("name"), word(group.at("kind"), kGroups), backend(group), {}};
     for (const auto& member : group.at("members")) {
       read.members.push_back({member.at(0), member.at(1)});
       if (read.members.back().process >= plan.processes.size())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/backend.h"
 #include "probe/gloo_rehearsal.h"
 #include "probe/output.h"
 #include "probe/session.h"
@@ -47,8 +48,8 @@ bool Session::drill(std::size_t index) {
     requests.back().op = drill.deadline;
   }
   const auto& launches = drill.does.at(static_cast<std::size_t>(requests.front().rank));
-  const bool nccl = group.backend == Backend::nccl;
-  if (nccl && !gpu_)
+  const bool on_gpu = traits_of(group.backend).needs_gpu;
+  if (on_gpu && !gpu_)
     return fail("join", group.name,
                 failure("probe.spec", "a rank without a GPU cannot join an NCCL group").error());
   expect("join", group.name, spec_.join);
@@ -56,7 +57,7 @@ bool Session::drill(std::size_t index) {
   const auto since = [begin] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  const auto rehearsal = nccl ? gpu_->rehearse(drill, requests) : rehearse_gloo(drill, requests);
+  const auto rehearsal = on_gpu ? gpu_->rehearse(drill, requests) : rehearse_gloo(drill, requests);
   if (!rehearsal) return fail("join", group.name, rehearsal.error());
   emit({{"event", "joined"}, {"group", group.name}, {"seconds", since()}});
   expect("collective", group.name, spec_.op);

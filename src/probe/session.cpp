@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/backend.h"
 #include "probe/facts.h"
 #include "probe/gloo_communicator.h"
 #include "probe/output.h"
@@ -161,10 +162,10 @@ JoinRequest Session::request(std::size_t group, const std::string& key) {
 
 Result<Communicator*> Session::join(std::size_t group, const std::string& key) {
   if (const auto known = communicators_.find(key); known != communicators_.end()) return known->second.get();
-  const bool nccl = spec_.groups[group].backend == Backend::nccl;
-  if (nccl && !gpu_) return failure("probe.spec", "a rank without a GPU cannot join an NCCL group");
+  const bool on_gpu = traits_of(spec_.groups[group].backend).needs_gpu;
+  if (on_gpu && !gpu_) return failure("probe.spec", "a rank without a GPU cannot join an NCCL group");
   const auto asked = request(group, key);
-  auto made = nccl ? gpu_->join(asked) : join_gloo(asked, gpu_ ? gpu_->make_copies() : nullptr);
+  auto made = on_gpu ? gpu_->join(asked) : join_gloo(asked, gpu_ ? gpu_->make_copies() : nullptr);
   if (!made) return std::unexpected(made.error());
   return (communicators_[key] = std::move(*made)).get();
 }
@@ -247,9 +248,8 @@ bool Session::measure_size(const GroupSpec& group, Communicator& communicator, s
 }
 
 bool Session::asks_for_transport() const {
-  return std::ranges::any_of(spec_.groups, [this](const GroupSpec& group) {
-    return group.transport && group.backend == Backend::nccl && takes_part(group);
-  });
+  return std::ranges::any_of(spec_.groups,
+                             [this](const GroupSpec& group) { return group.transport && takes_part(group); });
 }
 
 bool Session::find_transports(std::vector<std::string> again) {
@@ -264,8 +264,7 @@ bool Session::find_transports(std::vector<std::string> again) {
   }
   for (std::size_t i = 0; i < spec_.groups.size(); ++i) {
     const auto& group = spec_.groups[i];
-    if (group.transport && group.backend == Backend::nccl && takes_part(group) && !find_transport(i))
-      return false;
+    if (group.transport && takes_part(group) && !find_transport(i)) return false;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/backend.h"
 #include "base/json.h"
 #include "sys/files.h"
 
@@ -50,7 +51,7 @@ GroupSpec read_group(const json& from) {
   GroupSpec group;
   group.name = from.at("name").get<std::string>();
   group.op = op_in(from);
-  group.backend = from.at("backend").get<std::string>() == "gloo" ? Backend::gloo : Backend::nccl;
+  group.backend = backend_of(from.at("backend").get<std::string>()).value_or(Backend::nccl);
   group.members = from.at("members").get<std::vector<unsigned>>();
   group.sizes = from.at("sizes").get<std::vector<std::uint64_t>>();
   group.transport = from.value("transport", false);

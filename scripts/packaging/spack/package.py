@@ -31,6 +31,7 @@ class Nlaunch(CMakePackage):
     depends_on("re2@:2023-02 ~shared +pic")  # later ones need abseil's libraries too
     depends_on("zlib +pic")
     depends_on("zstd libs=static")
+    depends_on("openssl")
     depends_on("libfabric")
     depends_on("gloo")
     depends_on("cuda@12:", when="+cuda")

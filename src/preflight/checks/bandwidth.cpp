@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/backend.h"
 #include "base/registry.h"
 #include "base/text.h"
 #include "preflight/checks.h"
@@ -78,7 +79,7 @@ using NodePeers = std::map<std::pair<std::size_t, std::uint64_t>, std::vector<No
 NodePeers node_peers(const Observations& observations) {
   NodePeers peers;
   for (const auto& group : observations.groups) {
-    const bool comparable = group.kind == plan::GroupKind::node && group.backend == Backend::nccl &&
+    const bool comparable = group.kind == plan::GroupKind::node && traits_of(group.backend).steady_times &&
                             group.not_run.empty() && complete(observations, group);
     if (!comparable || group.neighbours || group.sizes.empty() || group.sizes.back() < kLeastBytes) continue;
     const auto last = measured(observations, group).back();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/backend.h"
 #include "base/registry.h"
 #include "base/text.h"
 #include "preflight/checks.h"
@@ -105,10 +106,7 @@ Row judge_incomplete(const Observations& observations, const GroupTrial& group) 
   }
   if (auto row = judge_arrival(observations, group)) return *row;
   const auto all = names_of(observations, group.members, group.members.front());
-  const Remedy remedy{
-      group.backend == Backend::nccl
-          ? "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json"
-          : "the ranks must reach each other over TCP: see ip route, firewalls and GLOO_SOCKET_IFNAME"};
+  const Remedy remedy{std::string(traits_of(group.backend).remedy)};
   // One that has gone without a word is the cause of what the others say of it.
   for (const auto rank : group.members) {
     if (!observations.reports[rank].end.empty())

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/backend.h"
 #include "base/registry.h"
 #include "base/text.h"
 #include "preflight/checks.h"
@@ -217,7 +218,7 @@ std::vector<Row> check_versions(const Observations& observations) {
   for (const auto& group : observations.groups) {
     const bool across_roles =
         group.kind == plan::GroupKind::world || group.kind == plan::GroupKind::weight_sync;
-    if (across_roles && group.backend == Backend::nccl && gpus)
+    if (across_roles && !traits_of(group.backend).library.empty() && gpus)
       judge_group_versions(observations, group, rows);
   }
   judge_version_range(observations, rows);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/backend.h"
 #include "base/text.h"
 
 namespace nlaunch::preflight {
@@ -12,14 +13,9 @@ namespace {
 using Launches = std::vector<DrillLaunch>;
 using End = DrillSeen::End;
 
-/// Large enough that a rank is still at it when the next operation comes.
-constexpr std::uint64_t kBytes = 64U << 20U;
-constexpr std::uint64_t kBytesOverGloo = 1U << 20U;
-
 /// The same for all ranks.
 Drill alike(unsigned ranks, const Launches& launches) {
   Drill drill;
-  drill.bytes = kBytes;
   drill.does.assign(ranks, launches);
   return drill;
 }
@@ -221,15 +217,16 @@ std::span<const DrillCase> drill_cases() {
 }
 
 GroupTrial drill_trial(const DrillCase& which, GroupTrial trial, Duration deadline) {
-  if (which.gpu && trial.backend == Backend::gloo)
-    trial.not_run = "not run: Gloo has no streams and no CUDA graphs";
+  const auto& backend = traits_of(trial.backend);
+  if (which.gpu && !backend.has_streams)
+    trial.not_run = fmt::format("not run: {} has no streams and no CUDA graphs", backend.title);
   trial.sizes.clear();
   trial.workloads.clear();
   trial.transport = false;
   trial.drill = which.make(static_cast<unsigned>(trial.members.size()));
   trial.drill->name = which.name;
   trial.drill->deadline = deadline;
-  if (trial.backend == Backend::gloo) trial.drill->bytes = kBytesOverGloo;
+  trial.drill->bytes = backend.drill_message;
   return trial;
 }
 

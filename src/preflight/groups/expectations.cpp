@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/backend.h"
+
 namespace nlaunch::preflight {
 
 bool fits(const plan::Expectation& expectation, const Observations& observations, const GroupTrial& group) {
-  if (group.backend != Backend::nccl || group.op() != Collective::all_reduce) return false;
+  if (!traits_of(group.backend).steady_times || group.op() != Collective::all_reduce) return false;
   std::map<std::uint32_t, std::uint32_t> on_node;
   for (const auto rank : group.members) ++on_node[observations.ranks[rank].node];
   const auto nodes = static_cast<std::uint32_t>(on_node.size());

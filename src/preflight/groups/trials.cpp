@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/backend.h"
 #include "preflight/groups/expectations.h"
 
 namespace nlaunch::preflight {
@@ -19,9 +20,6 @@ constexpr std::uint64_t kTensor = 22118400;  // a weight of [1, 2160, 5120] in b
 constexpr std::uint64_t kLarge = 128U << 20U;
 /// Data that LL128 damages on GH200 over Slingshot shows here and near 1 MiB (NVIDIA/nccl#2001).
 constexpr std::uint64_t kLargest = 1U << 30U;
-/// A sweep takes every second power of two from 8 B on, and this.
-constexpr std::uint64_t kSweepNccl = std::uint64_t{4} << 30U;
-constexpr std::uint64_t kSweepGloo = 64U << 20U;
 
 std::string subject_of(const plan::Plan& plan, const plan::BoundNode& node, const plan::Process& process,
                        std::uint16_t gpu) {
@@ -61,12 +59,11 @@ std::map<std::string, std::vector<std::size_t>> by_version(const std::vector<Ran
 }
 
 std::vector<std::uint64_t> sizes_of(const Observations& observations, const GroupTrial& trial) {
-  const bool gloo = trial.backend == Backend::gloo;
-  if (trial.neighbours) return gloo ? std::vector{kSmall} : std::vector{kSmall, kLarge};
-  std::vector<std::uint64_t> sizes{kLatency, kSmall, kTensor};
-  if (gloo) return sizes;
-  sizes.push_back(kLarge);
-  if (observations.crosses_nodes(trial)) sizes.push_back(kLargest);
+  std::vector<std::uint64_t> sizes{kSmall, kLarge};
+  if (!trial.neighbours) sizes = {kLatency, kSmall, kTensor, kLarge};
+  if (!trial.neighbours && observations.crosses_nodes(trial)) sizes.push_back(kLargest);
+  std::erase_if(sizes, [&](auto bytes) { return bytes > traits_of(trial.backend).largest_message; });
+  if (trial.neighbours) return sizes;
   for (const auto& expectation : observations.plan.expected.all_reduce_busbw) {
     if (tried_size(expectation) > 0 && fits(expectation, observations, trial))
       sizes.push_back(tried_size(expectation));
@@ -83,14 +80,15 @@ void sort_once(std::vector<std::uint64_t>& sizes) {
 void add_node_trials(const Observations& observations, const GroupTrial& whole,
                      std::vector<GroupTrial>& trials) {
   const auto versions = by_version(observations.ranks, whole.members);
-  if (whole.backend == Backend::gloo || versions.size() == 1) {
+  const auto& backend = traits_of(whole.backend);
+  if (backend.library.empty() || versions.size() == 1) {
     trials.push_back(whole);
     return;
   }
   for (const auto& [version, members] : versions) {
     if (members.size() < 2) continue;
     auto part = whole;
-    part.name = fmt::format("{}, NCCL {}", whole.name, version.empty() ? "not found" : version);
+    part.name = fmt::format("{}, {} {}", whole.name, backend.title, version.empty() ? "not found" : version);
     part.members = members;
     trials.push_back(std::move(part));
   }
@@ -103,8 +101,9 @@ GroupTrial bare_trial(const plan::Group& group, const std::map<GpuKey, std::size
 }
 
 void mark_mixed(const std::vector<Rank>& ranks, GroupTrial& trial) {
-  if (trial.backend != Backend::nccl || by_version(ranks, trial.members).size() <= 1) return;
-  trial.not_run = "not run: its ranks load different versions of NCCL";
+  const auto& backend = traits_of(trial.backend);
+  if (backend.library.empty() || by_version(ranks, trial.members).size() <= 1) return;
+  trial.not_run = fmt::format("not run: its ranks load different versions of {}", backend.title);
 }
 
 void add_trials(const Observations& observations, const plan::Group& group,
@@ -122,10 +121,11 @@ void mark_impossible(const std::vector<Rank>& ranks, GroupTrial& trial) {
   for (const auto rank : trial.members) {
     if (!ranks[rank].no_probe.empty()) trial.not_run = "not run: " + ranks[rank].no_probe;
   }
-  if (!trial.not_run.empty() || trial.backend == Backend::gloo) return;
+  const auto library = traits_of(trial.backend).library;
+  if (!trial.not_run.empty() || library.empty()) return;
   for (const auto rank : trial.members) {
     if (ranks[rank].library.version.empty()) {
-      trial.not_run = fmt::format("not run: no libnccl is known for {}", ranks[rank].subject);
+      trial.not_run = fmt::format("not run: no {} is known for {}", library, ranks[rank].subject);
     }
   }
 }
@@ -170,15 +170,16 @@ std::vector<GroupTrial*> largest_that(std::vector<GroupTrial>& trials, Fits fits
 }
 
 void choose_transports(std::vector<GroupTrial>& trials) {
-  const auto nccl = [](const GroupTrial& trial) { return trial.backend == Backend::nccl; };
-  for (auto* trial : largest_that(trials, nccl)) trial->transport = true;
+  const auto says = [](const GroupTrial& trial) { return traits_of(trial.backend).logs_transport; };
+  for (auto* trial : largest_that(trials, says)) trial->transport = true;
 }
 
-/// The curve of the all-reduce, of the largest groups alone.
+/// The curve of the all-reduce, of the largest groups alone: every second power of two from 8 B on, and the
+/// largest message.
 void add_sweeps(std::vector<GroupTrial>& trials) {
   const auto reduces = [](const GroupTrial& trial) { return trial.op() == Collective::all_reduce; };
   for (auto* trial : largest_that(trials, reduces)) {
-    const auto end = trial->backend == Backend::gloo ? kSweepGloo : kSweepNccl;
+    const auto end = traits_of(trial->backend).largest_message;
     for (auto bytes = kLatency; bytes < end; bytes *= 4) trial->sizes.push_back(bytes);
     trial->sizes.push_back(end);
   }
@@ -279,11 +280,11 @@ json make_spec(const Observations& observations, const std::string& folder,
             {"op_ms", observations.deadlines.op.count()},
             {"ranks", json::array()},
             {"groups", json::array()}};
-  const bool nccl = std::ranges::any_of(observations.groups, [](const GroupTrial& trial) {
-    return trial.backend == Backend::nccl && trial.not_run.empty();
+  const bool library = std::ranges::any_of(observations.groups, [](const GroupTrial& trial) {
+    return !traits_of(trial.backend).library.empty() && trial.not_run.empty();
   });
   for (const auto& rank : observations.ranks) {
-    const bool needed = nccl && rank.device >= 0;
+    const bool needed = library && rank.device >= 0;
     spec["ranks"].push_back({{"name", rank.subject},
                              {"device", rank.device},
                              {"library", needed ? rank.library.path : ""},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/backend.h"
 #include "base/text.h"
 #include "preflight/checks.h"
 #include "preflight/groups/expectations.h"
@@ -134,8 +135,7 @@ Bisection dissect(const Observations& observations, const Complaint& complaint) 
   if (group.neighbours) out.op = Collective::send_recv;
   out.of_nodes = observations.crosses_nodes(group);
   out.parts = out.of_nodes ? nodes_of(observations, group) : ranks_of(observations, group);
-  // Gloo's times are those of processors that do other things as well.
-  if (group.backend == Backend::gloo) out.rules.slower.reset();
+  if (!traits_of(group.backend).steady_times) out.rules.slower.reset();
   const auto pair = pair_trial(out, {0, 1});
   for (const auto& expectation : observations.plan.expected.all_reduce_busbw) {
     if (tried_size(expectation) != out.bytes || !fits(expectation, observations, pair)) continue;

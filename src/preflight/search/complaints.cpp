@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/backend.h"
 #include "preflight/checks.h"
 #include "preflight/groups/expectations.h"
 #include "preflight/groups/group_outcome.h"
@@ -51,13 +52,13 @@ std::optional<std::uint64_t> complaint_of(const Observations& observations, cons
   return known ? std::nullopt : std::optional(first_undone(observations, group));
 }
 
-/// The largest group that crosses nodes over NCCL, of enough of them to tell one from the others.
+/// The largest group that crosses nodes and has steady times, of enough of them to tell one from the others.
 std::vector<Complaint> for_the_record(const Observations& observations) {
   constexpr std::size_t kFewest = 3;
   std::optional<std::size_t> largest;
   for (std::size_t i = 0; i < observations.groups.size(); ++i) {
     const auto& group = observations.groups[i];
-    const bool wanted = group.not_run.empty() && group.backend == Backend::nccl && !group.neighbours &&
+    const bool wanted = group.not_run.empty() && traits_of(group.backend).steady_times && !group.neighbours &&
                         observations.hosts_of(group.members).size() >= kFewest;
     if (!wanted || (largest && observations.groups[*largest].members.size() >= group.members.size()))
       continue;

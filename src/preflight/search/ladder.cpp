@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/backend.h"
 #include "preflight/checks.h"
 #include "preflight/groups/try_groups.h"
 #include "preflight/search/bisect.h"
@@ -28,8 +29,8 @@ struct Rung {
 std::vector<GroupTrial> each_rank(const Observations& observations) {
   std::vector<GroupTrial> out;
   for (std::size_t rank = 0; rank < observations.ranks.size(); ++rank) {
-    const auto backend = observations.ranks[rank].device >= 0 ? Backend::nccl : Backend::gloo;
-    if (backend == Backend::nccl && observations.ranks[rank].library.version.empty()) continue;
+    const auto backend = usual_backend(observations.ranks[rank].device >= 0);
+    if (!traits_of(backend).library.empty() && observations.ranks[rank].library.version.empty()) continue;
     out.push_back({observations.ranks[rank].subject,
                    plan::GroupKind::node,
                    backend,
