@@ -1,4 +1,4 @@
-#include "emit/import/import.h"
+#include "import/import.h"
 
 #include <filesystem>
 
@@ -43,11 +43,11 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
-int write(const Args& args, const emit::Imported& imported, const Context& context) {
+int write(const Args& args, const import::Imported& imported, const Context& context) {
   const auto folder = std::filesystem::path(args.output);
   const std::pair<std::string, std::string> files[] = {
-      {(folder / (imported.name + ".yaml")).string(), emit::experiment_text(imported)},
-      {(folder / (imported.name + ".site.yaml")).string(), emit::profile_text(imported)}};
+      {(folder / (imported.name + ".yaml")).string(), import::experiment_text(imported)},
+      {(folder / (imported.name + ".site.yaml")).string(), import::profile_text(imported)}};
   for (const auto& [path, content] : files) {
     if (!is_there(path)) continue;
     context.console.say(
@@ -76,8 +76,8 @@ int run(const Args& args, const Context& context) {
   const auto input = lint::script_input(*script);
   std::error_code error;
   const auto folder = std::filesystem::absolute(args.to_stdout ? "." : args.output, error) / "";
-  const auto imported = emit::import_script(input, lint::lint(input), args.name,
-                                            folder.lexically_normal().parent_path().string());
+  const auto imported = import::import_script(input, lint::lint(input), args.name,
+                                              folder.lexically_normal().parent_path().string());
   if (imported.roles.empty()) {
     context.console.say(fmt::format(
         "nlaunch import: {} starts no program that could be a role: python, torchrun, "
@@ -88,7 +88,7 @@ int run(const Args& args, const Context& context) {
   }
   if (!args.to_stdout) return write(args, imported, context);
   context.console.result(
-      fmt::format("{}---\n{}", emit::experiment_text(imported), emit::profile_text(imported)));
+      fmt::format("{}---\n{}", import::experiment_text(imported), import::profile_text(imported)));
   return 0;
 }
 

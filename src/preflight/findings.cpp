@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <future>
 #include <map>
 
@@ -11,33 +10,15 @@
 #include "preflight/ask/inquiries.h"
 #include "preflight/ask/role_library.h"
 #include "preflight/checks.h"
+#include "preflight/gather.h"
 #include "preflight/groups/group_outcome.h"
 #include "preflight/groups/trials.h"
 #include "preflight/report/report_json.h"
-#include "sys/tcp_port.h"
 
 namespace nlaunch::preflight {
 namespace {
 
 using nlohmann::json;
-
-void add_folder(std::vector<Folder>& folders, Folder folder) {
-  if (folder.path.empty()) return;
-  if (std::ranges::find(folders, folder.path, &Folder::path) == folders.end())
-    folders.push_back(std::move(folder));
-}
-
-/// Whether each port of the node's processes can be listened on now.
-std::vector<PortFact> ask_ports(const plan::BoundNode& node) {
-  std::vector<PortFact> out;
-  for (const auto& process : node.processes) {
-    for (const auto port : process.ports) {
-      const auto trouble = sys::try_to_listen(port);
-      out.push_back({process.name, port, trouble ? trouble.message() : ""});
-    }
-  }
-  return out;
-}
 
 /// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
 NodeObservations gather(const Look& request) {
@@ -90,17 +71,6 @@ std::string why_no_probe(const NodeObservations& observations, const Rank& rank)
 }
 
 }  // namespace
-
-std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder) {
-  std::vector<Folder> out;
-  add_folder(out, {"run directory", run_folder});
-  add_folder(out, {"scratch", observations.node.scratch});
-  add_folder(out, {"shared memory", "/dev/shm", Folder::Use::write});
-  if (observations.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
-  for (const auto& [role, process] : observations.first_of_roles())
-    add_folder(out, {observations.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
-  return out;
-}
 
 Findings look(const Look& request) {
   auto observations = gather(request);

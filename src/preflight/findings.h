@@ -27,9 +27,6 @@ struct Look {
   std::string address{};  ///< by which other nodes reach this one; empty: there is only this machine
 };
 
-/// The folders that the run will use here, each once. None is touched.
-std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder);
-
 /// Looks at this machine: its GPUs, limits, ports and folders, and the libnccl of each role.
 Findings look(const Look& request);
 

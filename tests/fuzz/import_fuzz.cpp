@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/site.h"
-#include "emit/import/import.h"
+#include "import/import.h"
 #include "lint/script_input.h"
 
 namespace {
@@ -47,11 +47,11 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
   std::string text(data, data + size);
   if (text.find('\0') != std::string::npos || text::first_invalid_utf8(text)) return 0;  // refused before
   const auto input = lint::script_input(std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text}));
-  const auto imported = emit::import_script(input, lint::lint(input), "", "");
+  const auto imported = import::import_script(input, lint::lint(input), "", "");
   if (imported.roles.empty()) return 0;
-  const auto experiment = emit::experiment_text(imported);
+  const auto experiment = import::experiment_text(imported);
   require(config::load_experiment(File(experiment).path(), {}, {}), experiment);
-  const auto profile = emit::profile_text(imported);
+  const auto profile = import::profile_text(imported);
   require(config::load_site(File(profile).path(), {}, {}), profile);
   return 0;
 }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "preflight/findings.h"
+#include "preflight/gather.h"
 #include "unit/preflight/host_fixture.h"
 
 namespace nlaunch::preflight {

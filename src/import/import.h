@@ -1,0 +1,153 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/words.h"
+#include "lint/rule.h"
+
+/// From a batch script to an experiment and a site profile: what goes where, decided without running
+/// anything.
+namespace nlaunch::import {
+
+/// Where a reader of the two files would look for something.
+enum class Destination {
+  experiment,  ///< the experiment's head
+  workdir,
+  environment,
+  secrets,
+  roles,
+  walltime,
+  slurm,
+  profile,  ///< the profile's head
+  scheduler,
+  node,
+  modules,
+  site_environment,
+  libraries,
+};
+
+/// What a person has to know or to decide, for a comment.
+struct Remark {
+  std::uint32_t line = 0;  ///< of the script; 0: of none
+  std::string text;
+};
+
+/// A key with its text, as the files take it: references and all.
+struct ImportedEntry {
+  std::string name;
+  std::string value;
+  std::uint32_t line = 0;
+  std::string remark;  ///< stands behind the line; may be empty
+};
+
+struct ImportedEnvironment {
+  std::vector<ImportedEntry> unset;  ///< without values
+  std::vector<ImportedEntry> set;
+  std::vector<ImportedEntry> prepend;
+  std::vector<ImportedEntry> append;
+};
+
+struct ImportedSecret {
+  std::string name;
+  std::string kind;   ///< "env", "netrc", "file"
+  std::string value;  ///< the host, the path; empty for env
+  std::uint32_t line = 0;
+  std::string remark;
+};
+
+struct ImportedReady {
+  std::string http;  ///< one of these three
+  std::string log;
+  std::vector<std::string> exec;
+  std::string timeout;
+  std::uint32_t line = 0;
+  std::string remark{};  ///< stands behind the line; may be empty
+};
+
+struct ImportedRole {
+  std::string name;
+  RoleKind kind = RoleKind::service;
+  std::uint32_t line = 0;
+  std::uint32_t count = 0;     ///< 0: not said
+  std::uint32_t per_node = 0;  ///< 0: not said
+  bool each_node = false;      ///< per: node
+  std::string except;
+  std::uint32_t gpus = 0;
+  bool rendezvous = false;
+  std::vector<std::string> ports;
+  std::vector<std::string> preload;
+  std::vector<std::string> wrapper;
+  std::vector<std::string> command;
+  ImportedEnvironment environment;
+  std::optional<ImportedReady> ready;
+  std::optional<bool> ends_run;
+  std::vector<std::string> spawned_by;
+  std::string classify;
+  std::vector<Remark> remarks;
+};
+
+struct ImportedWalltime {
+  std::string signal;  ///< empty: not said
+  std::string before;
+  Walltime::Then then = Walltime::Then::stop;
+  std::uint32_t max = 0;
+  std::uint32_t line = 0;
+};
+
+struct ImportedLibrary {
+  std::string name;
+  std::string path;
+  std::uint32_t line = 0;
+};
+
+/// What a script comes to.
+struct Imported {
+  std::string script;  ///< the file's name
+  std::string folder;  ///< of the experiment; empty: not known
+  // The experiment.
+  std::string name;
+  std::uint32_t nodes = 1;
+  ImportedEntry workdir;  ///< without a value: not said
+  ImportedEntry venv;
+  std::vector<ImportedEntry> vars;
+  ImportedEnvironment environment;
+  std::vector<ImportedSecret> secrets;
+  std::vector<ImportedRole> roles;  ///< without any, there is no experiment
+  std::vector<std::vector<std::string>> start;
+  std::optional<ImportedWalltime> walltime;
+  std::vector<ImportedEntry> slurm;
+  // The profile.
+  std::string site;
+  bool scheduler = false;  ///< Slurm's
+  std::vector<ImportedEntry> directives;
+  std::vector<ImportedEntry> srun;
+  std::uint32_t gpus = 0;
+  std::string gpu;        ///< "GH200"
+  std::string nics;       ///< "cxi"
+  std::string interface;  ///< "hsn"
+  std::string scratch;
+  std::string modules_init;
+  bool modules_reset = false;
+  std::vector<ImportedEntry> modules;
+  ImportedEnvironment site_environment;
+  std::vector<ImportedLibrary> libraries;
+  // Both.
+  std::map<Destination, std::vector<Remark>> remarks;
+  std::vector<std::string> left_out;  ///< commands whose work is nlaunch's, each once
+};
+
+/// `scene`: of a script (lint/script_scene.h), whose text is UTF-8. `findings`: what lint says of it; its
+/// errors stand beside the values, which are left as they are. `name`: of the experiment and the profile;
+/// empty: the script's. `folder`: where they will be, absolute; empty: not known. No secret that is written
+/// in the script is in what comes out.
+Imported import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
+                       const std::string& name, const std::string& folder);
+
+/// The two files. Each parses, whatever the script was.
+std::string experiment_text(const Imported& imported);
+std::string profile_text(const Imported& imported);
+
+}  // namespace nlaunch::import

@@ -1,0 +1,195 @@
+#include "import/slurm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "import/wrappers.h"
+#include "plan/slurm.h"
+
+namespace nlaunch::import {
+namespace {
+
+/// Of the cluster, not of one job.
+constexpr std::array<std::string_view, 17> kOfSite{
+    "partition",     "account", "exclusive",   "gpus-per-node", "gres",        "constraint",
+    "mem",           "network", "mem-per-gpu", "cpus-per-gpu",  "reservation", "clusters",
+    "cpus-per-task", "exclude", "gpu-bind",    "licenses",      "mem-per-cpu"};
+/// nlaunch says these itself.
+constexpr std::array<std::string_view, 5> kOptionsLeftOut{"ntasks", "ntasks-per-node", "open-mode",
+                                                          "no-requeue", "gpus-per-task"};
+
+std::uint32_t number(std::string_view text) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr std::uint32_t kMost = 100'000;
+  return std::min(value, kMost);
+}
+
+/// The GPUs of "gpu:h100:8", "gpu:8", "h100:8", "8".
+std::uint32_t gpus_of(const std::string& text) {
+  for (const auto& part : text::split(text, ',')) {
+    const auto one = part.substr(0, part.find('('));
+    const auto digits = one.substr(one.rfind(':') + 1);
+    const auto count = number(digits);
+    constexpr std::uint32_t kMost = 1024;
+    if (count > 0) return std::min(count, kMost);
+    if (one == "gpu") return 1;
+  }
+  return 0;
+}
+
+class DirectivesReader {
+ public:
+  DirectivesReader(const lint::LintInput& input, Imported& out)
+      : input_(input), out_(out), known_(plan::sbatch_options()) {}
+
+  JobDirectives read() {
+    for (const auto& option : input_.batch) {
+      const auto equals = option.text.find('=');
+      const auto dashes = std::min(option.text.find_first_not_of('-'), option.text.size());
+      auto name = option.text.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
+      auto value = equals == std::string::npos ? std::string() : option.text.substr(equals + 1);
+      if (value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0])
+        value = value.substr(1, value.size() - 2);
+      values_[name] = value;
+      one(name, value, option.span.line);
+    }
+    sizes();
+    return std::move(result_);
+  }
+
+ private:
+  void remark(Destination destination, std::uint32_t line, std::string text) {
+    out_.remarks[destination].push_back({line, std::move(text)});
+  }
+
+  void one(const std::string& name, const std::string& value, std::uint32_t line) {
+    const auto text = fmt::format("--{}{}{}", name, value.empty() ? "" : "=", value);
+    if (name == "nodes") return;
+    if (name == "job-name") {
+      result_.job_name = value;
+    } else if (name == "signal") {
+      signal(value, line);
+    } else if (name == "requeue") {
+      result_.requeue = true;
+      result_.signal_line = line;
+    } else if (name == "chdir") {
+      result_.workdir = {"workdir", value, line, ""};
+    } else if (is_one_of(name, kOptionsLeftOut)) {
+      if (name == "gpus-per-task") per_task_line_ = line;
+    } else if (refused(name, value)) {
+      remark(Destination::slurm, line,
+             fmt::format("{} cannot stand here: see docs/slurm.md, Directives", text::printable(text)));
+    } else if (name == "uenv" || name == "view") {
+      destination(name, value, line);
+    } else if (is_of_image(name)) {
+      out_.srun.push_back({"", text, line, ""});
+      if (const auto said = said_of_step(name); !said.empty()) remark(Destination::scheduler, line, said);
+    } else if (std::ranges::find(known_, name) == known_.end()) {
+      remark(Destination::slurm, line,
+             fmt::format("{} is no option of sbatch that is known", text::printable(text)));
+    } else {
+      destination(name, value, line);
+    }
+  }
+
+  /// What nlaunch does not take, or not like this.
+  static bool refused(const std::string& name, const std::string& value) {
+    constexpr std::array<std::string_view, 7> kOwned{"export",   "export-file", "wrap",     "array",
+                                                     "parsable", "wait",        "test-only"};
+    return is_one_of(name, kOwned) || text::printable(value) != value ||
+           value.find_first_of("$`") != std::string::npos ||
+           (value.empty() && plan::sbatch_needs_value(name)) || value == "true" || value == "false";
+  }
+
+  void destination(const std::string& name, const std::string& value, std::uint32_t line) {
+    auto& list = is_one_of(name, kOfSite) ? out_.directives : out_.slurm;
+    std::erase_if(list, [&](const auto& entry) { return entry.name == name; });
+    list.push_back({name, value.empty() ? "true" : value, line, ""});
+    if (name == "exclude")
+      list.back().remark = "scheduler.bad_nodes reads a ledger, whose entries expire (docs/node-checks.md)";
+  }
+
+  /// [R][B:]SIGNAL[@SECONDS]
+  void signal(const std::string& value, std::uint32_t line) {
+    const auto at = value.find('@');
+    auto name = value.substr(0, at);
+    const auto colon = name.rfind(':');
+    const auto to = colon == std::string::npos ? "" : name.substr(0, colon);
+    if (colon != std::string::npos) name.erase(0, colon + 1);
+    if (name.starts_with("SIG")) name.erase(0, 3);
+    constexpr std::array<std::string_view, 5> kSignals{"TERM", "INT", "USR1", "HUP", "USR2"};
+    // To the batch shell alone: what its trap does to the learners is not said; they get TERM.
+    if (to.find('B') == std::string::npos && is_one_of(name, kSignals)) result_.signal = name;
+    const auto seconds = at == std::string::npos ? 60 : number(std::string_view(value).substr(at + 1));
+    result_.before = fmt::format("{}s", std::max(seconds, 1U));
+    result_.signal_line = line;
+  }
+
+  void sizes() {
+    auto& size = result_.size;
+    const auto value = [&](const char* name) {
+      return values_.contains(name) ? values_[name] : std::string();
+    };
+    const auto per_node = number(value("ntasks-per-node"));
+    const auto tasks = number(value("ntasks"));
+    size.nodes = std::max(1U, number(value("nodes")));
+    if (value("nodes").empty() && per_node > 0 && tasks > per_node)
+      size.nodes = (tasks + per_node - 1) / per_node;
+    size.tasks = per_node > 0 ? per_node : tasks > 0 ? std::max(1U, tasks / size.nodes) : 0;
+    size.gpus = gpus_of(value("gpus-per-node"));
+    if (size.gpus == 0 && value("gres").find("gpu") != std::string::npos) size.gpus = gpus_of(value("gres"));
+    if (size.gpus == 0) size.gpus = gpus_of(value("gpus")) / size.nodes;
+    const bool of_tasks = size.gpus == 0;
+    if (of_tasks) size.gpus = gpus_of(value("gpus-per-task")) * std::max(1U, size.tasks);
+    constexpr std::uint32_t kMost = 1024;
+    size.gpus = std::min(size.gpus, kMost);
+    if (of_tasks && size.gpus > 0) {
+      // One agent on each node has what all tasks there had: it has to ask for it as a whole.
+      const auto each = value("gpus-per-task");
+      const auto kind = each.find(':') == std::string::npos ? "" : each.substr(0, each.rfind(':') + 1);
+      out_.directives.push_back(
+          {"gpus-per-node", fmt::format("{}{}", kind, size.gpus), per_task_line_,
+           fmt::format("--gpus-per-task={} for each of {} tasks: nlaunch's agent has them all", each,
+                       std::max(1U, size.tasks))});
+    }
+    const auto cpus = number(value("cpus-per-task"));
+    if (cpus > 0 && size.tasks > 1) {
+      // One agent on each node has what all tasks there had.
+      for (auto& entry : out_.directives) {
+        if (entry.name != "cpus-per-task") continue;
+        entry.value = std::to_string(cpus * size.tasks);
+        entry.remark = fmt::format("{} for each of {} tasks: nlaunch's agent has them all", cpus, size.tasks);
+      }
+    }
+    auto& numbers = result_.numbers;
+    numbers = {{"SLURM_NNODES", size.nodes}, {"SLURM_JOB_NUM_NODES", size.nodes}};
+    if (size.gpus > 0)
+      numbers.insert(numbers.end(), {{"SLURM_GPUS_ON_NODE", size.gpus}, {"SLURM_GPUS_PER_NODE", size.gpus}});
+    if (cpus > 0) numbers.emplace_back("SLURM_CPUS_PER_TASK", cpus);
+    if (size.tasks > 0)
+      numbers.insert(numbers.end(),
+                     {{"SLURM_NTASKS_PER_NODE", size.tasks}, {"SLURM_NTASKS", size.tasks * size.nodes}});
+  }
+
+  const lint::LintInput& input_;
+  Imported& out_;
+  std::vector<std::string> known_;
+  std::map<std::string, std::string> values_;
+  JobDirectives result_;
+  std::uint32_t per_task_line_ = 0;
+};
+
+}  // namespace
+
+JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
+  return DirectivesReader(input, out).read();
+}
+
+}  // namespace nlaunch::import

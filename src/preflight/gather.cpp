@@ -1,0 +1,40 @@
+#include "preflight/gather.h"
+
+#include <algorithm>
+
+#include "sys/tcp_port.h"
+
+namespace nlaunch::preflight {
+namespace {
+
+void add(std::vector<Folder>& folders, Folder folder) {
+  if (folder.path.empty()) return;
+  if (std::ranges::find(folders, folder.path, &Folder::path) == folders.end())
+    folders.push_back(std::move(folder));
+}
+
+}  // namespace
+
+std::vector<PortFact> ask_ports(const plan::BoundNode& node) {
+  std::vector<PortFact> out;
+  for (const auto& process : node.processes) {
+    for (const auto port : process.ports) {
+      const auto trouble = sys::try_to_listen(port);
+      out.push_back({process.name, port, trouble ? trouble.message() : ""});
+    }
+  }
+  return out;
+}
+
+std::vector<Folder> folders_of(const NodeObservations& observations, const std::string& run_folder) {
+  std::vector<Folder> out;
+  add(out, {"run directory", run_folder});
+  add(out, {"scratch", observations.node.scratch});
+  add(out, {"shared memory", "/dev/shm", Folder::Use::write});
+  if (observations.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
+  for (const auto& [role, process] : observations.first_of_roles())
+    add(out, {observations.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
+  return out;
+}
+
+}  // namespace nlaunch::preflight
