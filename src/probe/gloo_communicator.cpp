@@ -13,7 +13,7 @@ namespace nlaunch::probe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::uint32_t kPoison = 0xA5A5A5A5;
+constexpr std::uint32_t kGlooPoison = 0xA5A5A5A5;
 
 struct Module {
   decltype(&nlaunch_gloo_join) join;
@@ -75,7 +75,7 @@ class GlooCommunicator : public Communicator {
     if (auto room = reserve(elements); !room) return std::unexpected(room.error());
     const auto rank = static_cast<std::uint32_t>(request_.rank);
     for (std::size_t i = 0; i < elements; ++i) memory_.send[i] = term(rank, i);
-    std::fill_n(memory_.receive, elements, kPoison);
+    std::fill_n(memory_.receive, elements, kGlooPoison);
     if (auto done = run_once(op, elements); !done) return std::unexpected(done.error());
     return compare(op, elements);
   }
@@ -124,7 +124,7 @@ class GlooCommunicator : public Communicator {
     }
     room_ = elements;
     std::fill_n(memory_.send, room_, 1U);
-    std::fill_n(memory_.receive, room_, kPoison);
+    std::fill_n(memory_.receive, room_, kGlooPoison);
     return {};
   }
 

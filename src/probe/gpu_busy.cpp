@@ -11,7 +11,7 @@ namespace nlaunch::probe {
 namespace {
 
 /// Products of which the GPU has two batches at a time: it is never without work, and ends soon.
-constexpr int kBatch = 4;
+constexpr int kProductsAtOnce = 4;
 
 class Products : public GpuLoad {
  public:
@@ -44,7 +44,7 @@ class Products : public GpuLoad {
  private:
   Result<void> launch(cudaEvent_t batch) {
     Result<void> done;
-    for (int i = 0; i < kBatch && done; ++i) done = product_.multiply();
+    for (int i = 0; i < kProductsAtOnce && done; ++i) done = product_.multiply();
     if (done) done = cuda("cudaEventRecord", cudaEventRecord(batch, product_.stream()));
     return done;
   }

@@ -19,7 +19,7 @@ constexpr std::uint64_t kBytes = 256U << 20U;
 constexpr std::uint64_t kBytesOfMany = 64U << 20U;  // between more GPUs than this
 constexpr std::size_t kMany = 8;
 constexpr std::size_t kCopies = 3;
-constexpr int kPoison = 0xA5;
+constexpr int kPoisonOfCopies = 0xA5;
 
 /// A GPU with a stream and two buffers. All is freed with the process.
 struct Card {
@@ -81,7 +81,8 @@ Result<double> bandwidth(cudaStream_t stream, std::uint64_t bytes, Copy copy) {
 /// Makes sure that what is found later has been copied.
 Result<void> poison(const Card& card, std::uint64_t bytes) {
   auto done = select(card);
-  if (done) done = cuda("cudaMemsetAsync", cudaMemsetAsync(card.receive, kPoison, bytes, card.stream));
+  if (done)
+    done = cuda("cudaMemsetAsync", cudaMemsetAsync(card.receive, kPoisonOfCopies, bytes, card.stream));
   if (done) done = settle(card);
   return done;
 }

@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kSeconds = 2;
 /// Products between two looks at the clock, and at most in all.
-constexpr std::size_t kBatch = 64;
-constexpr std::size_t kMost = kBatch * 1024;
+constexpr std::size_t kProductsInBatch = 64;
+constexpr std::size_t kMost = kProductsInBatch * 1024;
 
 struct Load {
   std::size_t repetitions = 0;
@@ -28,7 +28,7 @@ struct Load {
 
 /// One batch after another, with the hash of each product in a place of its own.
 Result<Load> work(Product& product, double seconds) {
-  Marks marks(kBatch);
+  Marks marks(kProductsInBatch);
   Load load;
   auto done = marks.create();
   const auto begin = Clock::now();
@@ -36,19 +36,19 @@ Result<Load> work(Product& product, double seconds) {
     return std::chrono::duration<double>(Clock::now() - begin).count() >= seconds;
   };
   do {
-    for (std::size_t i = 0; i < kBatch && done; ++i) {
+    for (std::size_t i = 0; i < kProductsInBatch && done; ++i) {
       done = marks.begin(i, product.stream());
       if (done) done = product.multiply();
       if (done) done = marks.end(i, product.stream());
       if (done) done = product.hash(load.repetitions + i);
     }
     if (done) done = product.settle();
-    for (std::size_t i = 0; i < kBatch && done; ++i) {
+    for (std::size_t i = 0; i < kProductsInBatch && done; ++i) {
       const auto one = marks.seconds(i);
       if (!one) return std::unexpected(one.error());
       load.seconds += *one;
     }
-    load.repetitions += kBatch;
+    load.repetitions += kProductsInBatch;
   } while (done && load.repetitions < kMost && !time_is_up());
   if (!done) return std::unexpected(done.error());
   return load;

@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 using Found = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-std::string text_of(const sockaddr* address) {
+std::string address_text(const sockaddr* address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(address);
   return ::inet_ntop(AF_INET, &ipv4->sin_addr, text.data(), text.size()) == nullptr ? "" : text.data();
@@ -36,7 +36,7 @@ std::string interface_towards(const addrinfo& to) {
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&source), &size) != 0)
     return "";
-  const auto address = text_of(reinterpret_cast<const sockaddr*>(&source));
+  const auto address = address_text(reinterpret_cast<const sockaddr*>(&source));
   const auto all = sys::ipv4_addresses();
   const auto found = std::ranges::find(all, address, &sys::InterfaceAddress::address);
   return found == all.end() ? "" : found->interface;
@@ -55,7 +55,7 @@ json resolve(const std::string& name) {
     return out;
   }
   for (const auto* one = all.get(); one != nullptr; one = one->ai_next)
-    out["addresses"].push_back(text_of(one->ai_addr));
+    out["addresses"].push_back(address_text(one->ai_addr));
   out["interface"] = interface_towards(*all);
   return out;
 }

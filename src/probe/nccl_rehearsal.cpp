@@ -8,7 +8,7 @@
 namespace nlaunch::probe {
 namespace {
 
-constexpr int kPoison = 0xA5;
+constexpr int kPoisonOfDrill = 0xA5;
 constexpr std::uint64_t kParts = 2;
 
 class NcclRehearsal : public Rehearsal {
@@ -44,8 +44,8 @@ class NcclRehearsal : public Rehearsal {
     const auto all = kParts * elements_;
     auto done = cuda("fill kernel", fill_terms(buffers_.send, all, rank_, buffers_.stream));
     if (done)
-      done = cuda("cudaMemsetAsync",
-                  cudaMemsetAsync(buffers_.receive, kPoison, all * sizeof(std::uint32_t), buffers_.stream));
+      done = cuda("cudaMemsetAsync", cudaMemsetAsync(buffers_.receive, kPoisonOfDrill,
+                                                     all * sizeof(std::uint32_t), buffers_.stream));
     if (done) done = wait();
     return done;
   }

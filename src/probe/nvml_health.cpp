@@ -11,7 +11,6 @@ namespace {
 
 using nlohmann::json;
 using nvml::Device;
-using nvml::Session;
 
 struct SramStatus {  // nvmlEccSramErrorStatus_v1_t
   unsigned version;
@@ -30,7 +29,7 @@ void set(json& gpu, const char* name, const std::optional<Value>& value) {
   if (value) gpu[name] = *value;
 }
 
-void add_memory_faults(json& gpu, const Session& nvml, Device device) {
+void add_memory_faults(json& gpu, const nvml::Session& nvml, Device device) {
   constexpr int kUncorrected = 1;
   constexpr int kVolatile = 0;
   unsigned long long errors = 0;
@@ -52,7 +51,7 @@ void add_memory_faults(json& gpu, const Session& nvml, Device device) {
     gpu["retired_pages_pending"] = *retired != 0;
 }
 
-void add_state(json& gpu, const Session& nvml, Device device) {
+void add_state(json& gpu, const nvml::Session& nvml, Device device) {
   constexpr unsigned kRecoveryAction = 230;  // NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
   std::vector<nvml::Field> fields{{kRecoveryAction}};
   nvml::read_fields(nvml, device, fields);
@@ -63,7 +62,7 @@ void add_state(json& gpu, const Session& nvml, Device device) {
   set(gpu, "clocks_event_reasons", reasons);
 }
 
-void add_mode(json& gpu, const Session& nvml, Device device) {
+void add_mode(json& gpu, const nvml::Session& nvml, Device device) {
   unsigned current = 0;
   unsigned pending = 0;
   if (nvml.call<int (*)(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode", device, &current, &pending) ==
@@ -80,7 +79,7 @@ void add_mode(json& gpu, const Session& nvml, Device device) {
   if (!pcie.empty()) gpu["pcie"] = std::move(pcie);
 }
 
-json examine(const Session& nvml, Device device) {
+json examine(const nvml::Session& nvml, Device device) {
   json gpu{{"bus_id", nvml.bus_id(device)},
            {"uuid", nvml.text<Device>("nvmlDeviceGetUUID", device)},
            {"name", nvml.text<Device>("nvmlDeviceGetName", device)}};
@@ -96,7 +95,7 @@ json examine(const Session& nvml, Device device) {
 
 json examine_gpu_health() {
   json out{{"event", "gpu-health"}};
-  const auto session = Session::open();
+  const auto session = nvml::Session::open();
   const auto devices = session ? session->devices() : Result<nvml::Devices>(std::unexpected(session.error()));
   if (!devices) {
     out["error"] = text_of(devices.error());

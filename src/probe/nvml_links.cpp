@@ -9,7 +9,6 @@ namespace {
 
 using nlohmann::json;
 using nvml::Device;
-using nvml::Session;
 
 // Of nvml.h: NVML_FI_DEV_NVLINK_ERROR_DL_* up to Hopper, NVML_FI_DEV_NVLINK_COUNT_* from Blackwell on.
 constexpr unsigned kReplay = 161;
@@ -33,7 +32,7 @@ static_assert(sizeof(FabricInfo) == 0x28);
 constexpr unsigned kFabricV3 = 0x3000028;
 constexpr unsigned kFabricV2 = 0x2000024;
 
-std::vector<json> states(const Session& nvml, Device device) {
+std::vector<json> states(const nvml::Session& nvml, Device device) {
   constexpr unsigned kEnough = 72;  // NVML_NVLINK_MAX_LINKS is 18 in CUDA 12.9; the call tells where they end
   std::vector<json> links;
   for (unsigned link = 0; link < kEnough; ++link) {
@@ -52,7 +51,7 @@ struct Counter {
 };
 
 /// Whether any of these counters exists here.
-bool add_counters(std::vector<json>& links, const Session& nvml, Device device,
+bool add_counters(std::vector<json>& links, const nvml::Session& nvml, Device device,
                   std::span<const Counter> counters) {
   std::vector<nvml::Field> fields;
   for (const auto& link : links) {
@@ -68,7 +67,7 @@ bool add_counters(std::vector<json>& links, const Session& nvml, Device device,
   return any;
 }
 
-void add_fabric(json& gpu, const Session& nvml, Device device) {
+void add_fabric(json& gpu, const nvml::Session& nvml, Device device) {
   FabricInfo info{};
   info.version = kFabricV3;
   const auto ask = [&] {
@@ -86,7 +85,7 @@ void add_fabric(json& gpu, const Session& nvml, Device device) {
   if (info.version == kFabricV3) gpu["fabric"]["summary"] = info.summary;
 }
 
-void add_c2c(json& gpu, const Session& nvml, Device device) {
+void add_c2c(json& gpu, const nvml::Session& nvml, Device device) {
   constexpr std::uint64_t kEnough = 64;  // of a number that the driver gives
   std::vector<nvml::Field> count{{kC2cLinks}};
   nvml::read_fields(nvml, device, count);
@@ -103,7 +102,7 @@ void add_c2c(json& gpu, const Session& nvml, Device device) {
 
 }  // namespace
 
-void add_links(json& gpu, const Session& nvml, Device device) {
+void add_links(json& gpu, const nvml::Session& nvml, Device device) {
   constexpr Counter kToHopper[] = {{"replay", kReplay}, {"recovery", kRecovery}, {"crc", kCrc}};
   constexpr Counter kFromBlackwell[] = {{"crc", kReceiveErrors}, {"recovery", kRecoveryEvents}};
   auto links = states(nvml, device);

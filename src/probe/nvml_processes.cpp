@@ -13,7 +13,6 @@ namespace {
 
 using nlohmann::json;
 using nvml::Device;
-using nvml::Session;
 
 struct Holder {  // nvmlProcessInfo_v2_t, which the functions _v2 and _v3 fill in
   unsigned pid;
@@ -29,7 +28,7 @@ struct MemoryV2 {  // nvmlMemory_v2_t
 };
 
 /// Nothing where this NVML does not know.
-std::vector<Holder> ask_holders(const Session& nvml, Device device, const std::string& function) {
+std::vector<Holder> ask_holders(const nvml::Session& nvml, Device device, const std::string& function) {
   constexpr unsigned kAtFirst = 64;
   constexpr int kTries = 3;  // between two calls more may have come
   std::vector<Holder> holders(kAtFirst);
@@ -79,7 +78,7 @@ json describe(const Holder& holder, const char* kind) {
   return out;
 }
 
-void add_memory(json& gpu, const Session& nvml, Device device) {
+void add_memory(json& gpu, const nvml::Session& nvml, Device device) {
   MemoryV2 memory{};
   memory.version = static_cast<unsigned>(sizeof(memory)) | 2U << 24U;
   if (nvml.call<int (*)(Device, MemoryV2*)>("nvmlDeviceGetMemoryInfo_v2", device, &memory) ==
@@ -96,7 +95,7 @@ void add_memory(json& gpu, const Session& nvml, Device device) {
 
 }  // namespace
 
-void add_processes(json& gpu, const Session& nvml, Device device) {
+void add_processes(json& gpu, const nvml::Session& nvml, Device device) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {"compute", "nvmlDeviceGetComputeRunningProcesses"},
       {"graphics", "nvmlDeviceGetGraphicsRunningProcesses"},

@@ -14,13 +14,12 @@ namespace {
 
 using nlohmann::json;
 using nvml::Device;
-using nvml::Session;
 
 struct Utilization {  // nvmlUtilization_t
   unsigned gpu, memory;
 };
 
-json sample(const Session& nvml, Device device, const std::string& bus_id) {
+json sample(const nvml::Session& nvml, Device device, const std::string& bus_id) {
   constexpr double kMilli = 1e-3;
   json gpu{{"bus_id", bus_id}};
   if (const auto use = nvml.number<Utilization>("nvmlDeviceGetUtilizationRates", device))
@@ -45,7 +44,7 @@ double unix_time() {
 }  // namespace
 
 int sample_gpu_use(const std::string& file, double seconds) {
-  const auto session = Session::open();
+  const auto session = nvml::Session::open();
   const auto devices = session ? session->devices() : Result<nvml::Devices>(std::unexpected(session.error()));
   if (!devices) {
     append(file, {{"error", text_of(devices.error())}});

@@ -30,7 +30,7 @@ def why_not():
         return f"network namespaces are not allowed here: {done.stderr.strip()}"
     done = subprocess.run(["ip", "-n", probe, "link", "add", "bridge", "type", "bridge"], capture_output=True, text=True)
     subprocess.run(["ip", "netns", "del", probe], check=True)
-    return f"bridges are not allowed here: {done.stderr.strip()}" if done.returncode else ""
+    return f"bridges in network namespaces are not allowed here: {done.stderr.strip()}" if done.returncode else ""
 
 
 WHY_NOT = why_not()

@@ -28,6 +28,7 @@ make_root() {
 inside() {
   # shellcheck disable=SC2016  # for the shell that gets it
   unshare --mount --pid --fork --kill-child --propagation private bash -euc '
+    mount --bind "$1" "$1" # ip enters no namespace where the root folder is no mount
     mount --rbind /dev "$1/dev"
     mount -t proc proc "$1/proc"
     mount -t sysfs sysfs "$1/sys"
