@@ -105,5 +105,38 @@ class Layers(unittest.TestCase):
             self.assertEqual(climbs(pathlib.Path(folder)), ["base/x.h: plan/plan.h", "base/x.h: <boost/asio.hpp>"])
 
 
+PROTOCOL = SOURCE / "fleet/protocol.cpp"
+# What the layers below have sent: structs, which fleet/protocol.cpp alone knows as JSON.
+SENT_BY = ["launch/handshake", "preflight/clocks", "preflight/probes", "preflight/remote_probes", "supervise/process_backend", "supervise/remote_backend"]
+# Keys of summary.json, which an agent writes that is alone.
+OF_FILES = {"agent_files.cpp": {"run", "exit_code", "sentence"}}
+
+
+def message_keys():
+    return {"type"} | set(re.findall(r'\bfield\("(\w+)"', PROTOCOL.read_text())) | set(re.findall(r'\bto\["(\w+)"\]', PROTOCOL.read_text()))
+
+
+def keys_used(text):
+    """Literals that stand as keys of JSON."""
+    return set(re.findall(r'(?:\b(?:at|value|contains|find|count)\(|\[|\{)\s*"(\w+)"\s*[,)\]]', text))
+
+
+class Protocol(unittest.TestCase):
+    def test_a_key_of_a_message_stands_in_one_file(self):
+        keys = message_keys()
+        self.assertGreater(len(keys), 40)
+        found = {path.name: sorted(keys_used(path.read_text()) & keys - OF_FILES.get(path.name, set()))
+                 for path in sorted((SOURCE / "fleet").iterdir()) if path.name != PROTOCOL.name}
+        self.assertEqual({name: used for name, used in found.items() if used}, {})
+
+    def test_the_layers_below_know_no_json_of_messages(self):
+        files = [SOURCE / f"{name}{suffix}" for name in SENT_BY for suffix in (".h", ".cpp") if (SOURCE / f"{name}{suffix}").exists()]
+        self.assertEqual([path.name for path in files if re.search(r"nlohmann|json_text|parse_json|_json\(", path.read_text())], [])
+
+    def test_a_key_is_seen_where_it_stands(self):
+        text = 'message.contains("node") message["plan"] json{{"why", x}} from.at("run") value("host", "")'
+        self.assertEqual(keys_used(text), {"node", "plan", "why", "run", "host"})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,12 +1,8 @@
 #include "fleet/admission.h"
 
-#include "base/json.h"
-#include "launch/handshake.h"
-
 namespace nlaunch::fleet {
 
 using launch::End;
-using nlohmann::json;
 
 Result<std::unique_ptr<AdmissionServer>> AdmissionServer::open(sys::Loop& loop, std::uint16_t port,
                                                                Options options, Handlers handlers) {
@@ -22,51 +18,73 @@ void AdmissionServer::accept(std::unique_ptr<sys::Channel> channel) {
   auto* key = channel.get();
   PendingConnection pending{std::move(channel), launch::new_token()};
   if (pending.challenge.empty()) return;  // without randomness nobody is let in
-  key->set({.line = [this, key](std::string_view line) { hear(key, line); },
+  key->set({.line = [this, key](std::string_view line) { on_message(key, line); },
             .closed = [this, key] { loop_.post([this, key] { pending_.erase(key); }); }});
-  key->send(json_text(json{{"challenge", pending.challenge}}));
+  key->send(encode(message::Challenge{pending.challenge}));
   pending_[key] = std::move(pending);
 }
 
-void AdmissionServer::hear(sys::Channel* key, std::string_view line) {
+void AdmissionServer::on_message(sys::Channel* key, std::string_view line) {
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
   auto pending = std::move(found->second);
   pending_.erase(found);
-  auto hello = launch::verified(End::pending, options_.token, pending.challenge, line);
-  if (hello) return admit(std::move(pending), std::move(*hello));
   const auto who = pending.channel->peer_address();
-  send_away(std::move(pending), json_text(json{{"refused", "token"}}));
-  handlers_.stranger(fmt::format("somebody at {} does not know the token, and was refused", who));
+  const auto message = decode(line);
+  const auto* proved = message ? std::get_if<launch::Signed>(&*message) : nullptr;
+  if (proved == nullptr || !launch::is_proved(End::agent, options_.token, pending.challenge, *proved)) {
+    send_away(std::move(pending), message::Refused{"token"});
+    return handlers_.stranger(fmt::format("somebody at {} does not know the token, and was refused", who));
+  }
+  const auto says = decode(proved->says);
+  if (const auto* hello = says ? std::get_if<message::Hello>(&*says) : nullptr)
+    return admit(std::move(pending), *hello);
+  if (const auto* hello = says ? std::get_if<message::OutputHello>(&*says) : nullptr)
+    return admit(std::move(pending), *hello);
+  send_away(std::move(pending), message::Refused{"hello"});
+  handlers_.misfit(fmt::format("{} did not say who it is{}", who,
+                               says ? "" : ": " + says.error().items().front().message));
 }
 
-void AdmissionServer::admit(PendingConnection pending, json hello) {
-  const auto node = hello.value("node", options_.nodes);
-  const auto plan = hello.value("plan", "");
-  const auto challenge = hello.value("challenge", "");
-  const auto host = hello.value("host", pending.channel->peer_address());
-  if (plan != options_.plan || node >= options_.nodes) {
-    constexpr std::size_t kEnough = 12;
-    const auto why =
-        plan != options_.plan
-            ? fmt::format("{} has another plan ({}) than the one who decides ({})", host,
-                          plan.substr(0, kEnough), options_.plan.substr(0, kEnough))
-            : fmt::format("{} says that it is node {} of a plan that has {}", host, node, options_.nodes);
-    send_away(std::move(pending),
-              launch::signed_line(End::host, options_.token, challenge, {{"refused", why}}));
+std::string AdmissionServer::misfit(const std::string& host, const std::string& plan,
+                                    std::uint32_t node) const {
+  constexpr std::size_t kEnough = 12;
+  if (plan != options_.plan) {
+    return fmt::format("{} has another plan ({}) than the one who decides ({})", host,
+                       plan.substr(0, kEnough), options_.plan.substr(0, kEnough));
+  }
+  if (node < options_.nodes) return "";
+  return fmt::format("{} says that it is node {} of a plan that has {}", host, node, options_.nodes);
+}
+
+void AdmissionServer::admit(PendingConnection pending, const message::Hello& hello) {
+  const auto why = misfit(hello.host, hello.plan, hello.node);
+  if (!why.empty()) {
+    send_away(std::move(pending), signed_for(hello.challenge, message::Refused{why}));
     return handlers_.misfit(why);
   }
-  if (!hello.contains("output")) {
-    pending.channel->send(launch::signed_line(End::host, options_.token, challenge,
-                                              {{"welcome", options_.assignment}, {"plan", options_.plan}}));
+  pending.channel->send(encode(signed_for(hello.challenge, message::Welcome{options_.assignment})));
+  handlers_.arrived({hello.node, hello, std::move(pending.channel)});
+}
+
+/// It waits for no answer.
+void AdmissionServer::admit(PendingConnection pending, const message::OutputHello& hello) {
+  const auto why = misfit(pending.channel->peer_address(), hello.plan, hello.node);
+  if (!why.empty()) {
+    send_away(std::move(pending), message::Refused{why});
+    return handlers_.misfit(why);
   }
-  handlers_.arrived({node, std::move(hello), std::move(pending.channel)});
+  handlers_.arrived({hello.node, std::nullopt, std::move(pending.channel)});
+}
+
+launch::Signed AdmissionServer::signed_for(const std::string& challenge, const Message& message) const {
+  return launch::sign(End::leader, options_.token, challenge, encode(message));
 }
 
 /// Not destroyed from within its own call; what was sent last still goes out.
-void AdmissionServer::send_away(PendingConnection pending, const std::string& line) {
+void AdmissionServer::send_away(PendingConnection pending, const Message& message) {
   pending.channel->set({});
-  pending.channel->send(line);
+  pending.channel->send(encode(message));
   loop_.post([gone = std::shared_ptr<sys::Channel>(std::move(pending.channel))] {});
 }
 

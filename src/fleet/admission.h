@@ -2,10 +2,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/diagnostic.h"
+#include "fleet/protocol.h"
 #include "sys/channel.h"
 #include "sys/loop.h"
 
@@ -17,15 +18,14 @@ class AdmissionServer {
  public:
   struct Options {
     std::string token;
-    std::string plan;           ///< its fingerprint
-    std::uint32_t nodes = 0;    ///< of the plan
-    nlohmann::json assignment;  ///< for each who is let in
+    std::string plan;               ///< its fingerprint
+    std::uint32_t nodes = 0;        ///< of the plan
+    launch::Assignment assignment;  ///< for each who is let in
   };
   struct AdmittedAgent {
     std::uint32_t node = 0;
-    nlohmann::json hello;
+    std::optional<message::Hello> hello;  ///< nothing: it is the connection for output
     std::unique_ptr<sys::Channel> channel;
-    [[nodiscard]] bool is_output() const { return hello.contains("output"); }
   };
   struct Handlers {
     std::function<void(AdmittedAgent)> arrived;
@@ -48,9 +48,14 @@ class AdmissionServer {
       : loop_(loop), options_(std::move(options)), handlers_(std::move(handlers)) {}
 
   void accept(std::unique_ptr<sys::Channel> channel);
-  void hear(sys::Channel* channel, std::string_view line);
-  void admit(PendingConnection pending, nlohmann::json hello);
-  void send_away(PendingConnection pending, const std::string& line);
+  void on_message(sys::Channel* channel, std::string_view line);
+  void admit(PendingConnection pending, const message::Hello& hello);
+  void admit(PendingConnection pending, const message::OutputHello& hello);
+  /// Why one who knows the token cannot take part; empty: it can.
+  [[nodiscard]] std::string misfit(const std::string& host, const std::string& plan,
+                                   std::uint32_t node) const;
+  void send_away(PendingConnection pending, const Message& message);
+  [[nodiscard]] launch::Signed signed_for(const std::string& challenge, const Message& message) const;
 
   sys::Loop& loop_;
   Options options_;

@@ -10,15 +10,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/bind.h"
-#include "launch/handshake.h"
 #include "launch/provenance.h"
 #include "plan/bound_json.h"
 #include "plan/json.h"
-#include "preflight/ask/remote_probes.h"
-#include "preflight/clocks.h"
 #include "session/check.h"
 #include "session/run_evidence.h"
-#include "supervise/wire.h"
 #include "sys/addresses.h"
 #include "sys/command.h"
 #include "sys/files.h"
@@ -27,8 +23,6 @@
 
 namespace nlaunch::fleet {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::uint64_t kLargestFile = 1U << 30U;
@@ -92,14 +86,13 @@ void Agent::give_up(const std::string& why) {
   caller_.console.say(fmt::format("nlaunch agent on {}: error: {}\n", options_.host, why));
 }
 
-json Agent::introduce(const sys::Channel& channel) {
+message::Hello Agent::introduce(const sys::Channel& channel) {
   const auto address = address_for(plan_, channel);
   if (!address) {
     give_up(address.error().items().front().message);
     leave(exit_code::bad_input);
   }
-  return {
-      {"host", options_.host}, {"address", address.value_or("")}, {"ports", launch::ports_of(plan_, index_)}};
+  return {.host = options_.host, .address = address.value_or(""), .ports = launch::ports_of(plan_, index_)};
 }
 
 void Agent::admit(LeaderConnection::End end) {
@@ -109,58 +102,54 @@ void Agent::admit(LeaderConnection::End end) {
     return leave(end.refused ? exit_code::bad_input : exit_code::internal);
   }
   channel_ = std::move(end.channel);
-  assignment_ = launch::assignment_from(end.assignment);
+  assignment_ = std::move(end.assignment);
   guardian_.announce(launch::scratch_of(plan_, index_, assignment_.paths.id));  // see enter_agent
   if (const auto why = make_folders()) {
     give_up(*why);
     return leave(exit_code::bad_input);
   }
-  channel_->set({.line = [this](std::string_view line) { hear(line); },
+  channel_->set({.line = [this](std::string_view line) { on_message(line); },
                  .closed = [this] { on_leader_lost("the connection to nlaunch has ended"); }});
 }
 
-void Agent::hear(std::string_view line) {
-  const auto message = parse_json(line);
-  if (!message.is_object()) return on_leader_lost("nlaunch said what cannot be read");
-  if (message.contains("keep")) return keep(message);
-  if (message.contains("bind")) return bind();
-  if (message.contains("clock")) return channel_->send(json_text(preflight::ClockExchange::answer(message)));
-  if (message.contains("look")) return look(level_of(message["look"].get<std::string>()));
-  if (message.contains("probes")) return probe(message);
-  if (message.contains("supervise")) return supervise(message["supervise"]);
-  if (message.contains("do") && backend_) return backend_->perform(supervise::action_from(message));
-  if (message.contains("ending") && backend_) return backend_->ending();
-  if (message.contains("finish") && backend_) return finish(message["finish"]);
-  if (message.contains("settle")) return answer(true);
-  if (!message.contains("bye")) return;
-  again_ = message["bye"].is_null();
-  leave(again_ ? exit_code::ok : message["bye"].get<int>());
+void Agent::on_message(std::string_view line) {
+  const auto message = decode(line);
+  if (!message) {
+    return on_leader_lost(
+        fmt::format("nlaunch said what cannot be read: {}", message.error().items().front().message));
+  }
+  std::visit(
+      [this](const auto& what) {
+        if constexpr (requires { on(what); }) {
+          on(what);
+        } else {
+          on_leader_lost("nlaunch said what only an agent says");
+        }
+      },
+      *message);
 }
 
-void Agent::answer(json message) {
-  channel_->send(json_text(json{{"answer", std::move(message)}}));
+void Agent::send(const Message& message) {
+  channel_->send(encode(message));
 }
 
 // --- what is asked for ---
 
-void Agent::bind() {
+void Agent::on(const message::Bind& /*bind*/) {
   // Nobody says anything before the answer, unless it is not wanted any more.
   const sys::CutShort cut([this] { return channel_->waiting() || !guardian_.alive(); });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
   if (!nodes) return refuse(exit_code::bad_input, nodes.error());
-  launch::NodeAddresses directory;
-  std::vector<json> ports;
-  for (const auto& node : parse_json_or_throw(*nodes)) {
-    directory.push_back({node.at("host"), node.at("address")});
-    ports.push_back(node.at("ports"));
-  }
-  address_ = directory.at(index_).address;
-  launch::take_ports(plan_, ports);
+  const auto directory = launch::read_nodes(*nodes);
+  if (!directory) return refuse(exit_code::bad_input, directory.error());
+  if (const auto taken = launch::take_ports(plan_, *directory); !taken)
+    return refuse(exit_code::bad_input, taken.error());
+  address_ = directory->at(index_).address;
   const auto machine = machine_.get_for(plan_);
   if (!machine) return refuse(exit_code::internal, machine.error());
   auto node = launch::bind_node({plan_, index_, assignment_.paths, *machine, machine_.install(),
                                  caller_.environment, launch::claim_ras_ports(plan_, index_, ports_)},
-                                directory);
+                                *directory);
   if (!node) return refuse(exit_code::bad_input, node.error());
   node_ = std::move(*node);
   if (!assignment_.share) {
@@ -176,43 +165,48 @@ void Agent::bind() {
   std::erase_if(node_.dropped, [](const std::string& name) {
     return name.starts_with("SLURM_") || name.starts_with("NLAUNCH_") || name == "CUDA_VISIBLE_DEVICES";
   });
-  json said{{"notes", node_.notes}, {"dropped", node_.dropped}, {"libraries", launch::libraries_of(node_)}};
-  if (index_ == 0) said["lock"] = launch::provenance(plan_, node_);
-  if (!options_.runs.empty()) said["files"] = files_for_all();
-  answer(std::move(said));
+  message::Bound bound{node_.notes, node_.dropped, launch::libraries_of(node_), {}, {}};
+  if (index_ == 0) bound.lock = launch::provenance(plan_, node_);
+  if (!options_.runs.empty()) bound.files = files_for_all();
+  send(bound);
 }
 
 void Agent::refuse(int exit_code, const Diagnostics& why) {
-  answer({{"refused", exit_code}, {"sentence", why.items().front().message}, {"text", render(why)}});
+  send(message::NotBound{exit_code, why.items().front().message, render(why)});
 }
 
-void Agent::look(PreflightLevel level) {
-  preflight::Look look{plan_, node_, assignment_.paths.attempt.string(), machine_.install().probe, level};
-  if (const auto machine = machine_.get_for(plan_)) look.facts = machine->facts;
-  look.address = address_;
-  findings_ = preflight::look(look);
-  answer(preflight::to_json(findings_));
+void Agent::on(const preflight::ClockQuestion& question) {
+  send(preflight::ClockExchange::answer(question));
 }
 
-void Agent::probe(const json& message) {
-  const auto& what = message["probes"];
-  if (what == "start") {
-    probes_ = std::make_unique<preflight::LocalProbes>(
-        loop_,
-        preflight::LocalProbes::Options{node_, findings_.ranks, message.at("first"), message.at("folder"),
-                                        machine_.install().probe, message.at("wanted")});
-    probes_->start([this, run = message.at("run").get<unsigned>()](const preflight::ProbeNews& news) {
-      channel_->send(json_text(preflight::to_message(news, run)));
-    });
-  } else if (probes_ && what == "say") {
-    probes_->say(message.at("rank"), message.at("line"));
-  } else if (probes_ && what == "kill") {
-    probes_->kill();
-  }
+void Agent::on(const message::Look& look) {
+  preflight::Look request{plan_, node_, assignment_.paths.attempt.string(), machine_.install().probe,
+                          look.level};
+  if (const auto machine = machine_.get_for(plan_)) request.facts = machine->facts;
+  request.address = address_;
+  findings_ = preflight::look(request);
+  send(findings_);
 }
 
-void Agent::supervise(const json& message) {
-  const Duration kill_wait(message.at("kill_wait_ms").get<Duration::rep>());
+void Agent::on(const preflight::probe_command::Start& start) {
+  probes_ = std::make_unique<preflight::LocalProbes>(
+      loop_, preflight::LocalProbes::Options{node_, findings_.ranks, start.first, start.folder,
+                                             machine_.install().probe, start.wanted});
+  probes_->start([this, run = start.run](const preflight::ProbeNews& news) {
+    send(message::ProbeNews{run, news});
+  });
+}
+
+void Agent::on(const preflight::probe_command::Say& say) {
+  if (probes_) probes_->say(say.rank, say.line);
+}
+
+void Agent::on(const preflight::probe_command::Kill& /*kill*/) {
+  if (probes_) probes_->kill();
+}
+
+void Agent::on(const message::Supervise& supervise) {
+  const auto kill_wait = supervise.kill_wait;
   longest_grace_ = kill_wait - std::min(kToTell, kill_wait / 2);
   open_output();
   rules_ = supervise::rules_of(plan_);
@@ -232,7 +226,7 @@ void Agent::supervise(const json& message) {
           running_.insert(started->process);
         if (const auto* ended = std::get_if<supervise::process_event::Ended>(&process_event.what))
           running_.erase(ended->process);
-        if (!leader_lost_) channel_->send(json_text(supervise::to_message(process_event)));
+        if (!leader_lost_) send(process_event);
         if (leader_lost_ && running_.empty()) loop_.post([this] { leave(exit_code::internal); });
       });
 }
@@ -244,18 +238,31 @@ void Agent::open_output() {
   terminal_ = std::make_unique<supervise::Terminal>(output_.get());
 }
 
-void Agent::finish(const json& of) {
-  std::optional<supervise::ProcessIndex> wanted;
-  if (!of.is_null()) wanted = of.get<supervise::ProcessIndex>();
-  backend_->finish(wanted, [this](const supervise::BackendEnd& end) {
+void Agent::on(const supervise::node_command::Perform& perform) {
+  if (backend_) backend_->perform(perform.action);
+}
+
+void Agent::on(const supervise::node_command::Ending& /*ending*/) {
+  if (backend_) backend_->ending();
+}
+
+void Agent::on(const supervise::node_command::Finish& finish) {
+  if (!backend_) return;
+  backend_->finish(finish.of, [this](const supervise::BackendEnd& end) {
     const auto report = auditor_->report();
-    channel_->send(json_text(json{{"audit",
-                                   {{"json", launch::to_json(report)},
-                                    {"lines", launch::summary(report)},
-                                    {"findings", report.findings.size()}}}}));
+    send(message::Audit{launch::to_json(report), launch::summary(report), report.findings.size()});
     terminal_.reset();
-    channel_->send(json_text(json{{"end", supervise::to_message(end)}}));
+    send(end);
   });
+}
+
+void Agent::on(const message::Settle& /*settle*/) {
+  send(message::Settled{});
+}
+
+void Agent::on(const message::Bye& bye) {
+  again_ = !bye.exit_code;
+  leave(bye.exit_code.value_or(exit_code::ok));
 }
 
 // --- when things go wrong ---
@@ -271,13 +278,13 @@ void Agent::listen() {
   }
 }
 
-/// Slurm says TERM to every task of a job that it ends, and KILL some time after. Who decides hears of it,
-/// and what he does not stop in time is killed before.
+/// Slurm says TERM to every task of a job that it ends, and KILL some time after. The leader hears of it,
+/// and what it does not stop in time is killed before.
 void Agent::on_stop_signal(int signal) {
   const bool orphan = options_.of_slurm && parent_of(guardian_.guardian()) != parent_;
   if (orphan) return on_leader_lost("its slurmstepd is gone");
   const supervise::ProcessEvent process_event{{}, supervise::process_event::Signal{signal}};
-  if (channel_) channel_->send(json_text(supervise::to_message(process_event)));
+  if (channel_) send(process_event);
   const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
   if (!backend_ || leader_lost_) return ends ? leave(128 + signal) : void();
   const auto rule = plan_.signals.find(signal);
@@ -290,7 +297,7 @@ void Agent::on_stop_signal(int signal) {
 void Agent::on_leader_lost(const std::string& why) {
   if (std::exchange(leader_lost_, true)) return;
   caller_.console.say(fmt::format("nlaunch agent on {}: {}; ending what runs here\n", options_.host, why));
-  if (channel_) channel_->send(json_text(json{{"lost", why}}));  // who decides may still be there
+  if (channel_) send(message::Lost{why});  // the leader may still be there
   if (!options_.runs.empty()) write_own_summary(why);
   if (!backend_ || running_.empty()) return leave(exit_code::internal);
   stop_all();

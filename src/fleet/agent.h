@@ -17,12 +17,12 @@
 
 namespace nlaunch::fleet {
 
-/// The agent of one node: does what the one who decides asks for, as far as it stands in the plan that both
-/// have. Without him it ends what it has started, within the grace of each process.
+/// The agent of one node: does what the leader asks for, as far as it stands in the plan that both
+/// have. Without it, the agent ends what it has started, within the grace of each process.
 class Agent {
  public:
   struct Options {
-    LeaderConnection::Options way;  ///< to the one who decides; the plan's fingerprint is put in
+    LeaderConnection::Options way;  ///< to the leader; the plan's fingerprint is put in
     std::string host;               ///< by which name this node is known
     std::filesystem::path runs;     ///< where this node keeps its runs; empty: in the folder that all share
     bool of_slurm = true;           ///< whoever started this says when it is to end
@@ -38,19 +38,27 @@ class Agent {
 
  private:
   void admit(LeaderConnection::End end);
-  nlohmann::json introduce(const sys::Channel& channel);
+  message::Hello introduce(const sys::Channel& channel);
   std::optional<std::string> make_folders();
-  void hear(std::string_view line);
-  void bind();
-  void keep(const nlohmann::json& message);
+  void on_message(std::string_view line);
+  void on(const message::Keep& keep);
+  void on(const message::Bind& bind);
+  void on(const preflight::ClockQuestion& question);
+  void on(const message::Look& look);
+  void on(const preflight::probe_command::Start& start);
+  void on(const preflight::probe_command::Say& say);
+  void on(const preflight::probe_command::Kill& kill);
+  void on(const message::Supervise& supervise);
+  void on(const supervise::node_command::Perform& perform);
+  void on(const supervise::node_command::Ending& ending);
+  void on(const supervise::node_command::Finish& finish);
+  void on(const message::Settle& settle);
+  void on(const message::Bye& bye);
+  void send(const Message& message);
+
   void refuse(int exit_code, const Diagnostics& why);
-  void look(PreflightLevel level);
-  void probe(const nlohmann::json& message);
-  void supervise(const nlohmann::json& message);
   void open_output();
-  void finish(const nlohmann::json& of);
-  void answer(nlohmann::json message);
-  [[nodiscard]] nlohmann::json files_for_all() const;
+  [[nodiscard]] std::map<std::string, std::string> files_for_all() const;
   void give_up(const std::string& why);
 
   void listen();

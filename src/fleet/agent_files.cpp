@@ -35,18 +35,18 @@ std::optional<std::string> Agent::make_folders() {
 }
 
 /// A file that all nodes have in common.
-void Agent::keep(const json& message) {
-  const std::string file = message.at("keep");
-  const auto path = launch::common_file(assignment_.paths, file);
-  if (options_.runs.empty() || !path) return on_leader_lost(fmt::format("nlaunch sent the file '{}'", file));
+void Agent::on(const message::Keep& keep) {
+  const auto path = launch::common_file(assignment_.paths, keep.file);
+  if (options_.runs.empty() || !path)
+    return on_leader_lost(fmt::format("nlaunch sent the file '{}'", keep.file));
   auto kept = sys::make_private_folder(path->parent_path());
-  if (kept) kept = sys::write_file_atomically(*path, message.at("text").get<std::string>());
+  if (kept) kept = sys::write_file_atomically(*path, keep.text);
   if (!kept) give_up(kept.error().items().front().message);
 }
 
 /// What this node wrote that processes of other nodes may read.
-json Agent::files_for_all() const {
-  json files = json::object();
+std::map<std::string, std::string> Agent::files_for_all() const {
+  std::map<std::string, std::string> files;
   for (const char* folder : {"addrs", "env"}) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(assignment_.paths.attempt / folder, error)) {

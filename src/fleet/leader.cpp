@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "base/exit_code.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "launch/handshake.h"
 #include "launch/provenance.h"
@@ -24,7 +23,6 @@
 namespace nlaunch::fleet {
 namespace {
 
-using nlohmann::json;
 using namespace std::chrono_literals;
 
 /// Modules, secrets and libraries on a slow file system.
@@ -60,7 +58,7 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
 Leader::~Leader() {
   admission_.reset();  // who comes now is for the next attempt
   for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty()) agent.channel->send(json_text(json{{"bye", nullptr}}));
+    if (agent.channel && agent.lost.empty()) agent.channel->send(encode(message::Bye{}));
   }
   if (starter_ < 0 || starter_end_) return;
   const bool all = std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
@@ -99,7 +97,7 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
                                       caller_.console.result_paint.on(), longest_name(plan_)};
   auto admission = AdmissionServer::open(
       loop_, launcher_->port(),
-      {token_, *fingerprint, static_cast<std::uint32_t>(agents_.size()), launch::to_message(assignment)},
+      {token_, *fingerprint, static_cast<std::uint32_t>(agents_.size()), assignment},
       {[this](AdmissionServer::AdmittedAgent agent_connection) { admit(std::move(agent_connection)); },
        [this](const std::string& why) {
          if (!admission_) return;
@@ -141,24 +139,23 @@ bool Leader::all_met() const {
 /// Everybody hears where everybody is, and binds its node.
 std::optional<session::AttemptHost::Refused> Leader::introduce() {
   name_nodes();
-  json nodes = json::array();
-  write_nodes(nodes);
   const std::string file = "nodes.json";  // to each by itself it would be nodes times nodes
-  if (const auto written = sys::write_file_atomically(paths_.attempt / file, json_text(nodes) + "\n");
+  if (const auto written = sys::write_file_atomically(paths_.attempt / file, launch::nodes_text(directory()));
       !written) {
     return refuse(written.error().items().front().message);
   }
   if (const auto why = hand_out(file)) return refuse(*why);
-  ask_all({{"bind", file}});
-  if (!wait_for([this] { return all_answered(); }, kToBind)) return refuse(trouble());
+  send_all(message::Bind{});
+  const auto answered = [](const Agent& agent) { return agent.bound || agent.refused; };
+  if (!wait_for([&] { return std::ranges::all_of(agents_, answered); }, kToBind)) return refuse(trouble());
   if (auto refused = refused_by_nodes()) return refused;
   take_files();
-  const auto& first = agents_.front().answer;
-  bound_.dropped = first.at("dropped").get<std::vector<std::string>>();
-  bound_.lock = first.at("lock");
+  const auto& first = *agents_.front().bound;
+  bound_.dropped = first.dropped;
+  bound_.lock = first.lock;
   for (const auto& agent : agents_) {
-    launch::add_libraries(bound_.lock, agent.host, agent.answer.at("libraries"));
-    for (const std::string note : agent.answer.at("notes")) {
+    launch::add_libraries(bound_.lock, agent.host, agent.bound->libraries);
+    for (const auto& note : agent.bound->notes) {
       const auto text = agent.host + ": " + note;
       if (std::ranges::find(bound_.notes, text) == bound_.notes.end()) bound_.notes.push_back(text);
     }
@@ -170,12 +167,12 @@ std::optional<session::AttemptHost::Refused> Leader::refused_by_nodes() const {
   std::vector<preflight::Suspect> suspects;
   std::optional<Refused> first;
   for (const auto& agent : agents_) {
-    if (!agent.answer.contains("refused")) continue;
-    const std::string sentence = agent.answer.at("sentence");
+    if (!agent.refused) continue;
+    const auto& [exit_code, sentence, text] = *agent.refused;
     suspects.push_back({agent.host, sentence});
     if (first) continue;
-    caller_.console.say(fmt::format("on {}:\n{}", agent.host, agent.answer.at("text").get<std::string>()));
-    first = {agent.answer.at("refused"), "not-started", fmt::format("{}: {}", agent.host, sentence)};
+    caller_.console.say(fmt::format("on {}:\n{}", agent.host, text));
+    first = {exit_code, "not-started", fmt::format("{}: {}", agent.host, sentence)};
   }
   // What no node can do is nobody's fault but the plan's.
   if (first && suspects.size() < agents_.size()) first->suspects = std::move(suspects);
@@ -189,10 +186,11 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
   supervise::Supervisor supervisor(
       loop_, {plan_, attempt, logs, hosts(), events, guardian_, terminal_.get(), session::judge_of(plan_)});
   tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.hear(process_event); };
-  std::vector<supervise::RemoteBackend::Node> nodes;
-  for (const auto& agent : agents_) nodes.push_back({agent.host, agent.channel.get()});
-  supervise::RemoteBackend backend(loop_, plan_, supervisor.rules(), std::move(nodes), tell_);
-  ask_all({{"supervise", {{"kill_wait_ms", kill_wait_.count()}}}});
+  supervise::RemoteBackend backend(
+      loop_, plan_, supervisor.rules(), hosts(),
+      [this](std::uint32_t node, const supervise::NodeCommand& command) { send(node, as_message(command)); },
+      tell_);
+  send_all(message::Supervise{kill_wait_});
   backend_ = &backend;
   for (std::uint32_t node = 0; node < agents_.size(); ++node) {
     if (!agents_[node].lost.empty()) loop_.post([this, node] { backend_->lose(node, agents_[node].lost); });
@@ -208,7 +206,7 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
 void Leader::admit(AdmissionServer::AdmittedAgent agent_connection) {
   const auto node = agent_connection.node;
   auto& agent = agents_[node];
-  if (agent_connection.is_output()) {
+  if (!agent_connection.hello) {
     agent_connection.channel->set({.line =
                                        [this](std::string_view text) {
                                          if (terminal_) terminal_->write(std::string(text) + "\n", 1);
@@ -218,45 +216,99 @@ void Leader::admit(AdmissionServer::AdmittedAgent agent_connection) {
     return;
   }
   if (agent.channel) {
-    misfit_ = fmt::format("{} is node {}, and so is {}", agent_connection.hello.value("host", ""), node,
-                          agent.hello.value("host", ""));
+    misfit_ =
+        fmt::format("{} is node {}, and so is {}", agent_connection.hello->host, node, agent.hello.host);
   } else {
-    agent.hello = std::move(agent_connection.hello);
+    agent.hello = std::move(*agent_connection.hello);
     agent_connection.channel->set(
-        {.line = [this, node](std::string_view text) { hear(node, text); },
+        {.line = [this, node](std::string_view text) { on_message(node, text); },
          .closed = [this, node] { lose(node, "the connection to its agent has ended"); }});
     agent.channel = std::move(agent_connection.channel);
   }
   if (waiting_) loop_.stop();
 }
 
-void Leader::hear(std::uint32_t node, std::string_view line) {
-  auto message = parse_json(line);
-  if (!message.is_object()) return lose(node, "its agent said what cannot be read");
-  if (message.contains("clock")) {
-    hear_time(node, message);
-  } else if (message.contains("audit")) {
-    const auto& audit = message["audit"];
-    audit_.json[agents_[node].host] = audit.at("json");
-    audit_.findings += audit.at("findings").get<std::size_t>();
-    for (const std::string text : audit.at("lines")) audit_.lines.push_back(agents_[node].host + ": " + text);
-  } else if (message.contains("lost")) {
-    lose(node, message["lost"].get<std::string>());
-  } else if (message.contains("answer")) {
-    agents_[node].answer = std::move(message["answer"]);
-    if (waiting_ && waiting_()) loop_.stop();
-  } else if (message.contains("probe")) {
-    if (probes_ != nullptr) probes_->hear(message);
-  } else if (backend_ != nullptr) {
-    backend_->hear(node, message);
-  } else if (message.value("notice", "") == "signal" && message.at("signal") == SIGTERM) {
-    // Slurm ends the job: an agent may hear of it before we do, and leaves.
-    if (all_met()) {
-      ::raise(SIGTERM);
-    } else {
-      step_told_to_end_ = true;
-    }
-    if (waiting_) loop_.stop();
+void Leader::on_message(std::uint32_t node, std::string_view line) {
+  auto message = decode(line);
+  if (!message) {
+    return lose(
+        node, fmt::format("its agent said what cannot be read: {}", message.error().items().front().message));
+  }
+  std::visit(
+      [this, node]<class What>(What& what) {
+        if constexpr (requires { on(node, std::move(what)); }) {
+          on(node, std::move(what));
+        } else {
+          lose(node, "its agent said what only a leader says");
+        }
+      },
+      *message);
+}
+
+void Leader::on(std::uint32_t node, message::Bound bound) {
+  agents_[node].bound = std::move(bound);
+  look_whether_done();
+}
+
+void Leader::on(std::uint32_t node, message::NotBound refused) {
+  agents_[node].refused = std::move(refused);
+  look_whether_done();
+}
+
+void Leader::on(std::uint32_t node, preflight::Findings findings) {
+  agents_[node].findings = std::move(findings);
+  look_whether_done();
+}
+
+void Leader::on(std::uint32_t node, const message::Settled& /*settled*/) {
+  agents_[node].settled = true;
+  look_whether_done();
+}
+
+void Leader::on(std::uint32_t /*node*/, const message::ProbeNews& probe) {
+  if (probes_ != nullptr) probes_->on_news(probe.run, probe.news);
+}
+
+void Leader::on(std::uint32_t node, supervise::ProcessEvent process_event) {
+  if (backend_ != nullptr) return backend_->on_event(node, std::move(process_event));
+  const auto* signal = std::get_if<supervise::process_event::Signal>(&process_event.what);
+  if (signal == nullptr || signal->signal != SIGTERM) return;
+  // Slurm ends the job: an agent may hear of it before we do, and leaves.
+  if (all_met()) {
+    ::raise(SIGTERM);
+  } else {
+    step_told_to_end_ = true;
+  }
+  if (waiting_) loop_.stop();
+}
+
+void Leader::on(std::uint32_t node, supervise::BackendEnd end) {
+  if (backend_ != nullptr) backend_->on_end(node, std::move(end));
+}
+
+void Leader::on(std::uint32_t node, const message::Audit& audit) {
+  audit_.json[agents_[node].host] = audit.json;
+  audit_.findings += audit.findings;
+  for (const auto& line : audit.lines) audit_.lines.push_back(agents_[node].host + ": " + line);
+}
+
+void Leader::on(std::uint32_t node, const message::Lost& lost) {
+  lose(node, lost.why);
+}
+
+void Leader::look_whether_done() {
+  if (waiting_ && waiting_()) loop_.stop();
+}
+
+void Leader::send(std::uint32_t node, const Message& message) {
+  const auto& agent = agents_[node];
+  if (agent.channel && agent.lost.empty()) agent.channel->send(encode(message));
+}
+
+void Leader::send_all(const Message& message) {
+  const auto line = encode(message);
+  for (const auto& agent : agents_) {
+    if (agent.channel && agent.lost.empty()) agent.channel->send(line);
   }
 }
 
@@ -293,10 +345,6 @@ bool Leader::wait_for(const std::function<bool()>& done, Duration limit) {
   }
   waiting_ = nullptr;
   return done();
-}
-
-bool Leader::all_answered() const {
-  return std::ranges::none_of(agents_, [](const Agent& agent) { return agent.answer.is_null(); });
 }
 
 }  // namespace nlaunch::fleet

@@ -41,9 +41,13 @@ class Leader : public session::AttemptHost {
     std::string host{};
     std::unique_ptr<sys::Channel> channel{};  ///< null: has not said who it is yet
     std::unique_ptr<sys::Channel> output{};
-    nlohmann::json hello{};
-    nlohmann::json answer{};  ///< to what was asked last; null: not yet
-    std::string lost{};       ///< why it is gone; empty: it is there
+    message::Hello hello{};
+    std::string lost{};  ///< why it is gone; empty: it is there
+    // What it has answered so far.
+    std::optional<message::Bound> bound{};
+    std::optional<message::NotBound> refused{};
+    std::optional<preflight::Findings> findings{};  ///< to the last Look
+    bool settled = false;
   };
 
   std::optional<Refused> open_reception();
@@ -53,26 +57,39 @@ class Leader : public session::AttemptHost {
   std::optional<Refused> introduce();
   [[nodiscard]] std::optional<Refused> refused_by_nodes() const;
   void name_nodes();
-  void write_nodes(nlohmann::json& nodes) const;
+  [[nodiscard]] launch::NodeAddresses directory() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
   void take_files();
   std::optional<std::string> hand_out(const std::string& file);
   void admit(AdmissionServer::AdmittedAgent agent_connection);
-  void hear(std::uint32_t node, std::string_view line);
+
+  void on_message(std::uint32_t node, std::string_view line);
+  void on(std::uint32_t node, const preflight::ClockAnswer& answer);
+  void on(std::uint32_t node, message::Bound bound);
+  void on(std::uint32_t node, message::NotBound refused);
+  void on(std::uint32_t node, preflight::Findings findings);
+  void on(std::uint32_t node, const message::Settled& settled);
+  void on(std::uint32_t node, const message::ProbeNews& probe);
+  void on(std::uint32_t node, supervise::ProcessEvent process_event);
+  void on(std::uint32_t node, supervise::BackendEnd end);
+  void on(std::uint32_t node, const message::Audit& audit);
+  void on(std::uint32_t node, const message::Lost& lost);
+  /// What is waited for may be there now.
+  void look_whether_done();
+
   void lose(std::uint32_t node, const std::string& why);
   void starter_ended(sys::WaitStatus status);
   /// Runs the loop until `done`, or until that cannot be any more; false then.
   bool wait_for(const std::function<bool()>& done, Duration limit);
-  void ask_all(const nlohmann::json& message);
+  void send(std::uint32_t node, const Message& message);
+  void send_all(const Message& message);
   /// Every node looks at itself. False: one did not answer.
   bool look(const preflight::Options& options);
   [[nodiscard]] preflight::Examination examination(const preflight::Options& options);
   std::vector<std::optional<preflight::ClockOffset>> compare_clocks();
-  void hear_time(std::uint32_t node, const nlohmann::json& message);
   [[nodiscard]] std::vector<preflight::Findings> findings() const;
   [[nodiscard]] preflight::Report report_of_absent() const;
   std::unique_ptr<preflight::Probes> make_probes(const preflight::ProbeStart& start);
-  [[nodiscard]] bool all_answered() const;
   [[nodiscard]] std::string starter_log() const;
   /// What went wrong before all nodes were bound, in words for a person.
   [[nodiscard]] std::string trouble() const;

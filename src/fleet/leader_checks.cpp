@@ -15,10 +15,11 @@ constexpr Duration kToLook = std::chrono::minutes(5);
 }  // namespace
 
 bool Leader::look(const preflight::Options& options) {
-  ask_all({{"look", name_of(options.level)}});
+  for (auto& agent : agents_) agent.findings.reset();
+  send_all(message::Look{options.level});
   const auto answered = [&] {
     const auto number =
-        std::ranges::count_if(agents_, [](const Agent& one) { return !one.answer.is_null(); });
+        std::ranges::count_if(agents_, [](const Agent& one) { return one.findings.has_value(); });
     options.tell(
         fmt::format("{} of {} have looked at themselves", number, text::count(agents_.size(), "node")));
     return static_cast<std::size_t>(number) == agents_.size();
@@ -27,10 +28,8 @@ bool Leader::look(const preflight::Options& options) {
 }
 
 preflight::Examination Leader::examination(const preflight::Options& options) {
-  auto nodes = nlohmann::json::array();
-  write_nodes(nodes);
   std::vector<std::string> addresses;
-  for (const auto& node : nodes) addresses.push_back(node.at("address"));
+  for (const auto& node : directory()) addresses.push_back(node.address);
   return {.plan = plan_,
           .options = options,
           .folder = paths_.attempt,
@@ -75,19 +74,18 @@ preflight::Measured Leader::measure(std::vector<preflight::GroupTrial> trials,
 
 std::vector<preflight::Findings> Leader::findings() const {
   std::vector<preflight::Findings> all;
-  for (const auto& agent : agents_) all.push_back(preflight::findings_from_json(agent.answer));
+  for (const auto& agent : agents_) all.push_back(agent.findings.value());
   return all;
 }
 
 std::unique_ptr<preflight::Probes> Leader::make_probes(const preflight::ProbeStart& start) {
   const auto spec = std::filesystem::path(start.folder).lexically_relative(paths_.attempt) / "spec.json";
   if (const auto why = hand_out(spec)) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
-  std::vector<preflight::RemoteProbes::Node> nodes;
-  for (const auto& agent : agents_) {
-    nodes.push_back({agent.lost.empty() ? agent.channel.get() : nullptr, agent.lost});
-  }
+  std::vector<std::string> lost;
+  for (const auto& agent : agents_) lost.push_back(agent.lost);
   auto probes = std::make_unique<preflight::RemoteProbes>(
-      loop_, std::move(nodes),
+      loop_, lost,
+      [this](std::uint32_t node, const preflight::ProbeCommand& command) { send(node, as_message(command)); },
       preflight::RemoteProbes::Options{start.ranks, start.wanted, start.folder, ++probe_runs_});
   probes_ = probes.get();
   return probes;

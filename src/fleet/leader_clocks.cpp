@@ -1,4 +1,3 @@
-#include "base/json.h"
 #include "fleet/leader.h"
 
 // What time the nodes take it to be.
@@ -13,20 +12,19 @@ constexpr Duration kPatience = std::chrono::seconds(10);
 std::vector<std::optional<preflight::ClockOffset>> Leader::compare_clocks() {
   preflight::ClockExchange clocks(agents_.size());
   clocks_ = &clocks;
-  for (const auto& agent : agents_) {
-    if (agent.lost.empty()) agent.channel->send(json_text(preflight::ClockExchange::question()));
-  }
+  for (std::uint32_t node = 0; node < agents_.size(); ++node)
+    send(node, preflight::ClockExchange::question());
   wait_for([&] { return clocks.complete(); }, kPatience);
   clocks_ = nullptr;
   return clocks.offsets();
 }
 
-void Leader::hear_time(std::uint32_t node, const nlohmann::json& message) {
+void Leader::on(std::uint32_t node, const preflight::ClockAnswer& answer) {
   if (clocks_ == nullptr) return;  // it comes too late
-  if (clocks_->hear(node, message)) {
-    agents_[node].channel->send(json_text(preflight::ClockExchange::question()));
-  } else if (waiting_ && waiting_()) {
-    loop_.stop();
+  if (clocks_->on_answer(node, answer)) {
+    send(node, preflight::ClockExchange::question());
+  } else {
+    look_whether_done();
   }
 }
 

@@ -5,23 +5,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/text.h"
-#include "launch/handshake.h"
 
 namespace nlaunch::fleet {
 namespace {
-
-using nlohmann::json;
 
 constexpr Duration kPause = std::chrono::milliseconds(200);
 
 /// The challenge of the one who listens; empty: the line is none.
 std::string challenge_of(std::string_view line) {
-  const auto message = parse_json(line);
-  const bool is_one =
-      message.is_object() && message.contains("challenge") && message["challenge"].is_string();
-  return is_one ? message["challenge"].get<std::string>() : "";
+  const auto message = decode(line);
+  const auto* challenge = message ? std::get_if<message::Challenge>(&*message) : nullptr;
+  return challenge == nullptr ? "" : challenge->challenge;
+}
+
+/// A message of an agent, signed for the one who said `challenge`.
+std::string signed_line(const LeaderConnection::Options& options, const std::string& challenge,
+                        const Message& says) {
+  return encode(launch::sign(launch::End::agent, options.token, challenge, encode(says)));
 }
 
 /// The first line that comes, within ten seconds; nothing after it is taken.
@@ -39,7 +40,7 @@ std::string read_line(int fd) {
 }  // namespace
 
 LeaderConnection::LeaderConnection(sys::Loop& loop, Options options,
-                                   std::function<json(const sys::Channel&)> hello,
+                                   std::function<message::Hello(const sys::Channel&)> hello,
                                    std::function<void(End)> done)
     : loop_(loop),
       options_(std::move(options)),
@@ -61,13 +62,14 @@ void LeaderConnection::connect() {
       loop_, options_.addresses, options_.port, std::max(left, Duration(1)),
       [this](std::unique_ptr<sys::Channel> channel, const std::string& why) {
         if (!channel) {
-          return end({{},
-                      {},
-                      fmt::format("nlaunch cannot be reached at port {} of {}: {}", options_.port,
-                                  text::join(options_.addresses, ", "), why)});
+          return end({.why = fmt::format("nlaunch cannot be reached at port {} of {}: {}", options_.port,
+                                         text::join(options_.addresses, ", "), why)});
         }
         channel_ = std::move(channel);
-        channel_->set({.line = [this](std::string_view line) { hear(line); }, .closed = [this] { again(); }});
+        channel_->set(
+            {.line =
+                 [this](std::string_view line) { challenge_.empty() ? on_challenge(line) : on_answer(line); },
+             .closed = [this] { again(); }});
       });
 }
 
@@ -77,30 +79,31 @@ void LeaderConnection::again() {
   pause_ = loop_.after(kPause, [this] { connect(); });
 }
 
-void LeaderConnection::hear(std::string_view line) {
-  if (!challenge_.empty()) return hear_answer(line);
+void LeaderConnection::on_challenge(std::string_view line) {
   const auto theirs = challenge_of(line);
   challenge_ = launch::new_token();
-  auto says = hello_(*channel_);
-  says.update({{"node", options_.node}, {"plan", options_.plan}, {"challenge", challenge_}});
-  channel_->send(launch::signed_line(launch::End::pending, options_.token, theirs, says));
+  auto hello = hello_(*channel_);
+  hello.node = options_.node;
+  hello.plan = options_.plan;
+  hello.challenge = challenge_;
+  channel_->send(signed_line(options_, theirs, hello));
 }
 
-void LeaderConnection::hear_answer(std::string_view line) {
+void LeaderConnection::on_answer(std::string_view line) {
   const auto peer = channel_->peer_address();
-  auto answer = launch::verified(launch::End::host, options_.token, challenge_, line);
-  if (!answer) {
-    const auto message = parse_json(line);
-    const bool refused = message.is_object() && message.contains("refused");
-    return end({{},
-                {},
-                refused ? fmt::format("nlaunch at {} refused this node: it has another token", peer)
-                        : fmt::format("who answers at {} does not know the token", peer),
-                true});
-  }
-  if (answer->contains("refused"))
-    return end({{}, {}, "refused: " + answer->at("refused").get<std::string>(), true});
-  end({std::move(channel_), answer->value("welcome", json::object()), "", false});
+  const auto refuse = [this](std::string why) { end({.why = std::move(why), .refused = true}); };
+  const auto message = decode(line);
+  if (message && std::holds_alternative<message::Refused>(*message))
+    return refuse(fmt::format("nlaunch at {} refused this node: it has another token", peer));
+  const auto* proved = message ? std::get_if<launch::Signed>(&*message) : nullptr;
+  if (proved == nullptr || !launch::is_proved(launch::End::leader, options_.token, challenge_, *proved))
+    return refuse(fmt::format("who answers at {} does not know the token", peer));
+  const auto says = decode(proved->says);
+  if (const auto* refused = says ? std::get_if<message::Refused>(&*says) : nullptr)
+    return refuse("refused: " + refused->why);
+  if (const auto* welcome = says ? std::get_if<message::Welcome>(&*says) : nullptr)
+    return end({.channel = std::move(channel_), .assignment = welcome->assignment});
+  refuse(fmt::format("nlaunch at {} said what cannot be read", peer));
 }
 
 /// At once: the next line may be there already, and is for who takes the channel.
@@ -117,10 +120,8 @@ sys::UniqueFd connect_output(const std::string& address, const LeaderConnection:
   ::inet_pton(AF_INET, address.c_str(), &to.sin_addr);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) return {};
   const auto theirs = challenge_of(read_line(fd.get()));
-  const json says{{"node", options.node}, {"plan", options.plan}, {"output", true}};
-  if (!sys::write_all(fd.get(),
-                      launch::signed_line(launch::End::pending, options.token, theirs, says) + "\n"))
-    return {};
+  const message::OutputHello hello{options.node, options.plan};
+  if (!sys::write_all(fd.get(), signed_line(options, theirs, hello) + "\n")) return {};
   return fd;
 }
 

@@ -1,19 +1,19 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "fleet/protocol.h"
 #include "sys/channel.h"
 #include "sys/files.h"
 #include "sys/loop.h"
 
 namespace nlaunch::fleet {
 
-/// An agent's way into a Reception: it connects, proves that it knows the token, and makes sure that the
-/// other end does, too.
+/// An agent's way to the leader's AdmissionServer: it connects, proves that it knows the token, and makes
+/// sure that the other end does, too.
 class LeaderConnection {
  public:
   struct Options {
@@ -25,14 +25,14 @@ class LeaderConnection {
     Duration limit{};
   };
   struct End {
-    std::unique_ptr<sys::Channel> channel;  ///< empty: not let in
-    nlohmann::json assignment;
-    std::string why;       ///< not let in
+    std::unique_ptr<sys::Channel> channel{};  ///< empty: not let in
+    launch::Assignment assignment{};
+    std::string why{};     ///< not let in
     bool refused = false;  ///< by one of ours: another try would go no better
   };
-  /// `hello`: what else the agent says of itself, by the connection. `done` is called once, and sets the
-  /// channel's handlers before it returns.
-  LeaderConnection(sys::Loop& loop, Options options, std::function<nlohmann::json(const sys::Channel&)> hello,
+  /// `hello`: what the agent says of itself, by the connection; its node, plan and challenge are put in here.
+  /// `done` is called once, and sets the channel's handlers before it returns.
+  LeaderConnection(sys::Loop& loop, Options options, std::function<message::Hello(const sys::Channel&)> hello,
                    std::function<void(End)> done);
   ~LeaderConnection();
   LeaderConnection(const LeaderConnection&) = delete;
@@ -42,14 +42,14 @@ class LeaderConnection {
   using Clock = std::chrono::steady_clock;
 
   void connect();
-  void hear(std::string_view line);
-  void hear_answer(std::string_view line);
+  void on_challenge(std::string_view line);
+  void on_answer(std::string_view line);
   void again();
   void end(End end);
 
   sys::Loop& loop_;
   Options options_;
-  std::function<nlohmann::json(const sys::Channel&)> hello_;
+  std::function<message::Hello(const sys::Channel&)> hello_;
   std::function<void(End)> done_;
   Clock::time_point deadline_;
   std::unique_ptr<sys::Connecting> connecting_;
@@ -58,7 +58,7 @@ class LeaderConnection {
   std::optional<sys::Loop::TimerId> pause_;
 };
 
-/// A plain connection to the same Reception for what processes write; empty where there is none any more.
+/// A plain connection to the same server for what processes write; empty where there is none any more.
 sys::UniqueFd connect_output(const std::string& address, const LeaderConnection::Options& options);
 
 }  // namespace nlaunch::fleet

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/json.h"
 #include "fleet/leader.h"
 #include "launch/step.h"
 #include "sys/files.h"
@@ -9,30 +8,29 @@
 // common.
 namespace nlaunch::fleet {
 
-using nlohmann::json;
-
 /// A node is known by what its agent calls it where nobody knew before. Two replicas may be on one machine.
 void Leader::name_nodes() {
   std::map<std::string, std::size_t> seen;
   for (auto& agent : agents_) {
-    if (agent.host.empty()) agent.host = agent.hello.value("host", "");
+    if (agent.host.empty()) agent.host = agent.hello.host;
     if (const auto before = seen[agent.host]++; before > 0) agent.host += fmt::format("-{}", before + 1);
   }
 }
 
 /// The agent that is on our own machine may have come over its loopback: the others reach it by the address
 /// by which they reached us.
-void Leader::write_nodes(json& nodes) const {
+launch::NodeAddresses Leader::directory() const {
   std::string ours;
   for (const auto& agent : agents_) {
     if (!agent.channel->peer_address().starts_with("127.")) ours = agent.channel->own_address();
   }
+  launch::NodeAddresses nodes;
   for (const auto& agent : agents_) {
-    const std::string address = agent.hello.at("address");
-    const bool inside = address.starts_with("127.") && !ours.empty();
-    nodes.push_back(
-        {{"host", agent.host}, {"address", inside ? ours : address}, {"ports", agent.hello.at("ports")}});
+    const auto& hello = agent.hello;
+    const bool inside = hello.address.starts_with("127.") && !ours.empty();
+    nodes.push_back({agent.host, inside ? ours : hello.address, hello.ports});
   }
+  return nodes;
 }
 
 std::vector<std::string> Leader::hosts() const {
@@ -47,22 +45,18 @@ std::optional<std::string> Leader::hand_out(const std::string& file) {
   if (launcher_->shares_a_folder()) return std::nullopt;
   const auto text = sys::read_regular_file(launch::common_file(paths_, file).value(), kLargest);
   if (!text) return text.error().items().front().message;
-  const auto message = json_text(json{{"keep", file}, {"text", *text}});
-  for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty()) agent.channel->send(message);
-  }
+  send_all(message::Keep{file, *text});
   return std::nullopt;
 }
 
 /// What one node has written for all.
 void Leader::take_files() {
   for (const auto& agent : agents_) {
-    const auto files = agent.answer.value("files", json::object());
-    for (const auto& [file, text] : files.items()) {
+    for (const auto& [file, text] : agent.bound->files) {
       const auto path = launch::common_file(paths_, file);
       if (!path) continue;
       auto kept = sys::make_private_folder(path->parent_path());
-      if (kept) kept = sys::write_file_atomically(*path, text.get<std::string>());
+      if (kept) kept = sys::write_file_atomically(*path, text);
       const auto why = kept ? hand_out(file) : kept.error().items().front().message;
       if (why) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
     }
@@ -78,11 +72,10 @@ void Leader::conclude(int exit_code) {
     std::error_code error;
     if (std::filesystem::exists(launch::common_file(paths_, file).value(), error)) hand_out(file);
   }
-  ask_all({{"settle", true}});
+  send_all(message::Settle{});
   const auto settled = [this] {
-    return std::ranges::all_of(agents_, [](const Agent& agent) {
-      return !agent.channel || !agent.lost.empty() || !agent.answer.is_null();
-    });
+    return std::ranges::all_of(
+        agents_, [](const Agent& agent) { return !agent.channel || !agent.lost.empty() || agent.settled; });
   };
   const auto deadline = std::chrono::steady_clock::now() + kToSettle;
   waiting_ = settled;
@@ -92,15 +85,7 @@ void Leader::conclude(int exit_code) {
     loop_.cancel(patience);
   }
   waiting_ = nullptr;
-  ask_all({{"bye", exit_code}});
-}
-
-void Leader::ask_all(const json& message) {
-  const auto text = json_text(message);
-  for (auto& agent : agents_) {
-    agent.answer = nullptr;
-    if (agent.channel && agent.lost.empty()) agent.channel->send(text);
-  }
+  send_all(message::Bye{exit_code});
 }
 
 }  // namespace nlaunch::fleet

@@ -43,7 +43,7 @@ preflight::Report Leader::report_of_absent() const {
   preflight::Report report;
   report.cancelled = session::Interrupts::received() != 0 || !guardian_.alive();
   for (const auto& agent : agents_) {
-    if (!agent.answer.is_null()) continue;
+    if (agent.findings) continue;
     report.rows.push_back(preflight::failed(
         "node", agent.host, agent.lost.empty() ? "did not answer in time" : agent.lost,
         "an agent that answers", {launcher_->look_at(agent.host), preflight::Responsible::admin}));

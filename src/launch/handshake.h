@@ -1,6 +1,4 @@
 #pragma once
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,15 +10,17 @@
 /// once, and signs what it says together with it.
 namespace nlaunch::launch {
 
-enum class End { host, pending };
+enum class End { leader, agent };
 
-/// A line that proves that who wrote it knows the token and heard `challenge`.
-std::string signed_line(End by, std::string_view token, std::string_view challenge,
-                        const nlohmann::json& says);
+/// A text, and the proof that the end which wrote it knows the token and heard a challenge.
+struct Signed {
+  std::string says;
+  std::string proof;
+};
 
-/// What a signed line says. Nothing for a line of anybody else.
-std::optional<nlohmann::json> verified(End by, std::string_view token, std::string_view challenge,
-                                       std::string_view line);
+Signed sign(End by, std::string_view token, std::string_view challenge, std::string says);
+/// False for what anybody else has signed, and without a token.
+bool is_proved(End by, std::string_view token, std::string_view challenge, const Signed& what);
 
 /// By which both ends can tell that they hold the same plan: 64 hexadecimal digits.
 Result<std::string> fingerprint(const plan::Plan& plan);

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "plan/groups.h"
 
 namespace nlaunch::launch {
 namespace {
+
+using nlohmann::json;
 
 /// Calls `then` with each port and the node where it stands, always in the same order.
 template <class Plan, class Then>
@@ -23,6 +27,24 @@ void for_each_port(Plan& plan, Then&& then) {
 }
 
 }  // namespace
+
+std::string nodes_text(const NodeAddresses& directory) {
+  auto nodes = json::array();
+  for (const auto& node : directory)
+    nodes.push_back({{"host", node.host}, {"address", node.address}, {"ports", node.ports}});
+  return json_text(nodes) + "\n";
+}
+
+Result<NodeAddresses> read_nodes(std::string_view text) {
+  try {
+    NodeAddresses directory;
+    for (const auto& node : parse_json_or_throw(text))
+      directory.push_back({node.at("host"), node.at("address"), node.at("ports")});
+    return directory;
+  } catch (const json::exception& error) {
+    return failure("launch.nodes", "nodes.json cannot be read: {}", error.what());
+  }
+}
 
 NodeAddresses one_machine(const std::string& host) {
   return {{host, "127.0.0.1"}};
@@ -68,18 +90,25 @@ std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t
   return claimed;
 }
 
-nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node) {
-  auto out = nlohmann::json::array();
+std::vector<std::uint16_t> ports_of(const plan::Plan& plan, std::uint32_t node) {
+  std::vector<std::uint16_t> out;
   for_each_port(plan, [&](std::uint32_t where, std::uint16_t port) {
     if (where == node) out.push_back(port);
   });
   return out;
 }
 
-void take_ports(plan::Plan& plan, const std::vector<nlohmann::json>& ports) {
-  std::vector<std::size_t> next(ports.size());
-  for_each_port(plan,
-                [&](std::uint32_t where, std::uint16_t& port) { port = ports.at(where).at(next[where]++); });
+Result<void> take_ports(plan::Plan& plan, const NodeAddresses& directory) {
+  std::vector<std::size_t> next(directory.size());
+  bool all = directory.size() == plan.node.count;
+  for_each_port(plan, [&](std::uint32_t where, std::uint16_t& port) {
+    const bool known = where < directory.size() && next[where] < directory[where].ports.size();
+    if (known) port = directory[where].ports[next[where]++];
+    all = all && known;
+  });
+  if (all) return {};
+  return failure("launch.nodes", "nodes.json does not have every port of the plan's {}",
+                 text::count(plan.node.count, "node"));
 }
 
 }  // namespace nlaunch::launch

@@ -1,6 +1,6 @@
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -11,12 +11,17 @@
 namespace nlaunch::launch {
 
 struct NodeAddress {
-  std::string host;     ///< for people
-  std::string address;  ///< by which the other nodes' processes reach this one
+  std::string host;                    ///< for people
+  std::string address;                 ///< by which the other nodes' processes reach this one
+  std::vector<std::uint16_t> ports{};  ///< that stand on it, as ports_of() has them
 };
 
 /// By index of the node in the plan.
 using NodeAddresses = std::vector<NodeAddress>;
+
+/// The addresses as nodes.json of an attempt has it, and read from there.
+std::string nodes_text(const NodeAddresses& nodes);
+Result<NodeAddresses> read_nodes(std::string_view text);
 
 /// The addresses of a run on one machine: its processes reach each other over loopback.
 NodeAddresses one_machine(const std::string& host);
@@ -38,9 +43,10 @@ std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& proce
 /// another node asks there: they are not told.
 std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t node, Ports& ports);
 
-/// The ports that stand on `node`, to be told to the other nodes, and the way back, of all nodes, into their
-/// plans.
-nlohmann::json ports_of(const plan::Plan& plan, std::uint32_t node);
-void take_ports(plan::Plan& plan, const std::vector<nlohmann::json>& ports);
+/// The ports that stand on `node`, to be told to the other nodes.
+std::vector<std::uint16_t> ports_of(const plan::Plan& plan, std::uint32_t node);
+/// Writes the ports of all nodes into the plan. Fails where a node is missing, or has not as many ports as
+/// stand on it.
+Result<void> take_ports(plan::Plan& plan, const NodeAddresses& directory);
 
 }  // namespace nlaunch::launch

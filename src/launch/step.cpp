@@ -37,27 +37,6 @@ Result<Step> read_step(const std::filesystem::path& path) {
   }
 }
 
-json to_message(const Assignment& assignment) {
-  return {{"id", assignment.paths.id},
-          {"folder", assignment.paths.folder.string()},
-          {"attempt", assignment.paths.attempt.string()},
-          {"share", assignment.share},
-          {"output", assignment.output},
-          {"color", assignment.color},
-          {"name_width", assignment.name_width}};
-}
-
-Assignment assignment_from(const json& message) {
-  Assignment assignment;
-  assignment.paths = {message.at("id"), message.at("folder").get<std::string>(),
-                      message.at("attempt").get<std::string>()};
-  message.at("share").get_to(assignment.share);
-  message.at("output").get_to(assignment.output);
-  message.at("color").get_to(assignment.color);
-  message.at("name_width").get_to(assignment.name_width);
-  return assignment;
-}
-
 std::optional<std::filesystem::path> common_file(const RunPaths& paths, const std::string& name) {
   constexpr std::array<std::string_view, 4> kOfAttempt{"nodes.json", "preflight.json", "audit.json",
                                                        "preflight/spec.json"};

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,11 +10,11 @@
 /// A step of an allocation: one agent on each node, which finds here what it needs to know.
 namespace nlaunch::launch {
 
-/// Where the one who decides is, and by what he knows his own. step.json of an attempt, mode 0600, where
+/// Where the leader is, and by what it knows its own. step.json of an attempt, mode 0600, where
 /// nodes share a folder.
 struct Step {
   std::string plan;                    ///< path of plan.json
-  std::vector<std::string> addresses;  ///< of the one who decides, likely ones first
+  std::vector<std::string> addresses;  ///< of the leader, likely ones first
   std::uint16_t port = 0;
   std::string token;
 };
@@ -31,10 +30,6 @@ struct Assignment {
   bool color = false;
   std::size_t name_width = 0;
 };
-
-nlohmann::json to_message(const Assignment& assignment);
-/// What cannot be read is an exception.
-Assignment assignment_from(const nlohmann::json& message);
 
 /// Where a file is that the nodes of a run have in common, by its name in messages between those that share
 /// no folder. Nothing for any other name: nobody writes elsewhere because somebody says so.

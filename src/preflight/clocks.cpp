@@ -5,8 +5,6 @@
 namespace nlaunch::preflight {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kClockRounds = 3;
 
 std::int64_t now() {
@@ -16,25 +14,19 @@ std::int64_t now() {
 
 }  // namespace
 
-json ClockExchange::question() {
-  return {{"clock", {now()}}};
+ClockQuestion ClockExchange::question() {
+  return {now()};
 }
 
-json ClockExchange::answer(const json& question) {
+ClockAnswer ClockExchange::answer(const ClockQuestion& question) {
   const auto received = now();
-  auto times = question.at("clock");
-  times.push_back(received);
-  times.push_back(now());
-  return {{"clock", std::move(times)}};
+  return {question.asked, received, now()};
 }
 
-bool ClockExchange::hear(std::uint32_t node, const json& answer) {
+bool ClockExchange::on_answer(std::uint32_t node, const ClockAnswer& answer) {
   constexpr double kNanosecond = 1e-9;
   const auto heard = now();
-  const auto& times = answer.at("clock");
-  const auto asked = times.at(0).get<std::int64_t>();
-  const auto received = times.at(1).get<std::int64_t>();
-  const auto answered = times.at(2).get<std::int64_t>();
+  const auto& [asked, received, answered] = answer;
   const ClockOffset offset{static_cast<double>((received - asked) + (answered - heard)) / 2 * kNanosecond,
                            static_cast<double>((heard - asked) - (answered - received)) * kNanosecond};
   auto& of = nodes_.at(node);

@@ -1,7 +1,6 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
@@ -9,21 +8,30 @@
 
 namespace nlaunch::preflight {
 
-/// How far the nodes' clocks are from the one of who decides, as NTP has it: with the times t0 (asked, here),
+/// Times of two clocks, in nanoseconds since 1970.
+struct ClockQuestion {
+  std::int64_t asked = 0;  ///< by the leader's clock
+};
+struct ClockAnswer {
+  std::int64_t asked = 0;     ///< as the question had it
+  std::int64_t received = 0;  ///< by the node's clock
+  std::int64_t answered = 0;  ///< by the node's clock
+};
+
+/// How far the nodes' clocks are from the leader's, as NTP has it: with the times t0 (asked, here),
 /// t1 and t2 (received and answered, there) and t3 (heard, here) the offset is ((t1-t0) + (t2-t3)) / 2, and
 /// wrong by half the round trip at most. A node is asked three times; the fastest answer counts.
 class ClockExchange {
  public:
   explicit ClockExchange(std::size_t nodes) : nodes_(nodes) {}
 
-  /// The question, for one node: {"clock": [t0]}, in nanoseconds since 1970. Send it at once.
-  [[nodiscard]] static nlohmann::json question();
-  /// What the node says to that: {"clock": [t0, t1, t2]}.
-  [[nodiscard]] static nlohmann::json answer(const nlohmann::json& question);
+  /// The question, for one node. Send it at once.
+  [[nodiscard]] static ClockQuestion question();
+  /// What the node says to that.
+  [[nodiscard]] static ClockAnswer answer(const ClockQuestion& question);
 
-  /// Takes a node's answer in the moment in which it is heard: true when the node is to be asked once more.
-  /// What is no answer is an exception.
-  bool hear(std::uint32_t node, const nlohmann::json& answer);
+  /// Takes a node's answer in the moment in which it comes: true when the node is to be asked once more.
+  bool on_answer(std::uint32_t node, const ClockAnswer& answer);
   [[nodiscard]] bool complete() const;
   /// By node; nothing: it has not answered.
   [[nodiscard]] std::vector<std::optional<ClockOffset>> offsets() const;

@@ -30,7 +30,7 @@ struct Look {
 /// Looks at this machine: its GPUs, limits, ports and folders, and the libnccl of each role.
 Findings look(const Look& request);
 
-/// Between a node's agent and the one who judges. What is no findings is an exception.
+/// Between a node's agent and the leader. What is no findings is an exception.
 nlohmann::json to_json(const Findings& findings);
 Findings findings_from_json(const nlohmann::json& from);
 

@@ -73,7 +73,7 @@ struct BackendEnd {
 };
 
 /// Those who start, signal and end processes where they live: this machine, or the agents of many. What comes
-/// of it is told through `Notice`s, on the loop of the one who decides.
+/// of it is told through `ProcessEvent`s, on the leader's loop.
 class ProcessBackend {
  public:
   using Tell = std::function<void(ProcessEvent)>;

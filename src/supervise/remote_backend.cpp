@@ -1,16 +1,10 @@
 #include "supervise/remote_backend.h"
 
 #include <algorithm>
-#include <exception>
-#include <nlohmann/json.hpp>
-
-#include "base/json.h"
-#include "supervise/wire.h"
+#include <utility>
 
 namespace nlaunch::supervise {
 namespace {
-
-using nlohmann::json;
 
 /// Failures of several nodes arrive in another order than they happened, and what a lost node brings about
 /// (its peers fail, srun ends the step) may arrive before the news of it: such consequences are held for a
@@ -18,7 +12,7 @@ using nlohmann::json;
 constexpr Duration kHold = std::chrono::milliseconds(150);
 /// Two nodes' clocks are compared by messages, whose ways take this long at most on a busy machine.
 constexpr Duration kClocksTell = std::chrono::milliseconds(10);
-/// More than an agent needs to kill what is left (LocalCrew's limit).
+/// More than an agent needs to kill what is left (LocalBackend's limit).
 constexpr Duration kForTheEnd = std::chrono::seconds(30);
 
 bool was_killed(const ProcessEvent& process_event) {
@@ -29,9 +23,9 @@ bool was_killed(const ProcessEvent& process_event) {
 }  // namespace
 
 RemoteBackend::RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules,
-                             std::vector<Node> nodes, Tell tell)
-    : loop_(loop), tell_(std::move(tell)) {
-  for (auto& node : nodes) nodes_.push_back({.node = std::move(node)});
+                             std::vector<std::string> hosts, Send send, Tell tell)
+    : loop_(loop), send_(std::move(send)), tell_(std::move(tell)) {
+  for (auto& host : hosts) nodes_.push_back({.host = std::move(host)});
   for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
     node_of_.push_back(plan.processes[rules.processes[process].process].node);
     nodes_[node_of_.back()].processes.push_back(process);
@@ -43,42 +37,39 @@ RemoteBackend::~RemoteBackend() {
   if (deadline_) loop_.cancel(*deadline_);
 }
 
-void RemoteBackend::send(std::uint32_t node, const json& message) {
-  if (!nodes_[node].lost) nodes_[node].node.channel->send(json_text(message));
+void RemoteBackend::send(std::uint32_t node, const NodeCommand& command) {
+  if (!nodes_[node].lost) send_(node, command);
 }
 
-void RemoteBackend::send_all(const json& message) {
-  const auto text = json_text(message);
-  for (auto& node : nodes_) {
-    if (!node.lost) node.node.channel->send(text);
-  }
+void RemoteBackend::send_all(const NodeCommand& command) {
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) send(node, command);
 }
 
 void RemoteBackend::perform(const NodeAction& action) {
-  const auto message = to_message(action);
+  const node_command::Perform command{action};
   std::visit(
       [&](const auto& what) {
         if constexpr (requires { what.process; }) {
-          send(node_of_[what.process], message);
+          send(node_of_[what.process], command);
         } else {
-          send_all(message);
+          send_all(command);
         }
       },
       action);
 }
 
 void RemoteBackend::ending() {
-  send_all({{"ending", true}});
+  send_all(node_command::Ending{});
 }
 
 void RemoteBackend::finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) {
   done_ = std::move(done);
-  send_all({{"finish", of ? json(*of) : json(nullptr)}});
+  send_all(node_command::Finish{of});
   deadline_ = loop_.after(kForTheEnd, [this] {
     deadline_.reset();
     for (auto& node : nodes_) {
       if (node.lost || node.ended) continue;
-      end_.survivors.push_back(node.node.host + " did not say that nothing is left there");
+      end_.survivors.push_back(node.host + " did not say that nothing is left there");
       node.ended = true;
     }
     conclude_if_done();
@@ -95,30 +86,24 @@ void RemoteBackend::conclude_if_done() {
   loop_.post([done = std::exchange(done_, nullptr), end = std::move(end_)] { done(end); });
 }
 
-void RemoteBackend::hear(std::uint32_t index, const json& message) {
+void RemoteBackend::on_event(std::uint32_t index, ProcessEvent process_event) {
   auto& node = nodes_[index];
-  try {
-    if (message.contains("notice")) {
-      auto process_event = notice_from(message);
-      const auto offset = since_start() - process_event.at;
-      if (!node.offset || offset < *node.offset) node.offset = offset;
-      process_event.at += *node.offset;
-      pass_on(std::move(process_event));
-    } else if (message.contains("end")) {
-      auto end = end_from(message.at("end"));
-      const auto add = [](std::vector<std::string>& all, std::vector<std::string>& more) {
-        all.insert(all.end(), more.begin(), more.end());
-      };
-      add(end_.left_behind, end.left_behind);
-      add(end_.survivors, end.survivors);
-      add(end_.last_lines, end.last_lines);
-      end_.lost_bytes += end.lost_bytes;
-      node.ended = true;
-      conclude_if_done();
-    }
-  } catch (const std::exception& error) {
-    lose(index, std::string("its agent said what cannot be read: ") + error.what());
-  }
+  const auto offset = since_start() - process_event.at;
+  if (!node.offset || offset < *node.offset) node.offset = offset;
+  process_event.at += *node.offset;
+  pass_on(std::move(process_event));
+}
+
+void RemoteBackend::on_end(std::uint32_t index, BackendEnd end) {
+  const auto add = [](std::vector<std::string>& all, std::vector<std::string>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  add(end_.left_behind, end.left_behind);
+  add(end_.survivors, end.survivors);
+  add(end_.last_lines, end.last_lines);
+  end_.lost_bytes += end.lost_bytes;
+  nodes_[index].ended = true;
+  conclude_if_done();
 }
 
 void RemoteBackend::pass_on(ProcessEvent process_event) {
@@ -152,7 +137,7 @@ void RemoteBackend::lose(std::uint32_t index, const std::string& why) {
     const auto* ended = std::get_if<process_event::Ended>(&entry.second.what);
     return ended != nullptr && node_of_[ended->process] == index;
   });
-  if (!node.ended) tell_({since_start(), process_event::NodeLost{node.node.host, why, node.processes}});
+  if (!node.ended) tell_({since_start(), process_event::NodeLost{node.host, why, node.processes}});
   conclude_if_done();
 }
 

@@ -28,7 +28,7 @@ struct ProbeNews {
 };
 
 /// The probes of some ranks, or of all, where they live: on this machine, or on the nodes of an allocation.
-/// Each ends with one *Ended*, *Stuck* or *Lost*, on the loop of the one who decides.
+/// Each ends with one *Ended*, *Stuck* or *Lost*, on the leader's loop.
 class Probes {
  public:
   using Tell = std::function<void(const ProbeNews&)>;

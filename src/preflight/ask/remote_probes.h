@@ -1,58 +1,72 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "preflight/ask/probes.h"
 #include "preflight/observations.h"
-#include "sys/channel.h"
 #include "sys/loop.h"
 
 namespace nlaunch::preflight {
 
-/// The probes of many nodes, through their agents. An agent is sent {"probes": "start", "run", "first",
-/// "wanted", "folder"}, {"probes": "say", "rank", "line"} and {"probes": "kill"}; it answers with news of
-/// that run.
+/// What a node's agent is told about its probes.
+namespace probe_command {
+struct Start {
+  unsigned run = 0;                 ///< tells these probes from earlier ones
+  std::size_t first = 0;            ///< the index of the node's first rank among all ranks
+  std::vector<std::size_t> wanted;  ///< those that are started, by index among all ranks
+  std::string folder;               ///< with spec.json
+};
+struct Say {
+  std::size_t rank = 0;
+  std::string line;  ///< for its standard input
+};
+struct Kill {};
+}  // namespace probe_command
+using ProbeCommand = std::variant<probe_command::Start, probe_command::Say, probe_command::Kill>;
+
+/// The probes of many nodes, through their agents.
 class RemoteProbes : public Probes {
  public:
-  struct Node {
-    sys::Channel* channel = nullptr;  ///< outlives this; null: the node is lost already
-    std::string lost;                 ///< why
-  };
+  /// Brings a command to a node's agent, by the node's index in the plan.
+  using Send = std::function<void(std::uint32_t node, const ProbeCommand& command)>;
   struct Options {
     const std::vector<Rank>& ranks;          ///< of all nodes, node after node
     const std::vector<std::size_t>& wanted;  ///< those that are started
     std::string folder;                      ///< with spec.json
     unsigned run = 0;                        ///< tells these probes from earlier ones
   };
-  /// `nodes` by index in the plan.
-  RemoteProbes(sys::Loop& loop, std::vector<Node> nodes, const Options& options);
+  /// `lost`, by node: why it is lost already; empty: it is there.
+  RemoteProbes(sys::Loop& loop, const std::vector<std::string>& lost, Send send, const Options& options);
   ~RemoteProbes() override;
 
   void start(Tell tell) override;
   void say(std::size_t rank, const std::string& line) override;
   void kill() override;
 
-  /// News from a node's agent; what it says of earlier probes is nothing. What cannot be read is an
-  /// exception.
-  void hear(const nlohmann::json& message);
+  /// News from a node's agent. What it says of earlier probes, or of a rank that is not there, is nothing.
+  void on_news(unsigned run, const ProbeNews& news);
   /// The connection to the node's agent has ended.
   void lose(std::uint32_t node, const std::string& why);
 
  private:
+  struct Node {
+    std::string lost{};  ///< why it is gone; empty: it is there
+    std::optional<probe_command::Start> start{};
+  };
   void tell(const ProbeNews& news);
 
   sys::Loop& loop_;
   std::vector<Node> nodes_;
+  Send send_;
   std::vector<std::uint32_t> node_of_;  ///< by rank
   std::vector<bool> running_;
-  std::vector<nlohmann::json> starts_;  ///< by node: what its agent is asked for; null: nothing
   unsigned run_;
   Tell tell_;
   std::optional<sys::Loop::TimerId> patience_;
 };
-
-nlohmann::json to_message(const ProbeNews& news, unsigned run = 0);
-ProbeNews news_from(const nlohmann::json& message);
 
 }  // namespace nlaunch::preflight

@@ -66,12 +66,12 @@ TEST(ClockExchange, TakesTheFastestOfThreeAnswers) {
   constexpr std::int64_t kAhead = 7'000'000'000;
   for (const int slow : {0, 1, 0}) {
     auto question = ClockExchange::question();
-    if (slow == 1) question["clock"][0] = question["clock"][0].get<std::int64_t>() - 500'000'000;
+    if (slow == 1) question.asked -= 500'000'000;
     auto answer = ClockExchange::answer(question);
-    for (const std::size_t at : {1U, 2U})
-      answer["clock"][at] = answer["clock"][at].get<std::int64_t>() + kAhead;
+    answer.received += kAhead;
+    answer.answered += kAhead;
     EXPECT_FALSE(exchange.complete());
-    exchange.hear(0, answer);
+    exchange.on_answer(0, answer);
   }
   EXPECT_TRUE(exchange.complete());
   const auto offset = exchange.offsets().at(0);

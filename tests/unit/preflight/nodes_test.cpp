@@ -69,20 +69,13 @@ TEST(Nodes, TheSpecHasTheAddressOfEachRanksNode) {
   EXPECT_EQ(spec["ranks"][1]["address"], "10.0.0.2");
 }
 
-TEST(Nodes, FindingsAndNewsArriveAsTheyWere) {
+TEST(Nodes, FindingsArriveAsTheyWere) {
   const Machine machine(1, 1);
   Findings findings{run_check("limits", machine.of_node()), machine.observations().ranks};
   findings.rows[0].hosts = {"a"};
   findings.ranks[0].slow = {"NCCL_P2P_DISABLE=1"};
   const auto json = to_json(findings);
   EXPECT_EQ(to_json(findings_from_json(json)), json);
-  const std::vector<decltype(ProbeNews::what)> all{probe_news::Said{"x"}, probe_news::Ended{"y"},
-                                                   probe_news::Stuck{"z"}, probe_news::Lost{"w"}};
-  for (const auto& what : all) {
-    const auto message = to_message({3, what});
-    EXPECT_EQ(to_message(news_from(message)), message);
-    EXPECT_EQ(news_from(message).what.index(), what.index());
-  }
 }
 
 }  // namespace

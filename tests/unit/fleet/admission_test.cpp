@@ -1,0 +1,179 @@
+#include "fleet/admission.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "fleet/leader_connection.h"
+#include "unit/run_until.h"
+
+/// An agent and the leader's server make sure of each other, over real sockets of this machine.
+namespace nlaunch::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+
+class Admission : public testing::Test {
+ protected:
+  void open() {
+    server_ =
+        AdmissionServer::open(
+            loop_, 0, {"the token", "the plan", 2, {{"id", "/id", "/id/attempt-0"}, true, false}},
+            {[this](AdmissionServer::AdmittedAgent agent) {
+               agent.channel->set({.line = [this](auto line) { output_.emplace_back(line); }, .closed = {}});
+               if (agent.hello) agent.channel->send("at once");
+               admitted_.push_back(std::move(agent));
+             },
+             [this](const std::string& why) { strangers_.push_back(why); },
+             [this](const std::string& why) { misfits_.push_back(why); }})
+            .value();
+  }
+  [[nodiscard]] LeaderConnection::Options options(const std::string& token, const std::string& plan,
+                                                  std::uint32_t node) const {
+    return {{"127.0.0.1"}, port_ != 0 ? port_ : server_->port(), token, plan, node, 5s};
+  }
+  void come(const std::string& token, const std::string& plan, std::uint32_t node) {
+    end_.reset();
+    connection_ = std::make_unique<LeaderConnection>(
+        loop_, options(token, plan, node),
+        [](const sys::Channel&) {
+          return message::Hello{.host = "n1", .address = "10.0.0.2", .ports = {20100}};
+        },
+        [this](LeaderConnection::End end) {
+          end_ = std::move(end);
+          if (end_->channel) end_->channel->set({.line = [this](auto line) { heard_ = line; }, .closed = {}});
+        });
+    run_until(loop_, [this] { return end_.has_value(); });
+  }
+  /// Connects, and says each line in answer to a challenge. What came back after it.
+  std::string say(const std::function<std::string(const std::string& challenge)>& line) {
+    std::unique_ptr<sys::Channel> channel;
+    Lines back;
+    sys::Connecting connecting(loop_, {"127.0.0.1"}, server_->port(), 5s, [&](auto made, const auto&) {
+      channel = std::move(made);
+      channel->set({.line = [&](auto text) { back.emplace_back(text); }, .closed = {}});
+    });
+    run_until(loop_, [&] { return back.size() == 1; });
+    channel->send(line(std::get<message::Challenge>(decode(back.front()).value()).challenge));
+    run_until(loop_, [&] { return back.size() == 2; });
+    return back.back();
+  }
+
+  sys::Loop loop_;
+  std::unique_ptr<AdmissionServer> server_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<LeaderConnection> connection_;
+  std::optional<LeaderConnection::End> end_;
+  std::string heard_;
+  std::vector<AdmissionServer::AdmittedAgent> admitted_;
+  Lines output_, strangers_, misfits_;
+};
+
+TEST_F(Admission, WhoIsLetInMissesNothingOfWhatIsSaidAtOnce) {
+  open();
+  come("the token", "the plan", 1);
+  ASSERT_TRUE(end_->channel) << end_->why;
+  EXPECT_EQ(end_->assignment.paths.attempt, "/id/attempt-0");
+  EXPECT_TRUE(end_->assignment.share);
+  EXPECT_FALSE(end_->assignment.output);
+  run_until(loop_, [this] { return !heard_.empty(); });
+  EXPECT_EQ(heard_, "at once");
+  ASSERT_EQ(admitted_.size(), 1U);
+  EXPECT_EQ(admitted_[0].node, 1U);
+  ASSERT_TRUE(admitted_[0].hello);
+  EXPECT_EQ(admitted_[0].hello->host, "n1");
+  EXPECT_EQ(admitted_[0].hello->address, "10.0.0.2");
+  EXPECT_EQ(admitted_[0].hello->ports, (std::vector<std::uint16_t>{20100}));
+}
+
+TEST_F(Admission, AnotherTokenIsRefusedAndSaidOnBothSides) {
+  open();
+  come("a token", "the plan", 1);
+  EXPECT_EQ(end_->why, "nlaunch at 127.0.0.1 refused this node: it has another token");
+  EXPECT_TRUE(end_->refused);
+  EXPECT_EQ(strangers_, (Lines{"somebody at 127.0.0.1 does not know the token, and was refused"}));
+  EXPECT_TRUE(admitted_.empty());
+}
+
+TEST_F(Admission, AnotherPlanAndANodeOutsideOfItAreRefusedAndSaidOnBothSides) {
+  open();
+  come("the token", "its own", 1);
+  EXPECT_EQ(end_->why, "refused: n1 has another plan (its own) than the one who decides (the plan)");
+  EXPECT_TRUE(end_->refused);
+  come("the token", "the plan", 2);
+  EXPECT_EQ(end_->why, "refused: n1 says that it is node 2 of a plan that has 2");
+  EXPECT_EQ(misfits_.size(), 2U);
+  EXPECT_TRUE(strangers_.empty());
+}
+
+TEST_F(Admission, TwoOfOneNodeAreBothLetInAndTheLeaderTellsThemApart) {
+  open();
+  come("the token", "the plan", 1);
+  come("the token", "the plan", 1);
+  EXPECT_EQ(admitted_.size(), 2U);
+}
+
+TEST_F(Admission, TheConnectionForOutputIsPlainText) {
+  open();
+  std::thread agent([options = options("the token", "the plan", 1)] {
+    const auto fd = connect_output("127.0.0.1", options);
+    EXPECT_TRUE(fd);
+    EXPECT_TRUE(sys::write_all(fd.get(), "learner.0: step 1\n"));
+  });
+  run_until(loop_, [this] { return output_.size() == 1; });
+  agent.join();
+  EXPECT_EQ(output_, (Lines{"learner.0: step 1"}));
+  ASSERT_EQ(admitted_.size(), 1U);
+  EXPECT_FALSE(admitted_[0].hello);
+  EXPECT_EQ(admitted_[0].node, 1U);
+}
+
+TEST_F(Admission, AConnectionForOutputOfAnotherPlanIsAMisfit) {
+  open();
+  std::thread agent([options = options("the token", "its own", 1)] { connect_output("127.0.0.1", options); });
+  run_until(loop_, [this] { return misfits_.size() == 1; });
+  agent.join();
+  EXPECT_EQ(misfits_, (Lines{"127.0.0.1 has another plan (its own) than the one who decides (the plan)"}));
+}
+
+TEST_F(Admission, WhatIsNotSignedIsAStranger) {
+  open();
+  const auto hello = encode(message::Hello{1, "the plan", "c", "n1", "", {}});
+  const Lines lines{"GET / HTTP/1.1", "{}", hello, encode(launch::Signed{hello, "00"})};
+  for (const auto& line : lines)
+    EXPECT_EQ(say([&](const auto&) { return line; }), R"({"type":"refused","why":"token"})") << line;
+  EXPECT_EQ(strangers_.size(), lines.size());
+  EXPECT_TRUE(admitted_.empty());
+}
+
+TEST_F(Admission, WhoKnowsTheTokenAndSaysSomethingElseIsAMisfit) {
+  open();
+  say([](const std::string& challenge) {
+    return encode(launch::sign(launch::End::agent, "the token", challenge, R"({"type":"hello"})"));
+  });
+  say([](const std::string& challenge) {
+    return encode(launch::sign(launch::End::agent, "the token", challenge, encode(message::Bind{})));
+  });
+  EXPECT_EQ(misfits_,
+            (Lines{"127.0.0.1 did not say who it is: 'node' is missing", "127.0.0.1 did not say who it is"}));
+  EXPECT_TRUE(admitted_.empty());
+}
+
+TEST_F(Admission, OneWhoOnlySaysThatItIsOursIsNot) {
+  const auto welcome = encode(message::Welcome{});
+  auto listener = sys::Listener::open(loop_, [&](std::unique_ptr<sys::Channel> channel) {
+    auto* raw = channel.get();
+    raw->set({.line = [&, raw](auto) { raw->send(encode(launch::Signed{welcome, "00"})); }, .closed = {}});
+    raw->send(encode(message::Challenge{"x"}));
+    admitted_.push_back({0, {}, std::move(channel)});
+  });
+  ASSERT_TRUE(listener);
+  port_ = (*listener)->port();
+  come("the token", "the plan", 1);
+  EXPECT_EQ(end_->why, "who answers at 127.0.0.1 does not know the token");
+  EXPECT_TRUE(end_->refused);
+}
+
+}  // namespace
+}  // namespace nlaunch::fleet
