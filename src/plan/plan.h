@@ -235,6 +235,12 @@ struct Beaker {
   std::uint16_t port = 0;  ///< on which the leader listens
 };
 
+/// What Flux is told; empty under another scheduler.
+struct Flux {
+  std::vector<Directive> directives;  ///< options of flux batch
+  std::vector<std::string> submit;    ///< programs; the first on PATH submits
+};
+
 /// What `nlaunch bench` times.
 struct BenchWorkload {
   Workload work;
@@ -271,6 +277,7 @@ struct Plan {
   std::string scheduler = "local";  ///< a name of base/scheduler_traits.h
   Slurm slurm;
   Beaker beaker;
+  Flux flux;
   std::optional<Walltime> walltime;
   Node node;
   std::vector<Role> roles;

@@ -6,6 +6,7 @@
 
 #include "base/registry.h"
 #include "plan/beaker.h"
+#include "plan/flux.h"
 #include "plan/slurm.h"
 
 namespace nlaunch::plan {
@@ -46,6 +47,13 @@ const Registered<SchedulerPart> beaker_part{
      .write = [](const Plan& plan) { return to_json(plan.beaker); },
      .read = [](const json& from, Plan& plan) { plan.beaker = beaker_from_json(from); },
      .options = nullptr}};
+
+const Registered<SchedulerPart> flux_part{
+    {.name = "flux",
+     .make = make_flux,
+     .write = [](const Plan& plan) { return to_json(plan.flux); },
+     .read = [](const json& from, Plan& plan) { plan.flux = flux_from_json(from); },
+     .options = flux_options}};
 
 }  // namespace
 

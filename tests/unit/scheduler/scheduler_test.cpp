@@ -86,7 +86,7 @@ TEST(Scheduler, ItsJobIsFoundWhereItIs) {
 TEST(Scheduler, ThoseThatComeWithNlaunch) {
   std::vector<std::string> names;
   for (const auto* traits : all_schedulers()) names.emplace_back(traits->name);
-  EXPECT_EQ(names, (std::vector<std::string>{"slurm", "beaker", "toy", "local"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"slurm", "beaker", "flux", "toy", "local"}));
   for (const auto* traits : all_schedulers())
     EXPECT_EQ(find(traits->name) != nullptr, !traits->submit.empty()) << traits->name;
   EXPECT_EQ(find("pbs"), nullptr);
@@ -94,7 +94,7 @@ TEST(Scheduler, ThoseThatComeWithNlaunch) {
 }
 
 TEST(Scheduler, OutsideOfJobsThereIsNone) {
-  for (const auto* name : {"slurm", "beaker", "local"}) {
+  for (const auto* name : {"slurm", "beaker", "flux", "local"}) {
     const auto job = current_job(name, {"HOME=/"});
     ASSERT_TRUE(job) << name;
     EXPECT_EQ(*job, nullptr) << name;
