@@ -63,7 +63,32 @@ def backends_told_apart(source):
     return [str(path.relative_to(source)) for path in files if BY_BACKEND.search(path.read_text())]
 
 
+# A scheduler's identity: the name of an enumerator, or a comparison with the name of one.
+SCHEDULER = re.compile(r'\bScheduler::(local|slurm|beaker|flux)\b|scheduler\)?\s*[!=]=|[!=]=\s*"(slurm|beaker|flux)"')
+
+
+def identities(source):
+    """Where it is asked which scheduler there is, in place of what it can do, as "file: line"."""
+    return [f"{path.relative_to(source)}: {line.strip()}"
+            for path in sorted(source.rglob("*")) if path.suffix in {".h", ".cpp"} and path.relative_to(source).parts[0] != "scheduler"
+            for line in path.read_text().splitlines() if SCHEDULER.search(line) and "nullptr" not in line]
+
+
 class Layers(unittest.TestCase):
+    def test_only_a_scheduler_knows_which_it_is(self):
+        self.assertEqual(identities(SOURCE), [])
+
+    def test_a_question_for_a_scheduler_by_name_is_seen(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            for layer in ("plan", "scheduler"):
+                pathlib.Path(folder, layer).mkdir()
+                pathlib.Path(folder, layer, "x.cpp").write_text(
+                    'if (plan.scheduler == kSlurm) a();\nif (plan.scheduler != Scheduler::slurm) b();\nif ("x" == "flux") c();\n'
+                    'if (scheduler == nullptr) d();\nplan.scheduler = "local";\n')
+            self.assertEqual(identities(pathlib.Path(folder)), ["plan/x.cpp: if (plan.scheduler == kSlurm) a();",
+                             "plan/x.cpp: if (plan.scheduler != Scheduler::slurm) b();", 'plan/x.cpp: if ("x" == "flux") c();'])
+
     def test_json_is_written_in_one_place(self):
         # dump() throws where a text in it is not UTF-8.
         sources = [path for path in SOURCE.rglob("*") if path.suffix in {".h", ".cpp", ".cu"}]

@@ -77,18 +77,6 @@ std::string_view name_of(BeakerPriority priority) {
   return "?";
 }
 
-std::string_view name_of(Scheduler scheduler) {
-  switch (scheduler) {
-    case Scheduler::local:
-      return "local";
-    case Scheduler::slurm:
-      return "slurm";
-    case Scheduler::beaker:
-      return "beaker";
-  }
-  return "?";
-}
-
 PreflightLevel level_of(std::string_view word) {
   for (const auto level : {PreflightLevel::quick, PreflightLevel::deep}) {
     if (word == name_of(level)) return level;

@@ -76,8 +76,6 @@ struct SignalRule {
   std::vector<std::string> roles;  ///< forward: to these; empty: to all
 };
 
-enum class Scheduler { local, slurm, beaker };
-
 /// How urgent a job of Beaker is.
 enum class BeakerPriority { low, normal, high, urgent, immediate };
 
@@ -89,7 +87,6 @@ std::string_view name_of(PreflightLevel level);
 /// Of its word; `standard` for any other.
 PreflightLevel level_of(std::string_view word);
 std::string_view name_of(AuditMode mode);
-std::string_view name_of(Scheduler scheduler);
 std::string_view name_of(BeakerPriority priority);
 std::string_view name_of(Walltime::Then then);
 std::string_view name_of(OnStall on_stall);

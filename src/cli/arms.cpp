@@ -43,17 +43,16 @@ Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<s
   return plans;
 }
 
-std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation,
+std::string misfit(const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job,
                    std::string_view command) {
   for (const auto& [arm, plan] : plans) {
-    if (plan.scheduler != Scheduler::slurm) continue;
-    if (!allocation) {
-      return fmt::format(
-          "site '{0}' is reached through Slurm, and this is no allocation: salloc -N {1} nlaunch {2} ..., or "
-          "sbatch -N {1} --wrap 'nlaunch {2} ...'",
-          plan.site, plan.node.count, command);
+    const auto& traits = traits_of(plan.scheduler);
+    if (traits.allocate.empty()) continue;
+    if (job == nullptr) {
+      return fmt::format("{0}: {1} -N {3} nlaunch {4} ..., or {2} -N {3} --wrap 'nlaunch {4} ...'",
+                         scheduler::describe(plan), traits.allocate, traits.submit, plan.node.count, command);
     }
-    if (auto why = launch::misfit(plan, *allocation); !why.empty()) return why;
+    if (auto why = job->misfit(plan); !why.empty()) return why;
   }
   return "";
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include "bench/arms.h"
 #include "cli/load.h"
-#include "launch/allocation.h"
+#include "scheduler/scheduler.h"
 
 namespace nlaunch::cli {
 
@@ -20,7 +20,8 @@ Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<s
                                        const Context& context, launch::MachineSource& machine);
 
 /// Why these arms cannot be measured where we are, for `nlaunch COMMAND`; empty: they can.
-std::string misfit(const std::vector<ArmPlan>& plans, const std::optional<launch::Allocation>& allocation,
+/// `job`: the allocation that we are in; null: none.
+std::string misfit(const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job,
                    std::string_view command);
 
 }  // namespace nlaunch::cli

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/backend.h"
+#include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/problems.h"
@@ -14,6 +15,7 @@
 #include "plan/build.h"
 #include "plan/environment.h"
 #include "plan/json.h"
+#include "scheduler/scheduler.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 
@@ -71,7 +73,7 @@ plan::MachineFacts facts_without_gpus(const Context& context) {
 Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const Context& context,
                                      launch::MachineSource& source) {
   auto facts = facts_without_gpus(context);
-  if (site.scheduler != Scheduler::local || !gpus) return facts;
+  if (!traits_of(site.scheduler).this_machine || !gpus) return facts;
   const auto machine = source.get();
   if (!machine) return std::unexpected(machine.error());
   const auto given = facts.caller.find("CUDA_VISIBLE_DEVICES");
@@ -164,12 +166,13 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launc
 }
 
 Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
-                                     launch::MachineSource& machine, std::uint32_t nodes) {
+                                     launch::MachineSource& machine) {
   auto site = load_site(args, context, machine);
   if (!site) return std::unexpected(site.error());
-  const bool fleet = nodes > 0 && site->scheduler == Scheduler::slurm;
-  if (!fleet)
-    site->scheduler = Scheduler::local;  // the checks are of this machine, whatever starts jobs on it
+  const auto job = scheduler::current_allocation(site->scheduler, context.environment);
+  if (!job) return std::unexpected(job.error());
+  const bool fleet = *job != nullptr;
+  if (!fleet) site->scheduler = "local";  // the checks are of this machine, whatever starts jobs on it
   const auto facts = facts_for(*site, true, context, machine);
   if (!facts) return std::unexpected(facts.error());
   const auto here = static_cast<std::uint32_t>(facts->gpus.size());
@@ -188,7 +191,7 @@ Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& contex
   role.command = {{"true", {}}};
   experiment.roles.push_back(std::move(role));
   auto plan = plan::build(experiment, *site, *facts,
-                          {fleet ? args.nodes.value_or(nodes) : 1, 0, args.with, args.env});
+                          {fleet ? args.nodes.value_or((*job)->nodes()) : 1, 0, args.with, args.env});
   if (plan) std::erase(plan->sources, experiment.path);
   return plan;
 }

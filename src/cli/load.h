@@ -37,9 +37,9 @@ Result<config::Site> load_site(const PlanArgs& args, const Context& context, lau
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launch::MachineSource& machine);
 
 /// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for
-/// checks without an experiment. `nodes`: those of the allocation that we are in, where the site is reached
-/// through Slurm: the group is of all their GPUs then.
+/// checks without an experiment. In an allocation of the site's scheduler the group is of all GPUs of its
+/// nodes.
 Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
-                                     launch::MachineSource& machine, std::uint32_t nodes = 0);
+                                     launch::MachineSource& machine);
 
 }  // namespace nlaunch::cli

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/exit_code.h"
+#include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "fleet/agent.h"
@@ -27,7 +28,7 @@ constexpr Duration kForLastWords = std::chrono::milliseconds(300);
 constexpr Duration kToConnect = std::chrono::minutes(2);
 constexpr std::uint64_t kLargestFile = 1U << 30U;
 
-int agent_of_slurm(const std::string& step_file, const Context& context) {
+int agent_of_step(const std::string& step_file, const Context& context) {
   const auto host = launch::node_name(context.environment);
   const auto complain_here = [&](const Diagnostics& why) {
     context.console.say(fmt::format(
@@ -43,13 +44,14 @@ int agent_of_slurm(const std::string& step_file, const Context& context) {
   if (!text) return complain_here(text.error());
   auto plan = plan::from_json(*text, step->plan);
   if (!plan) return complain_here(plan.error());
-  const auto id = sys::env_value(context.environment, "SLURM_NODEID");
+  const auto& traits = traits_of(plan->scheduler);
+  const auto id = sys::env_value(context.environment, traits.rank_variable);
   std::uint32_t node = 0;
   std::from_chars(id.data(), id.data() + id.size(), node);
   if (id.empty() || node >= plan->node.count) {
-    context.console.say(fmt::format(
-        "nlaunch agent on {}: error: SLURM_NODEID='{}' is no node of the plan: srun starts agents\n", host,
-        text::printable(id)));
+    context.console.say(
+        fmt::format("nlaunch agent on {}: error: {}='{}' is no node of the plan: {} starts agents\n", host,
+                    traits.rank_variable, text::printable(id), traits.step));
     return exit_code::usage;
   }
   const auto guardian = fleet::enter_agent(host, context);
@@ -66,13 +68,13 @@ void add(Command program, Context& context) {
   auto plan = std::make_shared<std::string>();
   auto command = program.subcommand("agent", "On a node: what `nlaunch run` starts there");
   command.hidden();  // not for people
-  auto of_slurm = command.option("--step", *step, "step.json of the attempt");
-  command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_slurm);
+  auto of_step = command.option("--step", *step, "step.json of the attempt");
+  command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_step);
   command.when_called([step, plan, &context] {
     context.run = [step, plan, &context] {
       // When who started this is killed, nobody else says so.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      return plan->empty() ? agent_of_slurm(*step, context) : fleet::agent_of_leader(*plan, context);
+      return plan->empty() ? agent_of_step(*step, context) : fleet::agent_of_leader(*plan, context);
     };
   });
 }

@@ -12,8 +12,6 @@
 #include "cli/arms.h"
 #include "cli/load.h"
 #include "commands/bench_drill.h"
-#include "fleet/slurm_target.h"
-#include "launch/allocation.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"
 #include "report/bench_html.h"
@@ -51,11 +49,9 @@ struct Bound {
   bench::ArmResult result;
 };
 
-std::unique_ptr<RunTarget> make_venue(const plan::Plan& plan,
-                                      const std::optional<launch::Allocation>& allocation,
+std::unique_ptr<RunTarget> make_venue(const plan::Plan& plan, const scheduler::CurrentJob* job,
                                       const Context& context, launch::MachineSource& machine) {
-  if (plan.scheduler == Scheduler::slurm)
-    return std::make_unique<fleet::SlurmTarget>(plan, *allocation, true, context);
+  if (job != nullptr) return job->target(plan, true, context);
   return std::make_unique<LocalTarget>(plan, true, context, machine);
 }
 
@@ -136,9 +132,8 @@ int finish(const bench::Bench& bench, const Args& args, const std::filesystem::p
   return written || code != exit_code::ok ? code : exit_code::internal;
 }
 
-int compare(const Args& args, const std::vector<ArmPlan>& plans,
-            const std::optional<launch::Allocation>& allocation, const Context& context,
-            launch::MachineSource& machine) {
+int compare(const Args& args, const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job,
+            const Context& context, launch::MachineSource& machine) {
   const auto paths = launch::make_run_folder(args.runs_dir, plans.front().plan.name);
   if (!paths) return context.console.error(paths.error());
   const auto guardian = supervise::enter_guarded([&context](const supervise::SupervisorLost& lost) {
@@ -148,7 +143,7 @@ int compare(const Args& args, const std::vector<ArmPlan>& plans,
   std::vector<Bound> arms;
   for (const auto& [arm, plan] : plans) {
     arms.push_back({plan,
-                    make_venue(plan, allocation, context, machine),
+                    make_venue(plan, job, context, machine),
                     nullptr,
                     {},
                     {arm, plan.bench.workloads, {}, "", {}}});
@@ -199,18 +194,18 @@ int run(const Args& args, const Context& context) {
     return exit_code::usage;
   }
   launch::MachineSource machine(launch::find_install());
-  const auto allocation = launch::find_allocation(context.environment);
-  if (!allocation) return context.console.error(allocation.error());
   const auto plans = load_arms(args.plan, args.vary, context, machine);
   if (!plans) return context.console.error(plans.error());
+  const auto job = scheduler::current_allocation(plans->front().plan.scheduler, context.environment);
+  if (!job) return context.console.error(job.error());
   for (const auto& [arm, plan] : *plans) {
     if (const auto fit = check_workloads(plan, args.only); !fit) return context.console.error(fit.error());
   }
-  if (const auto why = misfit(*plans, *allocation, "bench"); !why.empty()) {
+  if (const auto why = misfit(*plans, job->get(), "bench"); !why.empty()) {
     context.console.say(fmt::format("nlaunch bench: {}\n", why));
     return exit_code::usage;
   }
-  return compare(args, *plans, *allocation, context, machine);
+  return compare(args, *plans, job->get(), context, machine);
 }
 
 void add(Command program, Context& context) {

@@ -6,13 +6,12 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "fleet/slurm_target.h"
-#include "launch/allocation.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"
 #include "preflight/groups/drills.h"
 #include "preflight/groups/trials.h"
 #include "report/drill_text.h"
+#include "scheduler/scheduler.h"
 #include "session/interrupts.h"
 #include "session/local_target.h"
 #include "supervise/stop_signal.h"
@@ -97,26 +96,21 @@ void add_drill_option(Command command, std::string& which) {
 
 int run_drills(const DrillArgs& args, const PlanArgs& wanted, const Context& context) {
   launch::MachineSource machine(launch::find_install());
-  const auto allocation = launch::find_allocation(context.environment);
-  if (!allocation) return context.console.error(allocation.error());
   const bool here = wanted.experiment.empty() && wanted.plan_file.empty();
-  const auto nodes = *allocation ? static_cast<std::uint32_t>((*allocation)->nodes.size()) : 0;
-  const auto plan =
-      here ? load_machine_plan(wanted, context, machine, nodes) : load_plan(wanted, context, machine);
+  const auto plan = here ? load_machine_plan(wanted, context, machine) : load_plan(wanted, context, machine);
   if (!plan) return context.console.error(plan.error());
-  if (plan->scheduler != Scheduler::slurm) {
+  if (traits_of(plan->scheduler).allocate.empty()) {
     LocalTarget target(*plan, false, context, machine);  // a rank that waits fills its GPU
     return drill(args, *plan, context, target);
   }
-  const auto why =
-      *allocation ? launch::misfit(*plan, **allocation)
-                  : fmt::format("site '{}' is reached through Slurm, and this is no allocation", plan->site);
+  const auto job = scheduler::current_allocation(plan->scheduler, context.environment);
+  if (!job) return context.console.error(job.error());
+  const auto why = *job ? (*job)->misfit(*plan) : scheduler::describe(*plan);
   if (!why.empty()) {
     context.console.say(fmt::format("nlaunch bench: {}\n", why));
     return exit_code::usage;
   }
-  fleet::SlurmTarget target(*plan, **allocation, false, context);
-  return drill(args, *plan, context, target);
+  return drill(args, *plan, context, *(*job)->target(*plan, false, context));
 }
 
 }  // namespace nlaunch::commands

@@ -7,13 +7,12 @@
 #include "cli/load.h"
 #include "cli/preflight_output.h"
 #include "commands/preflight_node.h"
-#include "fleet/slurm_target.h"
-#include "launch/allocation.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"
 #include "preflight/report/report_json.h"
 #include "report/preflight_text.h"
 #include "report/progress_line.h"
+#include "scheduler/scheduler.h"
 #include "session/interrupts.h"
 #include "session/local_target.h"
 #include "supervise/stop_signal.h"
@@ -79,30 +78,29 @@ int check_here(const Args& args, const plan::Plan& plan, const Context& context,
   return check(args, plan, context, target);
 }
 
-int check_nodes(const Args& args, const plan::Plan& plan, const launch::Allocation& allocation,
+int check_nodes(const Args& args, const plan::Plan& plan, const scheduler::CurrentJob& job,
                 const Context& context) {
-  if (const auto misfit = launch::misfit(plan, allocation); !misfit.empty()) {
+  if (const auto misfit = job.misfit(plan); !misfit.empty()) {
     context.console.say(fmt::format("nlaunch preflight: {}\n", misfit));
     return exit_code::bad_input;
   }
-  fleet::SlurmTarget target(plan, allocation, true, context);
-  return check(args, plan, context, target);
+  return check(args, plan, context, *job.target(plan, true, context));
 }
 
 /// The groups of an experiment's plan, where its job would run.
-int check_experiment(const Args& args, const std::optional<launch::Allocation>& allocation,
-                     const Context& context, launch::MachineSource& machine) {
+int check_experiment(const Args& args, const Context& context, launch::MachineSource& machine) {
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
-  if (plan->scheduler != Scheduler::slurm) return check_here(args, *plan, context, machine);
-  if (allocation) return check_nodes(args, *plan, *allocation, context);
+  const auto allocate = traits_of(plan->scheduler).allocate;
+  if (allocate.empty()) return check_here(args, *plan, context, machine);
+  const auto job = scheduler::current_allocation(plan->scheduler, context.environment);
+  if (!job) return context.console.error(job.error());
+  if (*job) return check_nodes(args, *plan, **job, context);
   context.console.say(
-      fmt::format("nlaunch preflight: site '{0}' is reached through Slurm, and this is no allocation: salloc "
-                  "-N {1} nlaunch "
-                  "preflight ... checks nodes; nlaunch run checks those of its job before it starts anything "
-                  "there; nlaunch "
-                  "preflight --site {0} (without the experiment) checks this machine\n",
-                  plan->site, plan->node.count));
+      fmt::format("nlaunch preflight: {}: {} -N {} nlaunch preflight ... checks nodes; nlaunch run checks "
+                  "those of its job before it starts anything there; nlaunch preflight --site {} (without "
+                  "the experiment) checks this machine\n",
+                  scheduler::describe(*plan), allocate, plan->node.count, plan->site));
   return exit_code::usage;
 }
 
@@ -125,16 +123,13 @@ int run(const Args& args, const Context& context) {
   if (!args.from.empty()) return show(args, context);
   if (args.node.wanted) return check_node({args.node, args.plan, args.level, args.output}, context);
   launch::MachineSource machine(launch::find_install());
-  const auto allocation = launch::find_allocation(context.environment);
-  if (!allocation) return context.console.error(allocation.error());
-  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
-    return check_experiment(args, *allocation, context, machine);
-  }
-  const auto nodes = *allocation ? static_cast<std::uint32_t>((*allocation)->nodes.size()) : 0;
-  const auto plan = load_machine_plan(args.plan, context, machine, nodes);
+  if (!args.plan.experiment.empty() || !args.plan.plan_file.empty())
+    return check_experiment(args, context, machine);
+  const auto plan = load_machine_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
-  if (plan->scheduler == Scheduler::slurm) return check_nodes(args, *plan, **allocation, context);
-  return check_here(args, *plan, context, machine);
+  const auto job = scheduler::current_allocation(plan->scheduler, context.environment);
+  if (!job) return context.console.error(job.error());
+  return *job ? check_nodes(args, *plan, **job, context) : check_here(args, *plan, context, machine);
 }
 
 void add(Command program, Context& context) {

@@ -1,9 +1,7 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "cli/load.h"
-#include "launch/bad_nodes.h"
-#include "launch/beaker_job.h"
-#include "launch/job_script.h"
+#include "scheduler/scheduler.h"
 #include "session/lint_gate.h"
 #include "sys/files.h"
 
@@ -20,54 +18,27 @@ struct Args {
   bool no_lint = false;
 };
 
-/// Why a plan has no script.
-std::optional<int> refuse(const plan::Plan& plan, const Context& context) {
-  if (plan.scheduler != Scheduler::local) return std::nullopt;
-  context.console.say(fmt::format(
-      "nlaunch render: site '{}' has no scheduler that would take a script: `nlaunch run` runs it "
-      "here, --site names another site (`nlaunch sites` lists them)\n",
-      plan.site));
-  return exit_code::bad_input;
-}
-
-/// What a scheduler takes, and how it is handed over.
-struct Rendered {
-  std::string text;
-  std::vector<std::string> submit;  ///< the words that submit args.output
-};
-
-Result<Rendered> render_slurm(const plan::Plan& plan, const Args& args, const std::string& program,
-                              const Context& context) {
-  auto script = launch::make_job_script(plan, args.runs_dir, program, {});
-  if (!script) return std::unexpected(script.error());
-  const auto bad = launch::exclude_bad_nodes(plan.slurm);
-  if (!context.console.quiet) {
-    for (const auto& note : bad.notes)
-      context.console.say(fmt::format("{} {}\n", context.console.paint.yellow("note:"), note));
-  }
-  Rendered rendered{std::move(script->text), {plan.slurm.submit.front()}};
-  rendered.submit.insert(rendered.submit.end(), bad.options.begin(), bad.options.end());
-  rendered.submit.push_back(args.output);
-  return rendered;
-}
-
-Result<Rendered> render_beaker(const plan::Plan& plan, const Args& args, const Context& context) {
-  auto spec = launch::make_beaker_spec(plan, {});
-  if (!spec) return std::unexpected(spec.error());
-  return Rendered{std::move(*spec), launch::beaker_command(plan, args.output, context.environment).words};
-}
-
 int run(const Args& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
-  if (const auto refused = refuse(*plan, context)) return *refused;
+  const auto* scheduler = scheduler::find(plan->scheduler);
+  if (scheduler == nullptr) {
+    context.console.say(fmt::format(
+        "nlaunch render: site '{}' has no scheduler that would take a script: `nlaunch run` runs it "
+        "here, --site names another site (`nlaunch sites` lists them)\n",
+        plan->site));
+    return exit_code::bad_input;
+  }
   if (lint_stops(*plan, machine.install(), args.no_lint, "nlaunch render", context))
     return exit_code::bad_input;
-  const auto rendered = plan->scheduler == Scheduler::beaker
-                            ? render_beaker(*plan, args, context)
-                            : render_slurm(*plan, args, machine.install().program, context);
+  const auto rendered = scheduler->render(*plan, {args.runs_dir, machine.install().program, {}, args.output},
+                                          context.environment);
   if (!rendered) return context.console.error(rendered.error());
+  if (!context.console.quiet) {
+    for (const auto& note : rendered->notes)
+      context.console.say(fmt::format("{} {}\n", context.console.paint.yellow("note:"), note));
+  }
   if (args.output.empty()) {
     context.console.result(rendered->text);
     return 0;

@@ -3,14 +3,9 @@
 #include "base/exit_code.h"
 #include "cli/load.h"
 #include "commands/run_arms.h"
-#include "commands/run_submit.h"
-#include "commands/run_submit_beaker.h"
-#include "fleet/beaker_target.h"
-#include "fleet/slurm_target.h"
-#include "launch/allocation.h"
 #include "launch/job_script.h"
+#include "scheduler/scheduler.h"
 #include "session/check.h"
-#include "session/job_chaining.h"
 #include "session/lint_gate.h"
 #include "session/local_target.h"
 #include "session/run.h"
@@ -70,15 +65,6 @@ int start(const plan::Plan& plan, const Args& args, const Context& context, RunT
   return code;
 }
 
-int run_on(const launch::Allocation& allocation, const plan::Plan& plan, const Args& args,
-           const Context& context) {
-  if (const auto text = launch::plan_text(plan); !text) return context.console.error(text.error());
-  fleet::SlurmTarget target(plan, allocation, args.share, context);
-  JobChaining continuation(plan, allocation.job_id, args.job.runs_dir, arguments_for_job(args, context),
-                           context);
-  return start(plan, args, context, target, Scratch::of_agents, &continuation);
-}
-
 int run_here(const plan::Plan& plan, const Args& args, const Context& context,
              launch::MachineSource& machine) {
   if (plan.node.count > 1) {
@@ -90,39 +76,43 @@ int run_here(const plan::Plan& plan, const Args& args, const Context& context,
   return start(plan, args, context, target, Scratch::here);
 }
 
-/// In the allocation that we are in, where it fits the plan; else as a job of its own.
-int run_with_slurm(const plan::Plan& plan, const Args& args, const Context& context,
-                   launch::MachineSource& machine) {
-  const auto allocation = launch::find_allocation(context.environment);
-  if (!allocation) return context.console.error(allocation.error());
-  if (args.here && !*allocation) return run_here(plan, args, context, machine);
-  if (*allocation && !args.submit) {
-    const auto misfit = launch::misfit(plan, **allocation);
-    if (misfit.empty()) return run_on(**allocation, plan, args, context);
-    context.console.say(
-        fmt::format("nlaunch run: {}{}\n", misfit, args.here ? "" : "; submitting a job of its own"));
-    if (args.here) return exit_code::bad_input;
-  }
-  return submit(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
+/// In the job that we are in, which fits the plan.
+int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, Args args, const Context& context,
+           launch::MachineSource& machine) {
+  if (const auto folder = job.runs_dir(plan); !folder.empty()) args.job.runs_dir = folder;
+  if (job.follows()) return job.follow(plan, context);
+  const auto target = job.target(plan, args.share, context);
+  if (!target) return run_here(plan, args, context, machine);
+  if (const auto text = launch::plan_text(plan); !text) return context.console.error(text.error());
+  const auto arguments = arguments_for_job(args, context);
+  const auto continuation = job.chaining(plan, args.job.runs_dir, arguments, context);
+  return start(plan, args, context, *target, Scratch::of_agents, continuation.get());
 }
 
-/// As one of the replicas that we are in, or on the only node of such a job; else as a job of its own.
-int run_with_beaker(const plan::Plan& plan, Args args, const Context& context,
-                    launch::MachineSource& machine) {
-  const auto replica = launch::find_replica(context.environment);
-  if (!replica) return context.console.error(replica.error());
-  const bool inside = *replica || launch::in_beaker_job(context.environment);
-  if (args.submit || (!inside && !args.here))
-    return submit_beaker(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
-  if (inside) args.job.runs_dir = plan.beaker.result;
-  if (!*replica || (*replica)->count == 1) return run_here(plan, args, context, machine);
-  if (const auto why = fleet::misfit(plan, **replica, context.environment); !why.empty()) {
-    context.console.say(fmt::format("nlaunch run: {}\n", why));
-    return exit_code::bad_input;
+/// Where we are, if that fits the plan; else as a job of its own.
+int run_or_submit(const plan::Plan& plan, const Args& args, const Context& context,
+                  launch::MachineSource& machine) {
+  const auto* scheduler = scheduler::find(plan.scheduler);
+  if (scheduler == nullptr && (args.submit || args.detach)) {
+    context.console.say(
+        fmt::format("nlaunch run: site '{}' has no scheduler to submit to: {} is for those that have one\n",
+                    plan.site, args.submit ? "--submit" : "--detach"));
+    return exit_code::usage;
   }
-  if ((*replica)->rank > 0) return fleet::follow_leader(plan, **replica, context);
-  fleet::BeakerTarget target(plan, **replica, args.share, context);
-  return start(plan, args, context, target, Scratch::of_agents);
+  if (scheduler == nullptr) return run_here(plan, args, context, machine);
+  const auto job = scheduler->detect(context.environment);
+  if (!job) return context.console.error(job.error());
+  if (*job && !args.submit) {
+    const auto misfit = (*job)->misfit(plan);
+    if (misfit.empty()) return run_in(**job, plan, args, context, machine);
+    const bool here = args.here || !traits_of(plan.scheduler).submits_within;
+    context.console.say(
+        fmt::format("nlaunch run: {}{}\n", misfit, here ? "" : "; submitting a job of its own"));
+    if (here) return exit_code::bad_input;
+  } else if (args.here) {
+    return run_here(plan, args, context, machine);
+  }
+  return scheduler->submit(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
 }
 
 /// What a run that is one of many, here and one after another, cannot have.
@@ -165,15 +155,7 @@ int run(const Args& args, const Context& context) {
   const bool frozen = !args.plan.plan_file.empty();
   if (!frozen && lint_stops(*plan, machine.install(), args.no_lint, "nlaunch run", context))
     return exit_code::bad_input;
-  if (plan->scheduler == Scheduler::slurm) return run_with_slurm(*plan, args, context, machine);
-  if (plan->scheduler == Scheduler::beaker) return run_with_beaker(*plan, args, context, machine);
-  if (args.submit || args.detach) {
-    context.console.say(
-        fmt::format("nlaunch run: site '{}' has no scheduler to submit to: {} is for those that have one\n",
-                    plan->site, args.submit ? "--submit" : "--detach"));
-    return exit_code::usage;
-  }
-  return run_here(*plan, args, context, machine);
+  return run_or_submit(*plan, args, context, machine);
 }
 
 void add(Command program, Context& context) {

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "bench/runs.h"
 #include "cli/arms.h"
-#include "launch/replica.h"
 #include "launch/run_folder.h"
 #include "plan/json.h"
 #include "report/progress_line.h"
@@ -173,24 +172,14 @@ class Comparer {
 };
 
 /// Why these runs cannot be made where we are; empty: they can.
-Result<std::string> out_of_place(const std::vector<ArmPlan>& plans, bool here, const Context& context) {
-  const auto allocation = launch::find_allocation(context.environment);
-  if (!allocation) return std::unexpected(allocation.error());
-  const auto replica = launch::find_replica(context.environment);
-  if (!replica) return std::unexpected(replica.error());
-  if (*replica && (*replica)->count > 1)
-    return "runs are not compared over several replicas of a Beaker task, which would have to meet anew for "
-           "each";
+std::string out_of_place(const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job, bool here) {
   const auto& plan = plans.front().plan;
-  const bool inside = *replica || launch::in_beaker_job(context.environment);
-  if (plan.scheduler == Scheduler::beaker && !inside && !here) {
-    return fmt::format(
-        "site '{}' is reached through Beaker, and this is none of its jobs: start one whose command is this "
-        "line",
-        plan.site);
-  }
-  if (here && !*allocation) return "";
-  return misfit(plans, *allocation, "run");
+  const auto& traits = traits_of(plan.scheduler);
+  if (job == nullptr && (here || traits.this_machine)) return "";
+  if (job == nullptr && traits.allocate.empty())
+    return fmt::format("{}: start one whose command is this line", scheduler::describe(plan));
+  if (job != nullptr && !job->no_comparison().empty()) return job->no_comparison();
+  return misfit(plans, job, "run");
 }
 
 bool lint_stops_any(const std::vector<ArmPlan>& plans, const launch::MachineSource& machine,
@@ -218,16 +207,16 @@ int run_arms(RunArms args, const PlanArgs& wanted, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const auto plans = load_arms(wanted, args.vary, context, machine);
   if (!plans) return context.console.error(plans.error());
-  const auto why = out_of_place(*plans, args.here, context);
-  if (!why) return context.console.error(why.error());
-  if (!why->empty()) {
-    context.console.say(fmt::format("nlaunch run: {}\n", *why));
+  const auto& plan = plans->front().plan;
+  const auto job = scheduler::current_job(plan.scheduler, context.environment);
+  if (!job) return context.console.error(job.error());
+  if (const auto why = out_of_place(*plans, job->get(), args.here); !why.empty()) {
+    context.console.say(fmt::format("nlaunch run: {}\n", why));
     return exit_code::usage;
   }
   if (lint_stops_any(*plans, machine, args, context)) return exit_code::bad_input;
-  const auto& plan = plans->front().plan;
-  if (plan.scheduler == Scheduler::beaker && launch::in_beaker_job(context.environment))
-    args.runs_dir = plan.beaker.result;  // what is elsewhere is lost
+  const auto folder = *job ? (*job)->runs_dir(plan) : "";
+  if (!folder.empty()) args.runs_dir = folder;  // what is elsewhere is lost
   return Comparer(args, *plans, context).run(plan.watch ? plan.watch->metrics : std::vector<plan::Metric>());
 }
 

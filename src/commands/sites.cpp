@@ -21,7 +21,7 @@ int list(const std::vector<std::string>& folders, const Context& context) {
       continue;
     }
     const auto site = config::load_site(entry.name, folders, {});
-    table.add({paint.bold(entry.name), site ? std::string(name_of(site->scheduler)) : "", entry.path,
+    table.add({paint.bold(entry.name), site ? site->scheduler : "", entry.path,
                site ? describe(*site) : paint.red("cannot be read: nlaunch sites " + entry.name)});
   }
   context.console.result(table.str(paint));
@@ -70,7 +70,7 @@ void show_site(const config::Site& site, const Context& context) {
   add("description", describe(site));
   add("made from", site.sources.empty() ? site.path : text::join(site.sources, ", "));
   add("extends", text::join(site.bases, " → "));
-  add("scheduler", std::string(name_of(site.scheduler)));
+  add("scheduler", site.scheduler);
   add("GPUs of a node", site.gpus ? std::to_string(site.gpus->value) : "as found on the machine");
   add("GPU", site.gpu ? site.gpu->value : "");
   std::vector<std::string> names;

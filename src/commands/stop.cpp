@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -5,7 +6,8 @@
 
 #include "base/exit_code.h"
 #include "cli/console.h"
-#include "launch/slurm_job.h"
+#include "launch/run_folder.h"
+#include "scheduler/scheduler.h"
 #include "session/run_view.h"
 #include "supervise/stop_signal.h"
 
@@ -21,7 +23,18 @@ struct Args {
   bool now = false;
 };
 
-/// By a word to Slurm: a job that waits is taken out of the queue, one that runs hears what Ctrl-C would say.
+/// What a run was submitted to: the scheduler of its plan, else the first whose jobs have ids.
+const scheduler::Scheduler& scheduler_of(const RunView& view) {
+  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  if (plan && !traits_of(plan->scheduler).job_variable.empty())
+    if (const auto* own = scheduler::find(plan->scheduler)) return *own;
+  const auto all = all_schedulers();
+  const auto first = std::ranges::find_if(all, [](const auto* one) { return !one->job_variable.empty(); });
+  return *scheduler::find((*first)->name);
+}
+
+/// By a word to the scheduler: a job that waits is taken out of the queue, one that runs hears what Ctrl-C
+/// would say.
 int stop_job(const RunView& view, bool now, const Context& context) {
   if (view.job.empty()) {
     context.console.say(
@@ -29,12 +42,10 @@ int stop_job(const RunView& view, bool now, const Context& context) {
     return exit_code::internal;
   }
   const bool waits = view.pid == 0;
-  std::vector<std::string> command{"scancel"};
-  if (!waits && !now) command.insert(command.end(), {"--batch", "--signal=INT"});
-  command.push_back(view.job);
-  if (const auto told = launch::tell_slurm(std::move(command), context.environment); !told) {
+  using scheduler::Cancel;
+  const auto how = waits ? Cancel::waiting : now ? Cancel::at_once : Cancel::politely;
+  if (const auto told = scheduler_of(view).cancel(view.job, how, context.environment); !told)
     return context.console.error(told.error());
-  }
   context.console.result(fmt::format(
       "job {} of run {} {}\n", view.job, view.id,
       waits ? "is taken out of the queue" : "is told to stop; nlaunch logs -f shows how it ends"));

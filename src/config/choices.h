@@ -54,11 +54,6 @@ struct Choices<DataType> {
   static constexpr auto values = kDataTypes;
 };
 template <>
-struct Choices<Scheduler> {
-  static constexpr std::array<std::string_view, 3> words{"slurm", "beaker", "local"};
-  static constexpr std::array values{Scheduler::slurm, Scheduler::beaker, Scheduler::local};
-};
-template <>
 struct Choices<BeakerPriority> {
   static constexpr std::array<std::string_view, 5> words{"low", "normal", "high", "urgent", "immediate"};
   static constexpr std::array values{BeakerPriority::low, BeakerPriority::normal, BeakerPriority::high,

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/scheduler_traits.h"
 #include "config/document.h"
 #include "config/env_block.h"
 #include "config/match.h"
@@ -14,7 +15,11 @@ using Kind = Node::Kind;
 
 void read_scheduler(const Value& value, Site& site) {
   Keys keys(value);
-  keys.read("kind", site.scheduler);
+  if (const auto kind = keys.get("kind")) {
+    std::vector<std::string_view> names;
+    for (const auto* one : all_schedulers()) names.push_back(one->name);
+    if (const auto chosen = kind->choice(names)) site.scheduler = names[*chosen];
+  }
   keys.list("submit", site.submit);
   keys.pairs("directives", site.directives);
   keys.list("srun", site.srun);

@@ -55,7 +55,7 @@ struct Site {
   std::vector<std::string> sources;  ///< all files that it was made from, absolute
   std::vector<std::string> bases;    ///< the profiles that it extends, the nearest first
   Match match;
-  Scheduler scheduler = Scheduler::local;
+  std::string scheduler = "local";  ///< a name of base/scheduler_traits.h
   std::vector<Text> submit;
   std::vector<std::pair<Text, Text>> directives;
   std::vector<Text> srun;

@@ -41,7 +41,7 @@ class DirectivesWriter {
  private:
   [[nodiscard]] bool given(std::string_view name) const {
     const auto& all = plan_.slurm.directives;
-    return std::ranges::find(all, name, &plan::SlurmOption::name) != all.end();
+    return std::ranges::find(all, name, &plan::Directive::name) != all.end();
   }
 
   void add_default(const std::string& name, const std::string& value) {

@@ -14,7 +14,7 @@
 #include "launch/step.h"
 #include "preflight/clocks.h"
 #include "preflight/findings.h"
-#include "preflight/remote_probes.h"
+#include "preflight/ask/remote_probes.h"
 #include "supervise/process_backend.h"
 #include "supervise/remote_backend.h"
 

@@ -163,7 +163,7 @@ Exclusion exclude(const plan::Slurm& slurm, const BadNodeList& ledger) {
   }
   if (ledger.nodes.empty()) return exclusion;
   std::vector<std::string> names;
-  const auto given = std::ranges::find(slurm.directives, "exclude", &plan::SlurmOption::name);
+  const auto given = std::ranges::find(slurm.directives, "exclude", &plan::Directive::name);
   if (given != slurm.directives.end()) {
     // To sbatch a value with a slash is a file that lists the nodes.
     if (given->value.find('/') != std::string::npos) {

@@ -70,7 +70,7 @@ Result<emit::Template> template_of(const plan::Slurm& slurm) {
 }
 
 /// The folder of a log, whose path may hold Slurm's patterns.
-Result<fs::path> folder_of(const plan::SlurmOption& log, const std::string& job_name) {
+Result<fs::path> folder_of(const plan::Directive& log, const std::string& job_name) {
   const auto pattern = fs::path(log.value).parent_path().string();
   std::string folder;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
@@ -102,7 +102,7 @@ Result<fs::path> folder_of(const plan::SlurmOption& log, const std::string& job_
 /// The folders of Slurm's logs, where the plan says where these are.
 Result<std::vector<fs::path>> log_folders(const plan::Plan& plan) {
   const auto& options = plan.slurm.directives;
-  const auto named = std::ranges::find(options, "job-name", &plan::SlurmOption::name);
+  const auto named = std::ranges::find(options, "job-name", &plan::Directive::name);
   std::vector<fs::path> folders;
   for (const auto& option : options) {
     if (option.name != "output" && option.name != "error") continue;
@@ -131,17 +131,30 @@ Result<std::string> plan_text(const plan::Plan& plan) {
   return json_text(json) + "\n";
 }
 
+Result<FrozenPlan> freeze_plan(const plan::Plan& plan, const fs::path& runs) {
+  auto content = frozen_plan_text(plan);
+  if (!content) return std::unexpected(content.error());
+  const auto folder = fs::absolute(runs).lexically_normal() / plan.name / "plans";
+  const auto file = folder / (hash_of(*content) + ".json");
+  return FrozenPlan{std::move(*content), file};
+}
+
+Result<void> save(const FrozenPlan& plan) {
+  if (const auto made = sys::make_private_folder(plan.file.parent_path()); !made)
+    return std::unexpected(made.error());
+  return sys::write_file_atomically(plan.file, plan.text);
+}
+
 Result<JobScript> make_job_script(const plan::Plan& plan, const fs::path& runs, const std::string& program,
                                   const std::vector<std::string>& arguments) {
-  const auto content = frozen_plan_text(plan);
-  if (!content) return std::unexpected(content.error());
+  const auto frozen = freeze_plan(plan, runs);
+  if (!frozen) return std::unexpected(frozen.error());
   const auto from = template_of(plan.slurm);
   if (!from) return std::unexpected(from.error());
   const auto all = fs::absolute(runs).lexically_normal();
   const auto own = all / plan.name;
-  const auto plan_file = own / "plans" / (hash_of(*content) + ".json");
   emit::SlurmJob job{
-      program, plan_file, emit::slurm_path(own.string()) + "/slurm-%j.log", {"--runs-dir", all, "--here"}};
+      program, frozen->file, emit::slurm_path(own.string()) + "/slurm-%j.log", {"--runs-dir", all, "--here"}};
   job.arguments.insert(job.arguments.end(), arguments.begin(), arguments.end());
   auto script = emit::slurm_script(plan, job, *from);
   if (!script) return std::unexpected(script.error());
@@ -151,11 +164,8 @@ Result<JobScript> make_job_script(const plan::Plan& plan, const fs::path& runs, 
   for (const auto& folder : *folders) {
     if (const auto made = make_folder(folder); !made) return std::unexpected(made.error());
   }
-  if (const auto made = sys::make_private_folder(plan_file.parent_path()); !made)
-    return std::unexpected(made.error());
-  if (const auto wrote = sys::write_file_atomically(plan_file, *content); !wrote)
-    return std::unexpected(wrote.error());
-  return JobScript{std::move(*script), plan_file};
+  if (const auto saved = save(*frozen); !saved) return std::unexpected(saved.error());
+  return JobScript{std::move(*script), frozen->file};
 }
 
 }  // namespace nlaunch::launch

@@ -22,10 +22,18 @@ Result<std::string> plan_text(const plan::Plan& plan);
 /// looks like one is a failure.
 Result<std::string> frozen_plan_text(const plan::Plan& plan);
 
+/// The frozen plan of a job, and where it is saved: RUNS/NAME/plans/HASH.json, so that the same plan gives
+/// the same path.
+struct FrozenPlan {
+  std::string text;
+  std::filesystem::path file;
+};
+Result<FrozenPlan> freeze_plan(const plan::Plan& plan, const std::filesystem::path& runs);
+Result<void> save(const FrozenPlan& plan);
+
 /// Writes the batch script of a plan, from its site's template or nlaunch's own, and makes what it refers to:
-/// the plan as RUNS/NAME/plans/HASH.json, so that the same plan gives the same script, and the folders of
-/// Slurm's logs, without which a job ends in silence. Nothing is made where there can be no script.
-/// `program` is nlaunch; `arguments` go to its `run`.
+/// the frozen plan, and the folders of Slurm's logs, without which a job ends in silence. Nothing is made
+/// where there can be no script. `program` is nlaunch; `arguments` go to its `run`.
 Result<JobScript> make_job_script(const plan::Plan& plan, const std::filesystem::path& runs,
                                   const std::string& program, const std::vector<std::string>& arguments);
 

@@ -28,19 +28,19 @@ void for_each_port(Plan& plan, Then&& then) {
 
 }  // namespace
 
-std::string nodes_text(const NodeAddresses& directory) {
-  auto nodes = json::array();
-  for (const auto& node : directory)
-    nodes.push_back({{"host", node.host}, {"address", node.address}, {"ports", node.ports}});
-  return json_text(nodes) + "\n";
+std::string nodes_text(const NodeAddresses& nodes) {
+  auto out = json::array();
+  for (const auto& node : nodes)
+    out.push_back({{"host", node.host}, {"address", node.address}, {"ports", node.ports}});
+  return json_text(out) + "\n";
 }
 
 Result<NodeAddresses> read_nodes(std::string_view text) {
   try {
-    NodeAddresses directory;
+    NodeAddresses nodes;
     for (const auto& node : parse_json_or_throw(text))
-      directory.push_back({node.at("host"), node.at("address"), node.at("ports")});
-    return directory;
+      nodes.push_back({node.at("host"), node.at("address"), node.at("ports")});
+    return nodes;
   } catch (const json::exception& error) {
     return failure("launch.nodes", "nodes.json cannot be read: {}", error.what());
   }
@@ -98,12 +98,12 @@ std::vector<std::uint16_t> ports_of(const plan::Plan& plan, std::uint32_t node) 
   return out;
 }
 
-Result<void> take_ports(plan::Plan& plan, const NodeAddresses& directory) {
-  std::vector<std::size_t> next(directory.size());
-  bool all = directory.size() == plan.node.count;
+Result<void> take_ports(plan::Plan& plan, const NodeAddresses& nodes) {
+  std::vector<std::size_t> next(nodes.size());
+  bool all = nodes.size() == plan.node.count;
   for_each_port(plan, [&](std::uint32_t where, std::uint16_t& port) {
-    const bool known = where < directory.size() && next[where] < directory[where].ports.size();
-    if (known) port = directory[where].ports[next[where]++];
+    const bool known = where < nodes.size() && next[where] < nodes[where].ports.size();
+    if (known) port = nodes[where].ports[next[where]++];
     all = all && known;
   });
   if (all) return {};

@@ -47,6 +47,6 @@ std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t
 std::vector<std::uint16_t> ports_of(const plan::Plan& plan, std::uint32_t node);
 /// Writes the ports of all nodes into the plan. Fails where a node is missing, or has not as many ports as
 /// stand on it.
-Result<void> take_ports(plan::Plan& plan, const NodeAddresses& directory);
+Result<void> take_ports(plan::Plan& plan, const NodeAddresses& nodes);
 
 }  // namespace nlaunch::launch

@@ -28,12 +28,12 @@ std::string field(std::string_view line, std::string_view name) {
   return "";
 }
 
-const plan::SlurmOption* find_directive(const plan::Plan& plan, std::string_view name) {
-  const auto found = std::ranges::find(plan.slurm.directives, name, &plan::SlurmOption::name);
+const plan::Directive* find_directive(const plan::Plan& plan, std::string_view name) {
+  const auto found = std::ranges::find(plan.slurm.directives, name, &plan::Directive::name);
   return found == plan.slurm.directives.end() ? nullptr : &*found;
 }
 
-Note origin_of(const plan::SlurmOption& option) {
+Note origin_of(const plan::Directive& option) {
   return {fmt::format("--{}={} is from {}", option.name, option.value, option.origin), {}};
 }
 
@@ -266,12 +266,23 @@ Precheck judge(const plan::Plan& plan, const LoginFacts& facts) {
   return out;
 }
 
-Precheck precheck(const plan::Plan& plan, const std::vector<std::string>& environment) {
-  LoginFacts facts{ask_slurm(environment), {}};
+namespace {
+
+Precheck look_and_judge(const plan::Plan& plan, LoginFacts facts) {
   for (const auto& path : named_paths(plan)) facts.paths.emplace(path, look_at(path));
   auto out = judge(plan, facts);
   out.errors.append(missing_venvs(plan));
   return out;
+}
+
+}  // namespace
+
+Precheck check_paths(const plan::Plan& plan) {
+  return look_and_judge(plan, {});
+}
+
+Precheck precheck(const plan::Plan& plan, const std::vector<std::string>& environment) {
+  return look_and_judge(plan, {ask_slurm(environment), {}});
 }
 
 }  // namespace nlaunch::launch

@@ -52,6 +52,9 @@ std::vector<std::string> named_paths(const plan::Plan& plan);
 /// notes.
 Precheck judge(const plan::Plan& plan, const LoginFacts& facts);
 
+/// Looks at the file system alone, and judges.
+Precheck check_paths(const plan::Plan& plan);
+
 /// Asks Slurm and the file system, and judges.
 Precheck precheck(const plan::Plan& plan, const std::vector<std::string>& environment);
 

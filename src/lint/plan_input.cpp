@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/backend.h"
+#include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "lint/script_input.h"
 #include "plan/container.h"
@@ -22,7 +23,7 @@ class PlanInputBuilder {
     input_.nodes = plan_.node.count;
     input_.gpu = plan_.node.gpu_model;
     input_.nics = plan_.node.nic_kind;
-    input_.slurm = plan_.scheduler == Scheduler::slurm;
+    input_.slurm = traits_of(plan_.scheduler).srun;
     for (const auto& role : plan_.roles) add_role(role);
     for (const auto& group : plan_.groups) add_group(group);
     Step step;

@@ -5,15 +5,15 @@
 #include <filesystem>
 
 #include "base/backend.h"
+#include "base/scheduler_traits.h"
 #include "base/text.h"
-#include "plan/beaker.h"
 #include "plan/bench.h"
 #include "plan/demand.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
 #include "plan/references.h"
 #include "plan/role_builder.h"
-#include "plan/slurm.h"
+#include "plan/scheduler_part.h"
 #include "plan/watch.h"
 
 namespace nlaunch::plan {
@@ -40,6 +40,7 @@ class Builder {
         site_(site),
         facts_(facts),
         options_(options),
+        scheduler_(traits_of(site.scheduler)),
         names_(experiment, site, facts.caller) {}
 
   Result<Plan> run() {
@@ -100,8 +101,8 @@ class Builder {
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
-      // Files of the one who submits are not there: Beaker hands a secret over as a variable.
-      if (site_.scheduler != Scheduler::beaker) continue;
+      // Files of the one who submits are not there: the scheduler hands a secret over as a variable.
+      if (scheduler_.shares_files) continue;
       plan_.secrets.back().source = Secret::Source::env;
       plan_.secrets.back().from = secret.name.value;
     }
@@ -110,7 +111,7 @@ class Builder {
   /// Where relative paths of the experiment begin: its own folder, which a container has at another place.
   std::string folder_of_experiment() {
     const auto own = fs::path(experiment_.path).parent_path().string();
-    if (site_.scheduler != Scheduler::beaker) return own;
+    if (scheduler_.shares_files) return own;
     const auto& workdir = experiment_.beaker.workdir ? experiment_.beaker.workdir : site_.beaker.workdir;
     return workdir ? absolute(resolve(*workdir), "/", "") : own;
   }
@@ -119,18 +120,17 @@ class Builder {
     plan_.site = site_.name.value;
     plan_.site_path = site_.path;
     plan_.scheduler = site_.scheduler;
-    if (plan_.scheduler == Scheduler::slurm) {
-      plan_.slurm = make_slurm(
-          experiment_, site_, [this](const config::Text& text) { return resolve(text); }, diagnostics_);
-      make_absolute(plan_.slurm);
-      plan_.slurm.spares = options_.spares;
-    }
-    if (plan_.scheduler == Scheduler::beaker) {
+    if (const auto* part = find_part(plan_.scheduler)) {
       const auto port = static_cast<std::uint16_t>(kFirstPort + hash_of(plan_.name) / kPorts % kPorts);
-      plan_.beaker = make_beaker(
-          experiment_, site_, port, [this](const config::Text& text) { return resolve(text); }, diagnostics_);
+      part->make({experiment_, site_, options_.spares, port,
+                  [this](const config::Text& text) { return resolve(text); },
+                  [this](const std::string& path, const std::string& base) {
+                    return absolute(path, base.empty() ? workdir_ : base, home());
+                  },
+                  diagnostics_},
+                 plan_);
     }
-    if (plan_.scheduler != Scheduler::slurm && options_.spares > 0) {
+    if (!scheduler_.spares && options_.spares > 0) {
       diagnostics_
           .error("plan.spares", {},
                  fmt::format("--spares {}: site '{}' has no scheduler that would give more nodes",
@@ -138,6 +138,11 @@ class Builder {
           .hint = "leave --spares out, or name another --site (`nlaunch sites` lists them)";
     }
     plan_.walltime = experiment_.walltime;
+    if (experiment_.walltime && scheduler_.walltime == WalltimeUse::refused) {
+      diagnostics_
+          .error("plan.walltime", {}, fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime))
+          .hint = "leave it out";
+    }
     const auto& modules = site_.modules;
     plan_.modules = {modules.init ? resolve(*modules.init) : "", modules.reset, {}, modules.span.where()};
     for (const auto& module : modules.load) plan_.modules.load.push_back(resolve(module));
@@ -156,25 +161,11 @@ class Builder {
     plan_.expected.inter_node = site_.inter_node;
   }
 
-  /// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
-  void make_absolute(Slurm& slurm) {
-    for (auto& option : slurm.directives) {
-      if (option.name == "output" || option.name == "error")
-        option.value = absolute(option.value, workdir_, home());
-    }
-    const auto of_the_site = [this](const std::optional<config::Text>& path) {
-      if (!path) return std::string();
-      return absolute(resolve(*path), fs::absolute(path->span.file->name).parent_path().string(), home());
-    };
-    slurm.template_file = of_the_site(site_.template_file);
-    slurm.bad_nodes = of_the_site(site_.bad_nodes_file);
-  }
-
   void set_node() {
     auto& node = plan_.node;
     node.count = options_.nodes.value_or(experiment_.nodes.value);
     node.cpus = site_.cpus.value_or(0);
-    node.arch = site_.arch ? site_.arch->value : site_.scheduler == Scheduler::local ? facts_.arch : "";
+    node.arch = site_.arch ? site_.arch->value : scheduler_.this_machine ? facts_.arch : "";
     node.interface = site_.nics.interface;
     node.nic_kind = site_.nics.kind;
     node.nic_count = site_.nics.count;
@@ -183,7 +174,7 @@ class Builder {
     if (node.count == 0) {
       diagnostics_.error("plan.no-nodes", experiment_.nodes.span, "a run needs at least one node");
     }
-    if (site_.scheduler == Scheduler::local && node.count > 1) {
+    if (scheduler_.this_machine && node.count > 1) {
       diagnostics_
           .error("plan.one-machine", options_.nodes ? SourceSpan{} : experiment_.nodes.span,
                  fmt::format("{} nodes are asked for, and site '{}' is one machine", node.count,
@@ -212,10 +203,10 @@ class Builder {
         "plan.no-gpu", needed->gpus.span,
         fmt::format("role '{}' asks for {}, and {}", needed->name.value,
                     text::count(needed->gpus.value, "GPU"),
-                    site_.scheduler == Scheduler::local
+                    scheduler_.this_machine
                         ? "none was found on this machine"
                         : fmt::format("site '{}' does not say how many a node has", site_.name.value)));
-    error.hint = site_.scheduler == Scheduler::local
+    error.hint = scheduler_.this_machine
                      ? "--set weight_sync.backend=gloo runs on the CPU, a slot for each GPU; --set "
                        "site.node.gpus=N plans for another machine"
                      : "state node.gpus in the profile, or --set site.node.gpus=N";
@@ -309,12 +300,8 @@ class Builder {
                                      plan_.node.count * plan_.node.gpus,
                                      plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
-    if (experiment_.walltime && plan_.scheduler == Scheduler::local) {
-      warnings.emplace_back("`walltime` has no meaning on a single machine");
-    }
-    if (experiment_.walltime && plan_.scheduler == Scheduler::beaker) {
-      warnings.emplace_back("`walltime` has no meaning under Beaker, which announces no end");
-    }
+    if (experiment_.walltime && scheduler_.walltime == WalltimeUse::ignored)
+      warnings.push_back(fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime));
   }
 
   [[nodiscard]] std::string home() const {
@@ -328,6 +315,7 @@ class Builder {
   const config::Site& site_;
   const MachineFacts& facts_;
   const PlanOptions& options_;
+  const SchedulerTraits& scheduler_;
   PlanNames names_;
   Diagnostics diagnostics_;
   Plan plan_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/scheduler_traits.h"
 #include "base/text.h"
 
 namespace nlaunch::plan {
@@ -54,7 +55,7 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
   std::vector<std::string> ways;
   const auto key = per_node ? "per_node" : "count";
   if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
-  if (misfit.on_nodes && plan.scheduler != Scheduler::local)
+  if (misfit.on_nodes && !traits_of(plan.scheduler).this_machine)
     ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
   error.hint = text::join(ways, ", or ");
 }

@@ -3,10 +3,11 @@
 #include "base/backend.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/scheduler_traits.h"
 #include "config/names.h"
-#include "plan/beaker.h"
 #include "plan/bench.h"
 #include "plan/json_parts.h"
+#include "plan/scheduler_part.h"
 #include "plan/slurm.h"
 #include "plan/watch.h"
 
@@ -204,11 +205,11 @@ Plan read_plan(const json& from) {
   from.at("experiment").get_to(plan.experiment);
   from.at("site").get_to(plan.site);
   from.at("site_path").get_to(plan.site_path);
-  plan.scheduler =
-      word(from.at("scheduler"), std::array{Scheduler::local, Scheduler::slurm, Scheduler::beaker});
+  from.at("scheduler").get_to(plan.scheduler);
+  if (find_scheduler(plan.scheduler) == nullptr)
+    throw std::domain_error(fmt::format("unknown word {}", json_text(from.at("scheduler"))));
   plan.node = read_node(from.at("node"));
-  if (plan.scheduler == Scheduler::slurm) plan.slurm = slurm_from_json(from.at("slurm"));
-  if (plan.scheduler == Scheduler::beaker) plan.beaker = beaker_from_json(from.at("beaker"));
+  if (const auto* part = find_part(plan.scheduler)) part->read(from.at(plan.scheduler), plan);
   if (from.contains("walltime")) plan.walltime = walltime_from_json(from.at("walltime"));
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
   read_processes(from, plan);
@@ -230,10 +231,9 @@ ordered_json to_json(const Plan& plan) {
   out["experiment"] = plan.experiment;
   out["site"] = plan.site;
   out["site_path"] = plan.site_path;
-  out["scheduler"] = name_of(plan.scheduler);
+  out["scheduler"] = plan.scheduler;
   out["node"] = write(plan.node);
-  if (plan.scheduler == Scheduler::slurm) out["slurm"] = to_json(plan.slurm);
-  if (plan.scheduler == Scheduler::beaker) out["beaker"] = to_json(plan.beaker);
+  if (const auto* part = find_part(plan.scheduler)) out[plan.scheduler] = part->write(plan);
   if (plan.walltime) out["walltime"] = to_json(*plan.walltime);
   auto& roles = out["roles"] = ordered_json::array();
   for (const auto& role : plan.roles) roles.push_back(write_role(role));

@@ -183,8 +183,8 @@ struct Node {
   std::string scratch;          ///< folder on the node's own disk
 };
 
-/// A long option of sbatch, without its dashes.
-struct SlurmOption {
+/// A long option of a submit command, without its dashes.
+struct Directive {
   std::string name;
   std::string value;  ///< empty: a flag
   std::string origin;
@@ -192,7 +192,7 @@ struct SlurmOption {
 
 /// What Slurm is told; empty under another scheduler.
 struct Slurm {
-  std::vector<SlurmOption> directives;  ///< of the site, the experiment's over them
+  std::vector<Directive> directives;  ///< of the site, the experiment's over them
   std::vector<std::string> submit;      ///< programs; the first on PATH submits
   std::vector<std::string> srun;        ///< further options of every step
   std::string template_file;            ///< of the batch script, absolute; empty: nlaunch's own
@@ -235,6 +235,12 @@ struct Beaker {
   std::uint16_t port = 0;  ///< on which the leader listens
 };
 
+/// What Flux is told; empty under another scheduler.
+struct Flux {
+  std::vector<Directive> directives;  ///< options of flux batch
+  std::vector<std::string> submit;    ///< programs; the first on PATH submits
+};
+
 /// What `nlaunch bench` times.
 struct BenchWorkload {
   Workload work;
@@ -268,9 +274,10 @@ struct Plan {
   std::string experiment;  ///< path of the experiment file
   std::string site;
   std::string site_path;  ///< path of the profile, or "built in"
-  Scheduler scheduler = Scheduler::local;
+  std::string scheduler = "local";  ///< a name of base/scheduler_traits.h
   Slurm slurm;
   Beaker beaker;
+  Flux flux;
   std::optional<Walltime> walltime;
   Node node;
   std::vector<Role> roles;

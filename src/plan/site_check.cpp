@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <set>
 
+#include "base/scheduler_traits.h"
 #include "base/text.h"
+#include "plan/scheduler_part.h"
 #include "plan/slurm.h"
 
 namespace nlaunch::plan {
@@ -17,7 +19,7 @@ config::Experiment smallest_experiment(const config::Site& site) {
   config::Experiment experiment;
   experiment.name.value = "check";
   experiment.path = std::filesystem::current_path() / "check";
-  experiment.nodes.value = site.scheduler == Scheduler::local ? 1 : 2;
+  experiment.nodes.value = traits_of(site.scheduler).this_machine ? 1 : 2;
   for (const auto& [name, kind] : {std::pair{"learner", RoleKind::learner}, {"engine", RoleKind::engine}}) {
     config::Role role;
     role.name.value = name;
@@ -90,20 +92,26 @@ class Checker {
   }
 
   void look_at_directives() {
-    const auto known = sbatch_options();
+    const auto* part = find_part(site_.scheduler);
+    const bool own = part != nullptr && part->options != nullptr;
+    const auto known = own ? part->options() : sbatch_options();
+    const auto program = own ? traits_of(site_.scheduler).submit : "sbatch";
     for (const auto& [name, value] : site_.directives) {
       if (std::ranges::find(known, name.value) != known.end() || !is_own(name.span) || refused(name.span))
         continue;
       const auto near = text::nearest(name.value, known);
-      warn("plan.slurm-unknown", name.span, fmt::format("sbatch is not known to have --{}", name.value))
-          .hint =
-          near ? fmt::format("did you mean {}?", *near)
-               : "right for an option of a newer Slurm or of a plugin; `sbatch --help` lists what there is";
+      warn(own ? fmt::format("plan.{}-unknown", site_.scheduler) : "plan.slurm-unknown", name.span,
+           fmt::format("{} is not known to have --{}", program, name.value))
+          .hint = near ? fmt::format("did you mean {}?", *near)
+                       : fmt::format(
+                             "right for an option of a newer {} or of a plugin; `{} --help` lists what "
+                             "there is",
+                             own ? traits_of(site_.scheduler).title : "Slurm", program);
     }
-    if (!site_.directives.empty() && site_.scheduler != Scheduler::slurm &&
+    if (!site_.directives.empty() && !traits_of(site_.scheduler).directives &&
         is_own(site_.directives.front().first.span)) {
       warn("plan.site-scheduler", site_.directives.front().first.span,
-           fmt::format("directives are for sbatch, and the scheduler is {}", name_of(site_.scheduler)))
+           fmt::format("directives are for sbatch, and the scheduler is {}", site_.scheduler))
           .hint = "write scheduler: {kind: slurm, ...}";
     }
   }
@@ -120,7 +128,7 @@ class Checker {
   void look_at_row(const config::Expectation& row) {
     if (!is_own(row.span)) return;
     constexpr std::uint32_t kMostNodes = 10'000;
-    const auto most = site_.scheduler == Scheduler::local ? 1 : kMostNodes;
+    const auto most = traits_of(site_.scheduler).this_machine ? 1 : kMostNodes;
     const auto never = [&](const std::string& why) {
       warn("plan.expectation", row.span, "this expectation never fits: " + why);
     };

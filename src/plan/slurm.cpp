@@ -69,7 +69,7 @@ class DirectiveMerger {
       : resolve_(resolve), diagnostics_(diagnostics) {}
 
   void add(const config::Text& name, const config::Text& value) {
-    const auto option = std::ranges::find(options_, name.value, &SlurmOption::name);
+    const auto option = std::ranges::find(options_, name.value, &Directive::name);
     if (!check_name(name)) return;
     auto text = resolve_(value);
     if (!check_value(text, value.span) || !check_flag(name.value, text, value.span)) return;
@@ -78,7 +78,7 @@ class DirectiveMerger {
     options_.push_back({name.value, text == "true" ? "" : std::move(text), value.span.where()});
   }
 
-  std::vector<SlurmOption> take() && { return std::move(options_); }
+  std::vector<Directive> take() && { return std::move(options_); }
 
  private:
   bool check_name(const config::Text& name) {
@@ -127,7 +127,7 @@ class DirectiveMerger {
 
   const std::function<std::string(const config::Text&)>& resolve_;
   Diagnostics& diagnostics_;
-  std::vector<SlurmOption> options_;
+  std::vector<Directive> options_;
 };
 
 }  // namespace

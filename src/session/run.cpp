@@ -5,6 +5,7 @@
 #include "base/exit_code.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "bench/metrics.h"
 #include "launch/device_map.h"
@@ -27,6 +28,19 @@
 namespace nlaunch::session {
 
 using supervise::Json;
+namespace {
+
+/// The job that this process is in, of whichever scheduler; empty: none.
+std::string job_of(const std::vector<std::string>& environment) {
+  for (const auto* scheduler : all_schedulers()) {
+    if (scheduler->job_variable.empty()) continue;
+    const auto job = sys::env_value(environment, scheduler->job_variable);
+    if (!job.empty()) return std::string(job);
+  }
+  return "";
+}
+
+}  // namespace
 
 Job::Job(const plan::Plan& plan, JobOptions options, const Caller& caller, RunTarget& target)
     : plan_(plan),
@@ -56,7 +70,7 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
                 {"name", plan_.name},
                 {"site", plan_.site},
                 {"host", launch::this_host().host},
-                {"job", sys::env_value(caller_.environment, "SLURM_JOB_ID")},
+                {"job", job_of(caller_.environment)},
                 {"nodes", plan_.node.count},
                 {"pid", guardian.guardian()},
                 {"start_ticks", seen ? seen->start_ticks : 0}});

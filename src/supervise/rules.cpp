@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/scheduler_traits.h"
 #include "supervise/state_machine.h"
 
 namespace nlaunch::supervise {
@@ -7,7 +8,7 @@ namespace nlaunch::supervise {
 Rules rules_of(const plan::Plan& plan) {
   Rules rules;
   rules.signals = plan.signals;
-  rules.walltime = plan.walltime && plan.scheduler == Scheduler::slurm;
+  rules.walltime = plan.walltime && traits_of(plan.scheduler).walltime == WalltimeUse::honoured;
   rules.stages.resize(std::max<std::size_t>(1, plan.stages.size()));
   for (std::uint32_t process = 0; process < plan.processes.size(); ++process) {
     const auto& role = plan.role_of(plan.processes[process]);

@@ -165,7 +165,7 @@ class Check(CliTest):
                     "   2 | node: {gpus: four}\n     |              ^^^^\n\n"
                     "$FOLDER/mine.yaml:3:18: error: 'modules.reset' must be true or false, found 'maybe' [config.type]\n"
                     "   3 | modules: {reset: maybe}\n     |                  ^^^^^\n\n"
-                    "$FOLDER/mine.yaml:4:19: error: 'scheduler.kind' must be one of slurm, beaker, local, found 'pbs' [config.choice]\n"
+                    "$FOLDER/mine.yaml:4:19: error: 'scheduler.kind' must be one of slurm, beaker, flux, local, found 'pbs' [config.choice]\n"
                     "   4 | scheduler: {kind: pbs}\n     |                   ^^^\n\n3 errors\n"))
 
     def test_what_a_plan_would_refuse(self):

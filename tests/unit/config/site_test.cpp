@@ -43,7 +43,7 @@ TEST_F(SiteFile, ReadsTheMachine) {
   EXPECT_EQ(read.name.value, "isambard");
   EXPECT_EQ(read.comment, "GH200 behind Slingshot");
   EXPECT_EQ(read.match.hostname, "nid*");
-  EXPECT_EQ(read.scheduler, Scheduler::slurm);
+  EXPECT_EQ(read.scheduler, "slurm");
   EXPECT_EQ(words(read.submit), "isambard_sbatch sbatch");
   EXPECT_EQ(read.directives[2].second.value, "4");
   EXPECT_EQ(words(read.srun), "--network=disable_rdzv_get");
@@ -114,7 +114,7 @@ TEST_F(SiteFile, HasABuiltInProfile) {
   const auto read = value(load_site("local", {}, {}));
   EXPECT_EQ(read.name.value, "local");
   EXPECT_EQ(read.path, "built in");
-  EXPECT_EQ(read.scheduler, Scheduler::local);
+  EXPECT_EQ(read.scheduler, "local");
   EXPECT_TRUE(read.sources.empty());
 }
 

@@ -13,7 +13,7 @@ plan::Plan a_plan() {
   plan.name = "grpo";
   plan.experiment = "/home/me/grpo.yaml";
   plan.site = "big";
-  plan.scheduler = Scheduler::slurm;
+  plan.scheduler = "slurm";
   plan.node.count = 2;
   return plan;
 }
@@ -32,7 +32,7 @@ std::string script(const plan::Plan& plan, const SlurmJob& job = a_job()) {
 }
 
 /// The line of a directive, or all that is said where there is no script.
-std::string directive(const plan::SlurmOption& option) {
+std::string directive(const plan::Directive& option) {
   auto plan = a_plan();
   plan.slurm.directives = {option};
   const auto text = script(plan);

@@ -1,4 +1,4 @@
-#include "preflight/remote_probes.h"
+#include "preflight/ask/remote_probes.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "commands/run_submit.h"
+#include "scheduler/follow.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,29 +12,25 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "launch/bad_nodes.h"
 #include "launch/install.h"
-#include "launch/job_script.h"
-#include "launch/precheck.h"
 #include "launch/run_folder.h"
-#include "launch/slurm_job.h"
 #include "plan/json.h"
 #include "report/plan_text.h"
 #include "session/interrupts.h"
 #include "sys/files.h"
 
-namespace nlaunch::commands {
+namespace nlaunch::scheduler {
 
-using namespace cli;
-using namespace session;
+using session::Caller;
+using session::Interrupts;
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Slurm's controller is shared by all of the site's users: it is not asked more often.
-constexpr Duration kAskSlurm = 3s;
+/// A scheduler is shared by all of the site's users: it is not asked more often.
+constexpr Duration kAskAgain = 3s;
 constexpr Duration kGlance = 200ms;
 /// A shared file system shows a file of another node some time after it was written.
 constexpr Duration kForTheSummary = 20s;
@@ -64,15 +60,21 @@ class Tail {
 
 class Follower {
  public:
-  Follower(std::string job_id, fs::path run, const Context& context)
-      : job_id_(std::move(job_id)), run_(std::move(run)), context_(context) {}
+  Follower(const Scheduler& scheduler, std::string_view title, std::string job_id, std::string log,
+           fs::path run, const Caller& caller)
+      : scheduler_(scheduler),
+        title_(title),
+        job_id_(std::move(job_id)),
+        known_log_(std::move(log)),
+        run_(std::move(run)),
+        caller_(caller) {}
 
   int follow() {
     const Interrupts interrupts;
     for (;;) {
       if (Interrupts::received() != 0) return detach();
       if (Clock::now() >= next_) ask();
-      log_.print_new(state_ ? state_->log : "", context_.console);
+      log_.print_new(state_ ? state_->log : "", caller_.console);
       if (gone_ && (is_there(run_ / "summary.json") || Clock::now() > *gone_ + kForTheSummary)) return end();
       std::this_thread::sleep_for(kGlance);
     }
@@ -80,11 +82,11 @@ class Follower {
 
  private:
   void ask() {
-    next_ = Clock::now() + kAskSlurm;
-    auto asked = launch::job_state(job_id_, context_.environment);
+    next_ = Clock::now() + kAskAgain;
+    auto asked = scheduler_.state(job_id_, caller_.environment);
     if (!asked) {
       if (!std::exchange(troubled_, true))
-        context_.console.say(
+        caller_.console.say(
             fmt::format("nlaunch: {}; asking again\n", asked.error().items().front().message));
       // What the run itself says is enough; and without its folder nothing is left to wait for.
       if (!gone_ && (is_there(run_ / "summary.json") || !is_there(run_))) gone_ = Clock::now();
@@ -92,27 +94,28 @@ class Follower {
     }
     troubled_ = false;
     if (*asked) state_ = std::move(**asked);
-    if ((!*asked || state_->over()) && !gone_) gone_ = Clock::now();
+    if (state_ && state_->log.empty()) state_->log = known_log_;
+    if ((!*asked || state_->phase == JobState::Phase::over) && !gone_) gone_ = Clock::now();
     if (*asked) say_state();
   }
 
   /// What has changed, a line.
   void say_state() {
     std::string line;
-    if (state_->pending()) {
+    if (state_->phase == JobState::Phase::pending) {
       line =
-          fmt::format("job {} is waiting{}{}", job_id_, state_->reason == "None" ? "" : ": " + state_->reason,
+          fmt::format("job {} is waiting{}{}", job_id_, state_->reason.empty() ? "" : ": " + state_->reason,
                       state_->start.empty() ? "" : ", expected to start at " + state_->start);
-    } else if (!state_->over()) {
+    } else if (state_->phase != JobState::Phase::over) {
       line = fmt::format("job {} runs on {}", job_id_, state_->nodes);
     }
     if (line == said_ || line.empty()) return;
     said_ = line;
-    if (!context_.console.quiet) context_.console.say(line + "\n");
+    if (!caller_.console.quiet) caller_.console.say(line + "\n");
   }
 
   int detach() {
-    context_.console.say(fmt::format(
+    caller_.console.say(fmt::format(
         "\njob {0} goes on. To follow it again: nlaunch logs -f {1}; to look: nlaunch ps {1}; to stop it: "
         "nlaunch stop {1}\n",
         job_id_, run_.string()));
@@ -120,80 +123,85 @@ class Follower {
   }
 
   int end() {
-    log_.print_new(state_ ? state_->log : "", context_.console);
+    log_.print_new(state_ ? state_->log : "", caller_.console);
     const auto text = sys::read_regular_file(run_ / "summary.json", 256U << 20U);
     const auto summary = text ? parse_json(*text) : nlohmann::json();
     if (summary.is_object()) return summary.value("exit_code", exit_code::internal);
     const auto log = state_ ? state_->log : "not known";
     if (troubled_) {
-      context_.console.say(
-          fmt::format("nlaunch: Slurm does not say how job {} is, and {} is gone; its log: {}\n", job_id_,
-                      run_.string(), log));
+      caller_.console.say(fmt::format("nlaunch: {} does not say how job {} is, and {} is gone; its log: {}\n",
+                                      title_, job_id_, run_.string(), log));
       return exit_code::internal;
     }
-    context_.console.say(fmt::format(
+    caller_.console.say(fmt::format(
         "nlaunch: job {} has ended{} and left no summary in {}; its log: {}\n", job_id_,
-        state_ ? fmt::format(" ({}{})", state_->state, state_->reason == "None" ? "" : ", " + state_->reason)
+        state_ ? fmt::format(" ({}{})", state_->state, state_->reason.empty() ? "" : ", " + state_->reason)
                : "",
         run_.string(), log));
     return exit_code::internal;
   }
 
+  const Scheduler& scheduler_;
+  std::string_view title_;
   std::string job_id_;
+  std::string known_log_;  ///< empty: the state tells
   fs::path run_;
-  const Context& context_;
+  const Caller& caller_;
   Tail log_;
   Clock::time_point next_ = Clock::now();
-  std::optional<launch::JobState> state_;
+  std::optional<JobState> state_;
   std::optional<Clock::time_point> gone_;
   std::string said_;
   bool troubled_ = false;
 };
 
-void say_notes(const std::vector<std::string>& notes, const Context& context) {
+void say_notes(const std::vector<std::string>& notes, const Caller& caller) {
   for (const auto& note : notes)
-    context.console.say(fmt::format("{} {}\n", context.console.paint.yellow("note:"), note));
+    caller.console.say(fmt::format("{} {}\n", caller.console.paint.yellow("note:"), note));
 }
 
 }  // namespace
 
-int submit(const plan::Plan& plan, const SubmitOptions& options, const Context& context) {
-  const auto command = launch::find_submit_command(plan, context.environment);
-  if (!command) {
-    context.console.error(command.error());
+int FollowedScheduler::submit(const plan::Plan& plan, const SubmitOptions& options,
+                              const Caller& caller) const {
+  const auto program = find_program(plan, caller.environment);
+  if (!program) {
+    caller.console.error(program.error());
     return exit_code::usage;
   }
-  const auto checked = launch::precheck(plan, context.environment);
-  if (checked.errors.has_errors()) return context.console.error(checked.errors);
-  say_notes(checked.notes, context);
+  const auto notes = check(plan, caller.environment);
+  if (!notes) return caller.console.error(notes.error());
+  say_notes(*notes, caller);
   const auto paths = launch::make_run_folder(options.runs_dir, plan.name);
-  if (!paths) return context.console.error(paths.error());
-  auto arguments = options.arguments;
-  arguments.insert(arguments.end(), {"--run-dir", paths->folder.string()});
-  const auto script =
-      launch::make_job_script(plan, options.runs_dir, launch::find_install().program, arguments);
-  if (!script) return context.console.error(script.error());
-  const auto file = paths->folder / "job.sbatch";
-  auto saved = sys::write_file_atomically(file, script->text);
+  if (!paths) return caller.console.error(paths.error());
+  const auto file = paths->folder / file_name();
+  JobRequest request{options.runs_dir, launch::find_install().program, options.arguments, file.string(),
+                     paths->folder.string()};
+  request.arguments.insert(request.arguments.end(), {"--run-dir", request.run_dir});
+  const auto rendered = render(plan, request, caller.environment);
+  if (!rendered) return caller.console.error(rendered.error());
+  auto saved = sys::write_file_atomically(file, rendered->text);
   if (saved)
     saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
-  if (!saved) return context.console.error(saved.error());
-  const auto bad = launch::exclude_bad_nodes(plan.slurm);
-  say_notes(bad.notes, context);
-  const auto job_id = launch::submit_job(plan, *command, file, context.environment, bad.options);
-  if (!job_id) return context.console.error(job_id.error());
+  if (!saved) return caller.console.error(saved.error());
+  say_notes(rendered->notes, caller);
+  auto words = rendered->submit;
+  words.front() = *program;
+  const auto job_id = hand_over(plan, words, caller.environment);
+  if (!job_id) return caller.console.error(job_id.error());
   const nlohmann::json job{{"jobs", {*job_id}}, {"site", plan.site}};
   if (saved = sys::write_file_atomically(paths->folder / "job.json", json_text(job, 2) + "\n"); !saved)
-    context.console.say(render(saved.error()));
-  if (!context.console.quiet) {
-    context.console.say(fmt::format("{} on {}: {}\n", context.console.paint.bold(plan.name), plan.site,
-                                    report::placement_line(plan)));
-    context.console.say(fmt::format("job {}, run {} in {}\n", *job_id, paths->id, paths->folder.string()));
+    caller.console.say(nlaunch::render(saved.error()));
+  if (!caller.console.quiet) {
+    caller.console.say(fmt::format("{} on {}: {}\n", caller.console.paint.bold(plan.name), plan.site,
+                                   report::placement_line(plan)));
+    caller.console.say(fmt::format("job {}, run {} in {}\n", *job_id, paths->id, paths->folder.string()));
   }
   if (const auto pointed = launch::point_latest(*paths); !pointed)
-    context.console.say(render(pointed.error()));
+    caller.console.say(nlaunch::render(pointed.error()));
   if (options.detach) return exit_code::ok;
-  return Follower(*job_id, paths->folder, context).follow();
+  return Follower(*this, traits_of(plan.scheduler).title, *job_id, rendered->log, paths->folder, caller)
+      .follow();
 }
 
-}  // namespace nlaunch::commands
+}  // namespace nlaunch::scheduler

@@ -1,4 +1,4 @@
-#include "fleet/slurm_target.h"
+#include "scheduler/slurm/slurm_target.h"
 
 #include <algorithm>
 
@@ -8,56 +8,35 @@
 #include "launch/install.h"
 #include "launch/pyxis.h"
 #include "launch/slurm_job.h"
-#include "launch/step.h"
-#include "sys/addresses.h"
+#include "scheduler/step.h"
 #include "sys/files.h"
 
-namespace nlaunch::fleet {
+namespace nlaunch::scheduler {
 namespace {
 
-/// Likely ones first: those on the site's interface, loopback last.
-std::vector<std::string> own_addresses(const std::string& interface) {
-  auto all = sys::ipv4_addresses();
-  std::ranges::stable_partition(all, [&](const sys::InterfaceAddress& one) {
-    return !interface.empty() && one.interface.starts_with(interface);
-  });
-  std::vector<std::string> addresses;
-  for (const auto& one : all) addresses.push_back(one.address);
-  return addresses;
-}
-
 /// A step of the allocation: srun starts an agent on each node.
-class SlurmStep : public AgentLauncher {
+class SlurmStep : public StepLauncher {
  public:
   SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, std::vector<std::string> nodes,
             const session::Caller& caller)
-      : plan_(plan), allocation_(allocation), nodes_(std::move(nodes)), caller_(caller) {}
+      : StepLauncher(plan), allocation_(allocation), nodes_(std::move(nodes)), caller_(caller) {}
 
   [[nodiscard]] std::vector<std::string> nodes() const override { return nodes_; }
-  [[nodiscard]] std::string starter() const override { return "srun"; }
   [[nodiscard]] std::string log() const override { return "srun.log"; }
-  Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override {
-    const auto file = paths.attempt / "step.json";
-    const launch::Step step{(paths.folder / "plan.json").string(), own_addresses(plan_.node.interface), port,
-                            token};
-    if (const auto written = launch::write_step(step, file); !written)
-      return std::unexpected(written.error());
-    const auto install = launch::find_install();
-    auto command = launch::pyxis_options(plan_, install, paths.folder.string());
-    command.insert(command.end(), {install.program, "agent", "--step", file.string()});
-    return Start{launch::srun_command(plan_, allocation_, nodes_, command),
-                 launch::srun_environment(caller_.environment)};
-  }
-  /// A large step may take this long to start, and a shared file system to show a file.
-  [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
   [[nodiscard]] Duration kill_wait() const override { return launch::kill_wait(caller_.environment); }
-  [[nodiscard]] bool shares_a_folder() const override { return true; }
   [[nodiscard]] std::string look_at(const std::string& host) const override {
     return "look at the node: `scontrol show node " + host + "`, and at srun.log of the attempt";
   }
 
  private:
-  const plan::Plan& plan_;
+  [[nodiscard]] Start start_agents(const launch::RunPaths& paths,
+                                   const std::vector<std::string>& agent) const override {
+    auto command = launch::pyxis_options(plan(), launch::find_install(), paths.folder.string());
+    command.insert(command.end(), agent.begin(), agent.end());
+    return {launch::srun_command(plan(), allocation_, nodes_, command),
+            launch::srun_environment(caller_.environment)};
+  }
+
   const launch::Allocation& allocation_;
   std::vector<std::string> nodes_;
   const session::Caller& caller_;
@@ -79,9 +58,9 @@ std::vector<std::string> SlurmTarget::left() const {
 std::unique_ptr<session::AttemptHost> SlurmTarget::next(const supervise::GuardianLink& guardian) {
   auto nodes = left();
   nodes.resize(plan_.node.count);
-  return std::make_unique<Leader>(plan_, share_,
-                                  std::make_unique<SlurmStep>(plan_, allocation_, std::move(nodes), caller_),
-                                  caller_, guardian);
+  return std::make_unique<fleet::Leader>(
+      plan_, share_, std::make_unique<SlurmStep>(plan_, allocation_, std::move(nodes), caller_), caller_,
+      guardian);
 }
 
 bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
@@ -112,4 +91,4 @@ void SlurmTarget::record(const std::vector<preflight::Suspect>& suspects) {
   }
 }
 
-}  // namespace nlaunch::fleet
+}  // namespace nlaunch::scheduler

@@ -5,7 +5,7 @@
 #include "session/caller.h"
 #include "session/run_target.h"
 
-namespace nlaunch::fleet {
+namespace nlaunch::scheduler {
 
 /// An allocation. Its nodes beyond those that the plan needs are spares.
 class SlurmTarget : public session::RunTarget {
@@ -28,4 +28,4 @@ class SlurmTarget : public session::RunTarget {
   std::set<std::string> out_;
 };
 
-}  // namespace nlaunch::fleet
+}  // namespace nlaunch::scheduler

@@ -1,0 +1,66 @@
+#include "plan/scheduler_part.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/registry.h"
+#include "plan/beaker.h"
+#include "plan/flux.h"
+#include "plan/slurm.h"
+
+namespace nlaunch::plan {
+namespace {
+
+using nlohmann::json;
+
+/// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
+void make_slurm_part(const PartInput& input, Plan& plan) {
+  auto& slurm = plan.slurm = make_slurm(input.experiment, input.site, input.resolve, input.diagnostics);
+  for (auto& option : slurm.directives) {
+    if (option.name == "output" || option.name == "error") option.value = input.absolute(option.value, "");
+  }
+  const auto of_the_site = [&](const std::optional<config::Text>& path) {
+    if (!path) return std::string();
+    const auto file = std::filesystem::absolute(path->span.file->name);
+    return input.absolute(input.resolve(*path), file.parent_path().string());
+  };
+  slurm.template_file = of_the_site(input.site.template_file);
+  slurm.bad_nodes = of_the_site(input.site.bad_nodes_file);
+  slurm.spares = input.spares;
+}
+
+const Registered<SchedulerPart> slurm_part{
+    {.name = "slurm",
+     .make = make_slurm_part,
+     .write = [](const Plan& plan) { return to_json(plan.slurm); },
+     .read = [](const json& from, Plan& plan) { plan.slurm = slurm_from_json(from); },
+     .options = sbatch_options}};
+
+const Registered<SchedulerPart> beaker_part{
+    {.name = "beaker",
+     .make =
+         [](const PartInput& input, Plan& plan) {
+           plan.beaker =
+               make_beaker(input.experiment, input.site, input.port, input.resolve, input.diagnostics);
+         },
+     .write = [](const Plan& plan) { return to_json(plan.beaker); },
+     .read = [](const json& from, Plan& plan) { plan.beaker = beaker_from_json(from); },
+     .options = nullptr}};
+
+const Registered<SchedulerPart> flux_part{
+    {.name = "flux",
+     .make = make_flux,
+     .write = [](const Plan& plan) { return to_json(plan.flux); },
+     .read = [](const json& from, Plan& plan) { plan.flux = flux_from_json(from); },
+     .options = flux_options}};
+
+}  // namespace
+
+const SchedulerPart* find_part(std::string_view scheduler) {
+  const auto all = Registered<SchedulerPart>::all();
+  const auto found = std::ranges::find(all, scheduler, [](const auto* part) { return part->name; });
+  return found == all.end() ? nullptr : *found;
+}
+
+}  // namespace nlaunch::plan

@@ -1,0 +1,31 @@
+#pragma once
+#include "fleet/agent_launcher.h"
+#include "plan/plan.h"
+
+namespace nlaunch::scheduler {
+
+/// A step of a job whose nodes share a folder: the scheduler's own program starts an agent on each node,
+/// which finds in step.json of the attempt what it needs to know.
+class StepLauncher : public fleet::AgentLauncher {
+ public:
+  /// `plan` outlives this.
+  explicit StepLauncher(const plan::Plan& plan) : plan_(plan) {}
+
+  [[nodiscard]] std::string starter() const override;
+  Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
+  /// A large step may take this long to start, and a shared file system to show a file.
+  [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
+  [[nodiscard]] bool shares_a_folder() const override { return true; }
+
+ protected:
+  [[nodiscard]] const plan::Plan& plan() const { return plan_; }
+
+ private:
+  /// The program that executes `agent` once on each node.
+  [[nodiscard]] virtual Start start_agents(const launch::RunPaths& paths,
+                                           const std::vector<std::string>& agent) const = 0;
+
+  const plan::Plan& plan_;
+};
+
+}  // namespace nlaunch::scheduler
