@@ -70,10 +70,10 @@ enum class Cancel {
 /// What a job is made from.
 struct JobRequest {
   std::string runs_dir = "runs";
-  std::string program;                 ///< nlaunch
-  std::vector<std::string> arguments;  ///< of `nlaunch run`, for the job
-  std::string output;                  ///< the file that the text is written to
-  std::string run_dir = {};            ///< of the run, where it is there already
+  std::string program{};                 ///< nlaunch
+  std::vector<std::string> arguments{};  ///< of `nlaunch run`, for the job
+  std::string output{};                  ///< the file that the text is written to
+  std::string run_dir = {};              ///< of the run, where it is there already
 };
 
 /// What a scheduler takes, and how it is handed over.
