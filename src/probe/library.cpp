@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "probe/output.h"
+#include "probe/question.h"
 
 namespace nlaunch::probe {
 
@@ -27,7 +28,11 @@ Result<nlohmann::json> describe_nccl(const DynamicLibrary& library) {
   return said;
 }
 
-nlohmann::json examine_nccl(const std::string& name) {
+namespace {
+
+/// `library PATH`, `find-library NAME`: the description, or {"event":"library","asked":...,"error":...}.
+nlohmann::json examine_nccl(Arguments arguments) {
+  const auto& name = arguments[0];
   const auto library = DynamicLibrary::open(name);
   if (!library) return {{"event", "library"}, {"asked", name}, {"error", text_of(library.error())}};
   auto said = describe_nccl(*library);
@@ -36,4 +41,23 @@ nlohmann::json examine_nccl(const std::string& name) {
   return *said;
 }
 
+const Registered<Question> library_question{{
+    .order = 20,
+    .name = "library",
+    .arguments = "PATH",
+    .what = "the version of the libnccl in this file",
+    .at_least = 1,
+    .answer = examine_nccl,
+}};
+
+const Registered<Question> find_library_question{{
+    .order = 30,
+    .name = "find-library",
+    .arguments = "NAME",
+    .what = "what the loader takes for this name in this environment",
+    .at_least = 1,
+    .answer = examine_nccl,
+}};
+
+}  // namespace
 }  // namespace nlaunch::probe

@@ -10,7 +10,4 @@ namespace nlaunch::probe {
 ///   {"event":"library","asked":...,"path":...,"device":"8:1","inode":N,"code":22809,"version":"2.28.9"}
 Result<nlohmann::json> describe_nccl(const DynamicLibrary& library);
 
-/// `library PATH`, `find-library NAME`: the description, or {"event":"library","asked":...,"error":...}.
-nlohmann::json examine_nccl(const std::string& name);
-
 }  // namespace nlaunch::probe

@@ -1,9 +1,0 @@
-#pragma once
-#include "probe/gpu_load.h"
-
-namespace nlaunch::probe {
-
-/// When it returns, the first products are under way on the GPU.
-Result<std::unique_ptr<GpuLoad>> start_load(int device);
-
-}  // namespace nlaunch::probe

@@ -1,0 +1,61 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "probe/gpu/rank.h"
+#include "probe/rank/communicator.h"
+#include "probe/rank/mail.h"
+#include "probe/rank/spec.h"
+#include "probe/rank/watchdog.h"
+
+namespace nlaunch::probe {
+
+/// The life of one rank, see rank.h. Every step is told on standard output when it begins or ends.
+class Session {
+ public:
+  Session(Spec spec, unsigned index, Mail mail);
+
+  /// Takes the GPU and the library and says who this is.
+  bool identify();
+  /// Waits for leave, then checks and times all groups of this rank.
+  bool measure();
+  /// Finds the transport of the groups that ask for it; a libnccl that reads NCCL_DEBUG only once makes this
+  /// process start over as `again`, which does only this.
+  bool find_transports(std::vector<std::string> again);
+  void done() const;
+  [[nodiscard]] bool drilled() const;
+  /// After a drill: stays, since the end of a rank is itself something that the others see, until whoever
+  /// started it says no more.
+  void linger() const;
+  /// Takes the GPU and the library without a word.
+  bool open();
+
+ private:
+  [[nodiscard]] bool takes_part(const GroupSpec& group) const;
+  [[nodiscard]] bool asks_for_transport() const;
+  [[nodiscard]] JoinRequest request(std::size_t group, const std::string& key);
+  void take_drill_environment() const;
+  bool drill(std::size_t group);
+  Result<Communicator*> join(std::size_t group, const std::string& key);
+  bool enter(std::size_t group, const std::string& key, Communicator*& communicator);
+  bool measure_group(std::size_t group);
+  bool measure_size(const GroupSpec& group, Communicator& communicator, std::uint64_t bytes);
+  bool measure(const GroupSpec& group, Communicator& communicator, const Workload& workload);
+  Result<std::vector<double>> timed(Communicator& communicator, const Workload& workload);
+  bool find_transport(std::size_t group);
+  bool find_choices(const GroupSpec& group, Communicator& communicator, const Workload& workload);
+  void expect(const char* phase, const std::string& group, Duration within);
+  bool fail(const char* phase, const std::string& group, const Diagnostics& why);
+
+  Spec spec_;
+  unsigned index_;
+  Mail mail_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::unique_ptr<GpuRank> gpu_;
+  std::map<std::string, std::unique_ptr<Communicator>> communicators_;
+  Watchdog watchdog_;  // last: it must not outlive what it reports on
+};
+
+}  // namespace nlaunch::probe
