@@ -42,11 +42,11 @@ class Flux(CliTest):
         return "".join(path.read_text(errors="replace") for path in sorted(self.state.parent.glob("runs/test/*/*.log")))
 
     def test_a_golden_script(self):
-        done = self.nlaunch("render", "configs/grpo.yaml", "--site", self.site(f"{{kind: flux, directives: {DIRECTIVES}}}", "{gpus: 4}"), "--runs-dir", self.folder / "runs")
+        done = self.nlaunch("render", "configs/quickstart.yaml", "--nodes", 2, "--site", self.site(f"{{kind: flux, directives: {DIRECTIVES}}}", "{gpus: 4}"), "--runs-dir", self.folder / "runs")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         text = done.stdout.replace(str(BUILD / "bin"), "/opt/nlaunch/bin").replace(str(self.folder), "/home/me").replace(str(SOURCE), "/home/me/project")
         text = re.sub(r"plans/[0-9a-f]{16}\.json", "plans/0123456789abcdef.json", text)
-        path = GOLDEN / "grpo.flux"
+        path = GOLDEN / "quickstart.flux"
         if os.environ.get("NLAUNCH_UPDATE_GOLDEN"):
             path.write_text(text)
         self.assertEqual(text, path.read_text(), f"{path} differs; NLAUNCH_UPDATE_GOLDEN=1 rewrites it")

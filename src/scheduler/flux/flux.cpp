@@ -49,7 +49,7 @@ class Script {
     add_default("job-name", plan_.name);
     add("nodes", std::to_string(plan_.node.count));
     add("exclusive", "");
-    if (job.output.contains("{{") && !given("output"))
+    if (job.plan_file.contains("{{") && !given("output"))
       refuse(job.output, "double braces have a meaning there: give another --runs-dir");
     add_default("output", job.output);
     for (const auto& option : plan_.flux.directives) add(option.name, option.value);

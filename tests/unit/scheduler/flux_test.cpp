@@ -80,7 +80,7 @@ TEST_F(Flux, AScriptHasNoValueThatFluxWouldTakeForAnother) {
   plan.scheduler = "flux";
   plan.flux.submit = {"flux"};
   const auto refused = [&](const std::string& runs) {
-    const auto script = flux_.render(plan, {.runs_dir = (folder_ / runs).string(), .program = "nlaunch"}, {});
+    const auto script = flux_.render(plan, {(folder_ / runs).string(), "nlaunch", {}, ""}, {});
     EXPECT_FALSE(fs::exists(folder_ / runs));
     return script ? "" : script.error().items().front().hint;
   };

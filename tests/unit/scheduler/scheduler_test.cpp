@@ -67,7 +67,7 @@ TEST(Scheduler, OneFileAddsOne) {
   const auto plan = a_plan("toy");
   const auto* toy = find(plan.scheduler);
   ASSERT_NE(toy, nullptr);
-  const auto rendered = toy->render(plan, {.program = "nlaunch", .output = "job"}, {});
+  const auto rendered = toy->render(plan, {"runs", "nlaunch", {}, "job"}, {});
   ASSERT_TRUE(rendered);
   EXPECT_EQ(rendered->text, "run grpo\n");
   EXPECT_EQ(rendered->submit, (std::vector<std::string>{"toyq", "job"}));
