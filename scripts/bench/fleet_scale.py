@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How the plan, the events and the one who decides grow with the nodes: a real `nlaunch run` of 8 processes on each of 64, 256
+"""How the plan, the events and the leader grow with the nodes: a real `nlaunch run` of 8 processes on each of 64, 256
 and 1024 nodes, whose agents are simulated. In place of srun one process plays all of them, over TCP, in the words of
 src/supervise/wire.cpp: every process starts, engines get ready, and learners end when all are there. In a second run of each size
 the learner in the middle is killed, and all others fail within a tenth of a second: it must be the one that is named.

@@ -50,8 +50,8 @@ std::string AdmissionServer::misfit(const std::string& host, const std::string& 
                                     std::uint32_t node) const {
   constexpr std::size_t kEnough = 12;
   if (plan != options_.plan) {
-    return fmt::format("{} has another plan ({}) than the one who decides ({})", host,
-                       plan.substr(0, kEnough), options_.plan.substr(0, kEnough));
+    return fmt::format("{} has another plan ({}) than the leader ({})", host, plan.substr(0, kEnough),
+                       options_.plan.substr(0, kEnough));
   }
   if (node < options_.nodes) return "";
   return fmt::format("{} says that it is node {} of a plan that has {}", host, node, options_.nodes);

@@ -293,7 +293,7 @@ void Agent::on_stop_signal(int signal) {
   loop_.after(longest_grace_, [this] { backend_->perform(supervise::action::KillAll{}); });
 }
 
-/// Nobody decides any more: the node is ended as a run is that was told to stop.
+/// There is no leader any more: the node is ended as a run is that was told to stop.
 void Agent::on_leader_lost(const std::string& why) {
   if (std::exchange(leader_lost_, true)) return;
   caller_.console.say(fmt::format("nlaunch agent on {}: {}; ending what runs here\n", options_.host, why));

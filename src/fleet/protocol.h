@@ -12,9 +12,9 @@
 #include "base/words.h"
 #include "launch/handshake.h"
 #include "launch/step.h"
+#include "preflight/ask/remote_probes.h"
 #include "preflight/clocks.h"
 #include "preflight/findings.h"
-#include "preflight/ask/remote_probes.h"
 #include "supervise/process_backend.h"
 #include "supervise/remote_backend.h"
 

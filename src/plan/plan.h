@@ -193,11 +193,11 @@ struct Directive {
 /// What Slurm is told; empty under another scheduler.
 struct Slurm {
   std::vector<Directive> directives;  ///< of the site, the experiment's over them
-  std::vector<std::string> submit;      ///< programs; the first on PATH submits
-  std::vector<std::string> srun;        ///< further options of every step
-  std::string template_file;            ///< of the batch script, absolute; empty: nlaunch's own
-  std::uint32_t spares = 0;             ///< nodes of the job that the plan does not need
-  std::string bad_nodes;                ///< the site's ledger; empty: none
+  std::vector<std::string> submit;    ///< programs; the first on PATH submits
+  std::vector<std::string> srun;      ///< further options of every step
+  std::string template_file;          ///< of the batch script, absolute; empty: nlaunch's own
+  std::uint32_t spares = 0;           ///< nodes of the job that the plan does not need
+  std::string bad_nodes;              ///< the site's ledger; empty: none
   Duration bad_nodes_ttl{};
 };
 
@@ -273,7 +273,7 @@ struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
   std::string site;
-  std::string site_path;  ///< path of the profile, or "built in"
+  std::string site_path;            ///< path of the profile, or "built in"
   std::string scheduler = "local";  ///< a name of base/scheduler_traits.h
   Slurm slurm;
   Beaker beaker;

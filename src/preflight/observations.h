@@ -243,7 +243,7 @@ struct RankReport {
   std::string stuck;  ///< state in which it survived SIGKILL; empty: it was reaped
 };
 
-/// Of a node's clock against that of who decides.
+/// Of a node's clock against the leader's.
 struct ClockOffset {
   double seconds = 0;     ///< ahead
   double round_trip = 0;  ///< of the message that told; the offset is wrong by half of it at most

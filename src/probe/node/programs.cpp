@@ -60,7 +60,8 @@ const Registered<Question> container_question{{
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-/// Less than whoever asks waits (src/preflight/checks/python.cpp): what a shim has started is ended from here.
+/// Less than whoever asks waits (src/preflight/checks/python.cpp): what a shim has started is ended from
+/// here.
 constexpr Duration kToStart = 18s;
 constexpr Duration kToImport = 85s;
 

@@ -99,7 +99,7 @@ TEST_F(Admission, AnotherTokenIsRefusedAndSaidOnBothSides) {
 TEST_F(Admission, AnotherPlanAndANodeOutsideOfItAreRefusedAndSaidOnBothSides) {
   open();
   come("the token", "its own", 1);
-  EXPECT_EQ(end_->why, "refused: n1 has another plan (its own) than the one who decides (the plan)");
+  EXPECT_EQ(end_->why, "refused: n1 has another plan (its own) than the leader (the plan)");
   EXPECT_TRUE(end_->refused);
   come("the token", "the plan", 2);
   EXPECT_EQ(end_->why, "refused: n1 says that it is node 2 of a plan that has 2");
@@ -134,7 +134,7 @@ TEST_F(Admission, AConnectionForOutputOfAnotherPlanIsAMisfit) {
   std::thread agent([options = options("the token", "its own", 1)] { connect_output("127.0.0.1", options); });
   run_until(loop_, [this] { return misfits_.size() == 1; });
   agent.join();
-  EXPECT_EQ(misfits_, (Lines{"127.0.0.1 has another plan (its own) than the one who decides (the plan)"}));
+  EXPECT_EQ(misfits_, (Lines{"127.0.0.1 has another plan (its own) than the leader (the plan)"}));
 }
 
 TEST_F(Admission, WhatIsNotSignedIsAStranger) {

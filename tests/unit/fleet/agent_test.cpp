@@ -160,7 +160,7 @@ TEST_F(OneAgent, AFileThatNobodySharesIsRefused) {
 TEST_F(OneAgent, GivesUpWhereItsPlanIsAnother) {
   EXPECT_EQ(run_lines({}, "another plan"), exit_code::bad_input);
   EXPECT_EQ(said_, fmt::format("nlaunch agent on n1: error: refused: n1 has another plan ({}) than the "
-                               "one who decides (another plan)\n",
+                               "leader (another plan)\n",
                                launch::fingerprint(plan_).value().substr(0, 12)));
 }
 
