@@ -17,7 +17,7 @@ check_format() {
   shellcheck -x "${scripts[@]}"
 }
 
-# A change of the whole tree is not for a check of minutes.
+# More than these take longer than a quick check may.
 most=40
 
 # The C++ files that changed, one a line; false where there is no commit to compare with.
@@ -48,8 +48,8 @@ case ${1:-} in
   else
     mapfile -t files <<<"$files"
     if ((${#files[@]} > most)); then
-      say "clang-tidy: ${#files[@]} files have changed, of which it sees $most; scripts/check.sh sees all"
-      mapfile -t files < <(printf '%s\n' "${files[@]}" | shuf -n "$most")
+      say "clang-tidy: left out, ${#files[@]} files have changed: scripts/check.sh looks at all"
+      exit 0
     fi
     tidy "${files[@]/%/\$}"
   fi
