@@ -1,6 +1,7 @@
 #pragma once
 #include <charconv>
 #include <concepts>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,8 +32,8 @@ bool glob_match(std::string_view glob, std::string_view name);
 template <std::integral T>
 std::optional<T> whole_number(std::string_view digits) {
   T value{};
-  const auto* const end = digits.data() + digits.size();
-  const auto done = std::from_chars(digits.data(), end, value);
+  const auto* const end = std::to_address(digits.end());
+  const auto done = std::from_chars(std::to_address(digits.begin()), end, value);
   return done.ec == std::errc() && done.ptr == end ? std::optional(value) : std::nullopt;
 }
 
