@@ -23,7 +23,7 @@ most=40
 # The C++ files that changed, one a line; false where there is no commit to compare with.
 changed_files() {
   local base
-  base=$(git merge-base HEAD origin/main 2>/dev/null) || true
+  base=$(git merge-base HEAD origin/main 2>/dev/null) || base=""
   [[ -n $base && $base != "$(git rev-parse HEAD)" ]] || base=$(git rev-list --max-count=6 HEAD | tail -n 1)
   [[ $base != "$(git rev-parse HEAD)" ]] || return 1
   git diff --name-only --diff-filter=d "$base" -- 'src/*.cpp' 'tests/*.cpp'

@@ -12,14 +12,14 @@ namespace {
 
 constexpr Duration kPause = std::chrono::milliseconds(200);
 
-/// The challenge of the one who listens; empty: the line is none.
+/// The challenge in the line; empty: it has none.
 std::string challenge_of(std::string_view line) {
   const auto message = decode(line);
   const auto* challenge = message ? std::get_if<message::Challenge>(&*message) : nullptr;
   return challenge == nullptr ? "" : challenge->challenge;
 }
 
-/// A message of an agent, signed for the one who said `challenge`.
+/// A message of an agent, signed for the sender of `challenge`.
 std::string signed_line(const LeaderConnection::Options& options, const std::string& challenge,
                         const Message& says) {
   return encode(launch::sign(launch::End::agent, options.token, challenge, encode(says)));

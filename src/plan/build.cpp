@@ -101,7 +101,7 @@ class Builder {
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
-      // Files of the one who submits are not there: the scheduler hands a secret over as a variable.
+      // The submitter's files are not there: the scheduler hands a secret over as a variable.
       if (scheduler_.shares_files) continue;
       plan_.secrets.back().source = Secret::Source::env;
       plan_.secrets.back().from = secret.name.value;

@@ -64,7 +64,7 @@ bool check_name(const config::Text& name, Diagnostics& diagnostics) {
     return false;
   }
   if (is_option_name(name.value)) return true;
-  diagnostics.error("plan.flux-option", name.span, fmt::format("'{}' is no option of flux batch", name.value))
+  diagnostics.error("plan.flux-option", name.span, fmt::format("flux batch has no option '{}'", name.value))
       .hint = "the long name without its dashes: queue, bank, time-limit";
   return false;
 }
