@@ -46,6 +46,8 @@ class Diagnostics {
   [[nodiscard]] bool has_errors() const;
   [[nodiscard]] bool empty() const { return items_.empty(); }
   [[nodiscard]] const std::vector<Diagnostic>& items() const { return items_; }
+  /// For those who have room for one sentence. There is at least one.
+  [[nodiscard]] const std::string& first_message() const { return items_.front().message; }
 
  private:
   std::vector<Diagnostic> items_;

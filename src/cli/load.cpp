@@ -10,8 +10,8 @@
 #include "config/experiment.h"
 #include "config/problems.h"
 #include "config/site.h"
-#include "launch/beaker_job.h"
-#include "launch/run_folder.h"
+#include "launch/job/beaker_job.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/build.h"
 #include "plan/environment.h"
 #include "plan/json.h"
@@ -165,19 +165,18 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launc
   return plan::build(*experiment, *site, *facts, options);
 }
 
-Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
-                                     launch::MachineSource& machine) {
-  auto site = load_site(args, context, machine);
-  if (!site) return std::unexpected(site.error());
-  const auto job = scheduler::current_allocation(site->scheduler, context.environment);
-  if (!job) return std::unexpected(job.error());
-  const bool fleet = *job != nullptr;
-  if (!fleet) site->scheduler = "local";  // the checks are of this machine, whatever starts jobs on it
-  const auto facts = facts_for(*site, true, context, machine);
+namespace {
+
+/// Of all GPUs of so many nodes of the site, or of this machine's (0 nodes).
+Result<plan::Plan> plan_of_all_gpus(config::Site site, std::uint32_t nodes, const PlanArgs& args,
+                                    const Context& context, launch::MachineSource& machine) {
+  const bool fleet = nodes > 0;
+  if (!fleet) site.scheduler = "local";  // the checks are of this machine, whatever starts jobs on it
+  const auto facts = facts_for(site, true, context, machine);
   if (!facts) return std::unexpected(facts.error());
   const auto here = static_cast<std::uint32_t>(facts->gpus.size());
-  const auto gpus = !fleet ? here : site->gpus ? site->gpus->value : 0;
-  if (!fleet) site->gpus.reset();
+  const auto gpus = !fleet ? here : site.gpus ? site.gpus->value : 0;
+  if (!fleet) site.gpus.reset();
   config::Experiment experiment;
   experiment.name.value = "preflight";
   experiment.path = std::filesystem::current_path() / "preflight";
@@ -190,10 +189,28 @@ Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& contex
   role.gpus.value = 1;
   role.command = {{"true", {}}};
   experiment.roles.push_back(std::move(role));
-  auto plan = plan::build(experiment, *site, *facts,
-                          {fleet ? args.nodes.value_or((*job)->nodes()) : 1, 0, args.with, args.env});
+  auto plan =
+      plan::build(experiment, site, *facts, {fleet ? args.nodes.value_or(nodes) : 1, 0, args.with, args.env});
   if (plan) std::erase(plan->sources, experiment.path);
   return plan;
+}
+
+}  // namespace
+
+Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
+                                     launch::MachineSource& machine) {
+  auto site = load_site(args, context, machine);
+  if (!site) return std::unexpected(site.error());
+  return plan_of_all_gpus(std::move(*site), 0, args, context, machine);
+}
+
+Result<plan::Plan> load_allocation_plan(const PlanArgs& args, const Context& context,
+                                        launch::MachineSource& machine) {
+  auto site = load_site(args, context, machine);
+  if (!site) return std::unexpected(site.error());
+  const auto job = scheduler::current_allocation(site->scheduler, context.environment);
+  if (!job) return std::unexpected(job.error());
+  return plan_of_all_gpus(std::move(*site), *job ? (*job)->nodes() : 0, args, context, machine);
 }
 
 }  // namespace nlaunch::cli

@@ -37,9 +37,12 @@ Result<config::Site> load_site(const PlanArgs& args, const Context& context, lau
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launch::MachineSource& machine);
 
 /// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for
-/// checks without an experiment. In an allocation of the site's scheduler the group is of all GPUs of its
-/// nodes.
+/// checks without an experiment. The scheduler is not asked: a prolog has a job's id and no list of nodes.
 Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
                                      launch::MachineSource& machine);
+
+/// As load_machine_plan; in an allocation of the site's scheduler the group is of all GPUs of its nodes.
+Result<plan::Plan> load_allocation_plan(const PlanArgs& args, const Context& context,
+                                        launch::MachineSource& machine);
 
 }  // namespace nlaunch::cli

@@ -6,7 +6,7 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/json.h"
 #include "preflight/groups/drills.h"
 #include "preflight/groups/trials.h"
@@ -97,7 +97,8 @@ void add_drill_option(Command command, std::string& which) {
 int run_drills(const DrillArgs& args, const PlanArgs& wanted, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const bool here = wanted.experiment.empty() && wanted.plan_file.empty();
-  const auto plan = here ? load_machine_plan(wanted, context, machine) : load_plan(wanted, context, machine);
+  const auto plan =
+      here ? load_allocation_plan(wanted, context, machine) : load_plan(wanted, context, machine);
   if (!plan) return context.console.error(plan.error());
   if (traits_of(plan->scheduler).allocate.empty()) {
     LocalTarget target(*plan, false, context, machine);  // a rank that waits fills its GPU

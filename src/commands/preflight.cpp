@@ -7,7 +7,7 @@
 #include "cli/load.h"
 #include "cli/preflight_output.h"
 #include "commands/preflight_node.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/json.h"
 #include "preflight/report/report_json.h"
 #include "report/preflight_text.h"
@@ -125,7 +125,7 @@ int run(const Args& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   if (!args.plan.experiment.empty() || !args.plan.plan_file.empty())
     return check_experiment(args, context, machine);
-  const auto plan = load_machine_plan(args.plan, context, machine);
+  const auto plan = load_allocation_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
   const auto job = scheduler::current_allocation(plan->scheduler, context.environment);
   if (!job) return context.console.error(job.error());
