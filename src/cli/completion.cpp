@@ -8,7 +8,7 @@
 #include "cli/tables.h"
 #include "config/site.h"
 #include "launch/install.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 
 namespace nlaunch::cli {
 namespace {

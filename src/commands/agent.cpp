@@ -10,7 +10,7 @@
 #include "cli/console.h"
 #include "fleet/agent.h"
 #include "fleet/beaker_target.h"
-#include "launch/step.h"
+#include "launch/job/step.h"
 #include "plan/json.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -34,7 +34,7 @@ int agent_of_step(const std::string& step_file, const Context& context) {
     context.console.say(fmt::format(
         "nlaunch agent on {}: error: {}; the run directory must be on a file system that all nodes "
         "share (--runs-dir)\n",
-        host, why.items().front().message));
+        host, why.first_message()));
     std::this_thread::sleep_for(kForLastWords);
     return exit_code::bad_input;
   };

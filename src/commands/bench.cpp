@@ -12,7 +12,7 @@
 #include "cli/arms.h"
 #include "cli/load.h"
 #include "commands/bench_drill.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/json.h"
 #include "report/bench_html.h"
 #include "report/bench_text.h"
@@ -64,7 +64,7 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
   if (made)
     made = sys::write_file_atomically(folder / "plan.json", json_text(plan::to_json(arm.plan), 2) + "\n");
   if (!made) {
-    arm.result.refused = made.error().items().front().message;
+    arm.result.refused = made.error().first_message();
     return;
   }
   arm.place = arm.target->next(guardian);
@@ -74,7 +74,7 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
   }
   auto ranks = arm.place->ranks();
   if (!ranks) {
-    arm.result.refused = ranks.error().items().front().message;
+    arm.result.refused = ranks.error().first_message();
     return;
   }
   arm.ranks = std::move(*ranks);

@@ -9,9 +9,9 @@
 #include "cli/load.h"
 #include "commands/env_doc.h"
 #include "commands/env_wrapper.h"
-#include "launch/bind.h"
-#include "launch/modules.h"
-#include "launch/wrap.h"
+#include "launch/bind/bind.h"
+#include "launch/bind/modules.h"
+#include "launch/bind/wrap.h"
 #include "plan/container.h"
 #include "plan/environment.h"
 #include "sys/spawn.h"
@@ -98,7 +98,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
   if (modules) {
     view.operations = std::move(*modules);
   } else {
-    view.notes.push_back("modules are not loaded here: " + modules.error().items().front().message);
+    view.notes.push_back("modules are not loaded here: " + modules.error().first_message());
   }
   const auto of_modules = view.operations;
   for (const auto& secret : plan.secrets) {
@@ -173,14 +173,14 @@ int explain(const std::string& name, const View& view, const Context& context) {
   report::Table table({"layer", "", "value", "set at", ""});
   const plan::Step* winner = nullptr;
   for (const auto& step : steps) {
-    if (step.verdict.answer == plan::Verdict::Answer::yes) winner = &step;
+    if (step.applied.answer == plan::Applicability::Answer::yes) winner = &step;
   }
   for (const auto& step : steps) {
-    const bool applied = step.verdict.answer == plan::Verdict::Answer::yes;
+    const bool applied = step.applied.answer == plan::Applicability::Answer::yes;
     const auto value = shown(name, step.op.value);
     const auto remark = &step == winner ? paint.green("← wins")
                         : applied       ? std::string()
-                                        : paint.dim(fmt::format("not applied: {}", step.verdict.why));
+                                        : paint.dim(fmt::format("not applied: {}", step.applied.why));
     table.add({std::string(plan::name_of(step.op.layer)), std::string(verb(step.op.kind)),
                &step == winner ? paint.bold(value) : value, step.op.origin, remark});
   }
@@ -207,7 +207,7 @@ int show_all(const View& view, const Args& args, const Context& context) {
   for (const auto& [name, value] : environment) {
     const auto steps = plan::explain(name, view.base, view.operations, view.facts);
     const auto winner = std::find_if(steps.rbegin(), steps.rend(), [](const plan::Step& step) {
-      return step.verdict.answer == plan::Verdict::Answer::yes;
+      return step.applied.answer == plan::Applicability::Answer::yes;
     });
     if (winner->op.layer == plan::Layer::inherited && !context.verbose) continue;
     table.add({paint.bold(name), shown(name, value), paint.dim(winner->op.origin)});

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "cli/load.h"
-#include "launch/venv.h"
+#include "launch/bind/venv.h"
 #include "plan/json.h"
 #include "report/plan_text.h"
 

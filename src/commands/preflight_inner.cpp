@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/json.h"
 #include "base/text.h"
-#include "launch/bind.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/environment.h"
 #include "preflight/report/report_json.h"
-#include "session/check.h"
+#include "session/node_worker.h"
 #include "sys/files.h"
 
 namespace nlaunch::commands {
@@ -96,7 +96,7 @@ std::vector<preflight::Row> missing_gpus(std::uint32_t wanted, const Result<laun
   constexpr auto kSubject = "number";
   const auto given = environment.find("CUDA_VISIBLE_DEVICES");
   if (wanted == 0 && given == environment.end()) return {};
-  if (!machine) return {preflight::unknown(kCheck, kSubject, machine.error().items().front().message)};
+  if (!machine) return {preflight::unknown(kCheck, kSubject, machine.error().first_message())};
   if (!machine->nvml_error.empty()) return {preflight::unknown(kCheck, kSubject, machine->nvml_error)};
   const preflight::Remedy remedy{"report the node: a GPU is missing", preflight::Responsible::admin};
   if (machine->gpus.size() < wanted) {
@@ -105,7 +105,7 @@ std::vector<preflight::Row> missing_gpus(std::uint32_t wanted, const Result<laun
   }
   const auto visible = launch::visible_gpus(*machine, given == environment.end() ? nullptr : &given->second);
   if (visible) return {};
-  return {preflight::failed(kCheck, "CUDA_VISIBLE_DEVICES", visible.error().items().front().message,
+  return {preflight::failed(kCheck, "CUDA_VISIBLE_DEVICES", visible.error().first_message(),
                             "GPUs of this machine", remedy)};
 }
 
@@ -132,29 +132,24 @@ Result<preflight::Report> check(const PlanArgs& args, const std::string& level, 
   }
   const auto plan = load_machine_plan(args, context, source);
   if (!plan) return std::unexpected(plan.error());
-  const auto machine = source.get_for(*plan);
-  if (!machine) return std::unexpected(machine.error());
 
   const auto workplace = Workplace::take({plan->node.scratch, "/tmp", "/dev/shm", "/run"}, deadline);
   if (!workplace) {
-    rows.push_back(preflight::unknown("node", "this machine", workplace.error().items().front().message));
+    rows.push_back(preflight::unknown("node", "this machine", workplace.error().first_message()));
     return report_of(std::move(rows));
   }
   const auto& paths = workplace->paths();
-  const auto bound = launch::bind({*plan, 0, paths, *machine, source.install(), context.environment});
-  if (!bound) return std::unexpected(bound.error());
-  preflight::Request request{*plan, bound->node, paths.attempt.string(), source.install().probe};
+  session::NodeWorker worker(*plan, {.environment = context.environment, .machine = source});
+  if (const auto refused = worker.bind_alone(paths, true)) return std::unexpected(refused->why);
+  auto request = worker.preflight_request();
   request.options.level = level.empty() ? plan->preflight.level : level_of(level);
   const auto step = std::min<Duration>(request.deadlines.op, time / 3);
   request.deadlines = {step, step};
   request.cancelled = [deadline] { return Clock::now() > deadline; };
-  request.facts = machine->facts;
   auto report = preflight::run(request);
   report.rows.insert(report.rows.begin(), rows.begin(), rows.end());
   excuse_users(report.rows);
   report.verdict = preflight::worst(report.rows);
-  std::error_code ignored;
-  fs::remove_all(bound->node.scratch, ignored);
   return report;
 }
 

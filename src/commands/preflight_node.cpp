@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "commands/preflight_inner.h"
-#include "launch/slurm_node.h"
+#include "launch/job/slurm_node.h"
 #include "preflight/report/report_json.h"
 #include "report/preflight_text.h"
 #include "session/check.h"
@@ -90,7 +90,7 @@ Checked run_inner(const NodeCheckRequest& request, const Times& times, const Con
   sys::become_subreaper();
   const auto done = sys::run_command(std::move(spawn), times.kill);
   sys::sweep(of_the_caller, kForTheRest);
-  if (!done) return {undetermined(done.error().items().front().message), ""};
+  if (!done) return {undetermined(done.error().first_message()), ""};
   if (done->timed_out)
     return {undetermined(fmt::format("the checks did not end within {}", request.check.timeout)), ""};
   if (done->status.code() == exit_code::bad_input) {
@@ -106,7 +106,7 @@ void drain(const std::string& node, const std::string& reason, Duration patience
       launch::drain_node(node, "nlaunch: " + reason, with_path(context.environment), patience);
   if (!drained) {
     context.console.say(
-        fmt::format("nlaunch: {} could not be drained: {}\n", node, drained.error().items().front().message));
+        fmt::format("nlaunch: {} could not be drained: {}\n", node, drained.error().first_message()));
   } else if (!*drained) {
     context.console.say(fmt::format("nlaunch: {} is drained already\n", node));
   }

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/console.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "session/run_view.h"
 
 namespace nlaunch::commands {

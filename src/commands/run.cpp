@@ -3,7 +3,7 @@
 #include "base/exit_code.h"
 #include "cli/load.h"
 #include "commands/run_arms.h"
-#include "launch/job_script.h"
+#include "launch/job/job_script.h"
 #include "scheduler/scheduler.h"
 #include "session/check.h"
 #include "session/lint_gate.h"
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct Args {
   PlanArgs plan;
-  JobOptions job;
+  RunOptions run;
   bool here = false;
   bool submit = false;
   bool detach = false;
@@ -35,8 +35,8 @@ struct Args {
 /// The options of this command that hold for the job, too, and for those that go on after it.
 std::vector<std::string> arguments_for_job(const Args& args, const Context& context) {
   std::vector<std::string> out;
-  if (args.job.no_preflight) out.emplace_back("--no-preflight");
-  if (args.job.strict) out.emplace_back("--strict");
+  if (args.run.no_preflight) out.emplace_back("--no-preflight");
+  if (args.run.strict) out.emplace_back("--strict");
   if (args.share) out.emplace_back("--share");
   if (!args.level.empty()) out.insert(out.end(), {"--level", args.level});
   if (context.console.quiet) out.emplace_back("--quiet");
@@ -49,19 +49,19 @@ enum class Scratch { here, of_agents };
 int start(const plan::Plan& plan, const Args& args, const Context& context, RunTarget& target,
           Scratch scratch, JobChaining* continuation = nullptr) {
   Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
-  if (args.run_dir.empty()) paths = launch::make_run_folder(args.job.runs_dir, plan.name);
+  if (args.run_dir.empty()) paths = launch::make_run_folder(args.run.runs_dir, plan.name);
   if (!paths) return context.console.error(paths.error());
-  auto options = args.job;
+  auto options = args.run;
   if (!args.level.empty()) options.level = level_of(args.level);
   const auto guardian = supervise::enter_guarded([&](const supervise::SupervisorLost& lost) {
     report_lost_supervisor(lost, context.console);
     // On other places the agents remove theirs, once their processes have ended.
     if (scratch == Scratch::here) launch::remove_scratch(launch::scratch_of(plan, 0, paths->id));
   });
-  Job job(plan, std::move(options), context, target);
+  Run run(plan, std::move(options), context, target);
   if (continuation != nullptr) continuation->begin(*paths);
-  const int code = job.run(*paths, guardian);
-  if (continuation != nullptr) continuation->end(job.outcome());
+  const int code = run.execute(*paths, guardian);
+  if (continuation != nullptr) continuation->end(run.outcome());
   return code;
 }
 
@@ -79,13 +79,13 @@ int run_here(const plan::Plan& plan, const Args& args, const Context& context,
 /// In the job that we are in, which fits the plan.
 int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, Args args, const Context& context,
            launch::MachineSource& machine) {
-  if (const auto folder = job.runs_dir(plan); !folder.empty()) args.job.runs_dir = folder;
+  if (const auto folder = job.runs_dir(plan); !folder.empty()) args.run.runs_dir = folder;
   if (job.follows()) return job.follow(plan, context);
   const auto target = job.target(plan, args.share, context);
   if (!target) return run_here(plan, args, context, machine);
   if (const auto text = launch::plan_text(plan); !text) return context.console.error(text.error());
   const auto arguments = arguments_for_job(args, context);
-  const auto continuation = job.chaining(plan, args.job.runs_dir, arguments, context);
+  const auto continuation = job.chaining(plan, args.run.runs_dir, arguments, context);
   return start(plan, args, context, *target, Scratch::of_agents, continuation.get());
 }
 
@@ -112,7 +112,7 @@ int run_or_submit(const plan::Plan& plan, const Args& args, const Context& conte
   } else if (args.here) {
     return run_here(plan, args, context, machine);
   }
-  return scheduler->submit(plan, {args.job.runs_dir, args.detach, arguments_for_job(args, context)}, context);
+  return scheduler->submit(plan, {args.run.runs_dir, args.detach, arguments_for_job(args, context)}, context);
 }
 
 /// What a run that is one of many, here and one after another, cannot have.
@@ -131,7 +131,7 @@ int compare(const Args& args, const Context& context) {
   auto arms = args.arms;
   arms.here = args.here;
   arms.no_lint = args.no_lint;
-  arms.runs_dir = args.job.runs_dir;
+  arms.runs_dir = args.run.runs_dir;
   arms.arguments = arguments_for_job(args, context);
   return run_arms(std::move(arms), args.plan, context);
 }
@@ -162,11 +162,11 @@ void add(Command program, Context& context) {
   auto args = std::make_shared<Args>();
   auto command = program.subcommand("run", "Runs an experiment: plan, preflight, start, supervise, explain");
   add_plan_options(command, args->plan, Experiment::required);
-  command.option("--runs-dir", args->job.runs_dir, "Where run directories are made (runs)");
+  command.option("--runs-dir", args->run.runs_dir, "Where run directories are made (runs)");
   command.option("--level", args->level, "Level of the preflight").one_of({"quick", "standard", "deep"});
-  command.flag("--no-preflight", args->job.no_preflight, "Start without the checks; the summary says so");
+  command.flag("--no-preflight", args->run.no_preflight, "Start without the checks; the summary says so");
   command.flag("--no-lint", args->no_lint, "Start whatever lint finds");
-  command.flag("--strict", args->job.strict, "Stop when a check could not be carried out");
+  command.flag("--strict", args->run.strict, "Stop when a check could not be carried out");
   command.flag("--share", args->share, "Use GPUs that another run holds");
   command.flag("--here", args->here, "Run where we are: in this allocation, or on this machine");
   command.flag("--submit", args->submit, "Submit a job, even within an allocation");

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "bench/runs.h"
 #include "cli/arms.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/json.h"
 #include "report/progress_line.h"
 #include "report/runs_text.h"
@@ -72,7 +72,7 @@ class Comparer {
     for (const auto& turn : turns) {
       auto record = take(turn, turns.size());
       if (!record) {
-        end(record.error().items().front().message, exit_code::internal);
+        end(record.error().first_message(), exit_code::internal);
       } else {
         keep(turn, std::move(*record));
       }

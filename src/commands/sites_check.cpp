@@ -4,7 +4,7 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "commands/sites.h"
-#include "launch/bind.h"
+#include "launch/bind/bind.h"
 #include "launch/install.h"
 #include "launch/machine.h"
 #include "plan/environment.h"
@@ -28,7 +28,7 @@ void look_for_libraries(const plan::SiteCheck& checked, const launch::Install& i
     const auto bound = launch::bind_library(name, library, install.probe);
     if (bound || context.console.quiet) continue;
     context.console.say(fmt::format("{} on this machine {}\n", context.console.paint.yellow("note:"),
-                                    text::printable(bound.error().items().front().message)));
+                                    text::printable(bound.error().first_message())));
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/exit_code.h"
 #include "cli/console.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "scheduler/scheduler.h"
 #include "session/run_view.h"
 #include "supervise/stop_signal.h"

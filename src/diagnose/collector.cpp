@@ -26,14 +26,14 @@ void Collector::begin(Origin whose) {
 /// A line that does not say whose it is goes with the file, or with the lines just before it.
 void Collector::attribute(Origin& origin, LogPosition position) {
   constexpr std::uint64_t kNear = 8;
-  if (origin.empty() && last_place_.file == position.file && position.line - last_place_.line <= kNear)
+  if (origin.empty() && last_position_.file == position.file && position.line - last_position_.line <= kNear)
     origin = last_who_;
   if (origin.rank.empty() && origin.local_rank.empty()) origin.fill(whose_);
   origin.process = whose_.process;
   if (origin.empty()) return;
   last_who_ = origin;
   last_who_.peer.clear();
-  last_place_ = position;
+  last_position_ = position;
 }
 
 void Collector::on_match(const Match& found) {

@@ -52,7 +52,7 @@ class Collector : public Listener {
   Origin whose_;                   ///< of the file
   bool whose_is_guessed_ = false;  ///< its lines may tell
   Origin last_who_;                ///< of the last line that said so
-  LogPosition last_place_;
+  LogPosition last_position_;
 };
 
 }  // namespace nlaunch::diagnose

@@ -69,7 +69,7 @@ Scanner::Scanner(Listener& listener) : listener_(listener), tried_until_(signatu
 void Scanner::begin(std::uint32_t file) {
   buffer_.clear();
   offset_ = 0;
-  place_ = {file, 1};
+  position_ = {file, 1};
   wanted_ = 0;
   std::ranges::fill(tried_until_, 0U);
 }
@@ -103,7 +103,7 @@ void Scanner::scan(std::size_t size, std::size_t done) {
   const auto region = std::string_view(buffer_).substr(0, size);
   counted_ = 0;
   shown_ = 0;
-  shown_line_ = place_.line;
+  shown_line_ = position_.line;
   catalogue().prefilter.scan(region, [&](const Prefilter::Hit& found) { hit(region, found); });
   show_lines(region, region.size());
   count_to(region, region.size());
@@ -115,7 +115,7 @@ void Scanner::count_to(std::string_view region, std::size_t at) {
   if (at <= counted_) return;
   const auto ended =
       static_cast<std::uint64_t>(std::ranges::count(region.substr(counted_, at - counted_), '\n'));
-  place_.line += ended;
+  position_.line += ended;
   lines_ += ended;
   counted_ = at;
 }
@@ -137,7 +137,7 @@ void Scanner::hit(std::string_view region, const Prefilter::Hit& found) {
   if (was_closed && wanted_ > 0) {
     shown_ = std::min(region.size(), region.find('\n', begin));
     shown_ += shown_ < region.size() ? 1 : 0;
-    shown_line_ = place_.line + 1;
+    shown_line_ = position_.line + 1;
   }
 }
 
@@ -159,7 +159,7 @@ void Scanner::try_signature(std::size_t index, std::string_view line, std::uint6
 void Scanner::tell(const Signature& signature, std::string_view line,
                    const std::vector<re2::StringPiece>& groups) {
   Match match{.signature = &signature,
-              .position = place_,
+              .position = position_,
               .line = line,
               .before = {},
               .groups = {},
@@ -184,7 +184,7 @@ void Scanner::show_lines(std::string_view region, std::size_t until) {
   while (wanted_ > 0 && shown_ < until) {
     const auto newline = region.find('\n', shown_);
     const auto end = std::min(newline, region.size());
-    listener_.on_line({{place_.file, shown_line_}, region.substr(shown_, std::min(end - shown_, kAfter))});
+    listener_.on_line({{position_.file, shown_line_}, region.substr(shown_, std::min(end - shown_, kAfter))});
     --wanted_;
     ++shown_line_;
     shown_ = std::min(end + 1, region.size());

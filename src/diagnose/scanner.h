@@ -41,8 +41,8 @@ class Scanner {
   std::uint64_t lines_ = 0;   ///< ended in all streams
   std::uint64_t bytes_ = 0;
   std::uint64_t longest_ = 0;
-  LogPosition place_;
-  std::size_t counted_ = 0;                 ///< of the region: newlines before it are in place_.line
+  LogPosition position_;
+  std::size_t counted_ = 0;                 ///< of the region: newlines before it are in position_.line
   std::size_t shown_ = 0;                   ///< of the region: where the next wanted line begins
   std::uint64_t shown_line_ = 0;            ///< and its number
   std::size_t wanted_ = 0;                  ///< lines

@@ -146,7 +146,7 @@ void read_recordings(Evidence& evidence, const fs::path& folder, const std::stri
       evidence.recordings[role].push_back(std::move(*recording));
     } else {
       evidence.missing.push_back(
-          fmt::format("flight recorder of rank {}: {}", rank, recording.error().items().front().message));
+          fmt::format("flight recorder of rank {}: {}", rank, recording.error().first_message()));
     }
   }
 }
@@ -159,8 +159,7 @@ void read_ras_of(Evidence& evidence, const fs::path& folder, const std::string& 
     if (report) {
       evidence.ras.push_back(std::move(*report));
     } else {
-      evidence.missing.push_back(
-          fmt::format("NCCL RAS of {}: {}", name, report.error().items().front().message));
+      evidence.missing.push_back(fmt::format("NCCL RAS of {}: {}", name, report.error().first_message()));
     }
   }
 }

@@ -42,8 +42,8 @@ void AdmissionServer::on_message(sys::Channel* key, std::string_view line) {
   if (const auto* hello = says ? std::get_if<message::OutputHello>(&*says) : nullptr)
     return admit(std::move(pending), *hello);
   send_away(std::move(pending), message::Refused{"hello"});
-  handlers_.misfit(fmt::format("{} did not say who it is{}", who,
-                               says ? "" : ": " + says.error().items().front().message));
+  handlers_.misfit(
+      fmt::format("{} did not say who it is{}", who, says ? "" : ": " + says.error().first_message()));
 }
 
 std::string AdmissionServer::misfit(const std::string& host, const std::string& plan,

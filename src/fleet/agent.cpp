@@ -9,12 +9,9 @@
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "launch/bind.h"
-#include "launch/provenance.h"
-#include "plan/bound_json.h"
+#include "launch/run_dir/provenance.h"
 #include "plan/json.h"
 #include "session/check.h"
-#include "session/run_evidence.h"
 #include "sys/addresses.h"
 #include "sys/command.h"
 #include "sys/files.h"
@@ -53,25 +50,21 @@ Result<std::string> address_for(const plan::Plan& plan, const sys::Channel& chan
 Agent::Agent(Options options, plan::Plan plan, const session::Caller& caller,
              const supervise::GuardianLink& guardian)
     : options_(std::move(options)),
-      plan_(std::move(plan)),
       index_(options_.way.node),
       caller_(caller),
       guardian_(guardian),
       parent_(parent_of(guardian.guardian())),
-      machine_(launch::find_install()) {}
-
-Agent::~Agent() {
-  if (!node_.scratch.empty()) launch::remove_scratch(node_.scratch);
-}
+      machine_(launch::find_install()),
+      worker_(std::move(plan), {.index = index_, .environment = caller.environment, .machine = machine_}) {}
 
 int Agent::run() {
   listen();
-  auto fingerprint = launch::fingerprint(plan_);
-  auto claimed = launch::claim_ports(plan_, index_, ports_);
+  const auto fingerprint = launch::fingerprint(worker_.plan());
+  const auto claimed = worker_.claim_ports();
   for (const auto* bad :
        {fingerprint ? nullptr : &fingerprint.error(), claimed ? nullptr : &claimed.error()}) {
     if (bad == nullptr) continue;
-    give_up(bad->items().front().message);
+    give_up(bad->first_message());
     return exit_code::bad_input;
   }
   options_.way.plan = *fingerprint;
@@ -87,12 +80,12 @@ void Agent::give_up(const std::string& why) {
 }
 
 message::Hello Agent::introduce(const sys::Channel& channel) {
-  const auto address = address_for(plan_, channel);
+  const auto address = address_for(worker_.plan(), channel);
   if (!address) {
-    give_up(address.error().items().front().message);
+    give_up(address.error().first_message());
     leave(exit_code::bad_input);
   }
-  return {.host = options_.host, .address = address.value_or(""), .ports = launch::ports_of(plan_, index_)};
+  return {.host = options_.host, .address = address.value_or(""), .ports = worker_.ports()};
 }
 
 void Agent::admit(LeaderConnection::End end) {
@@ -103,7 +96,7 @@ void Agent::admit(LeaderConnection::End end) {
   }
   channel_ = std::move(end.channel);
   assignment_ = std::move(end.assignment);
-  guardian_.announce(launch::scratch_of(plan_, index_, assignment_.paths.id));  // see enter_agent
+  guardian_.announce(launch::scratch_of(worker_.plan(), index_, assignment_.paths.id));  // see enter_agent
   if (const auto why = make_folders()) {
     give_up(*why);
     return leave(exit_code::bad_input);
@@ -116,7 +109,7 @@ void Agent::on_message(std::string_view line) {
   const auto message = decode(line);
   if (!message) {
     return on_leader_lost(
-        fmt::format("nlaunch said what cannot be read: {}", message.error().items().front().message));
+        fmt::format("nlaunch said what cannot be read: {}", message.error().first_message()));
   }
   std::visit(
       [this](const auto& what) {
@@ -139,40 +132,26 @@ void Agent::on(const message::Bind& /*bind*/) {
   // Nobody says anything before the answer, unless it is not wanted any more.
   const sys::CutShort cut([this] { return channel_->waiting() || !guardian_.alive(); });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
-  if (!nodes) return refuse(exit_code::bad_input, nodes.error());
+  if (!nodes) return refuse({exit_code::bad_input, nodes.error()});
   const auto directory = launch::read_nodes(*nodes);
-  if (!directory) return refuse(exit_code::bad_input, directory.error());
-  if (const auto taken = launch::take_ports(plan_, *directory); !taken)
-    return refuse(exit_code::bad_input, taken.error());
+  if (!directory) return refuse({exit_code::bad_input, directory.error()});
+  if (const auto refused = worker_.bind(assignment_.paths, *directory, assignment_.share))
+    return refuse(*refused);
   address_ = directory->at(index_).address;
-  const auto machine = machine_.get_for(plan_);
-  if (!machine) return refuse(exit_code::internal, machine.error());
-  auto node = launch::bind_node({plan_, index_, assignment_.paths, *machine, machine_.install(),
-                                 caller_.environment, launch::claim_ras_ports(plan_, index_, ports_)},
-                                *directory);
-  if (!node) return refuse(exit_code::bad_input, node.error());
-  node_ = std::move(*node);
-  if (!assignment_.share) {
-    auto locks = launch::GpuLocks::take(plan_, node_, assignment_.paths.folder.string());
-    if (!locks) return refuse(exit_code::bad_input, locks.error());
-    locks_ = std::move(*locks);
-  }
-  const auto saved =
-      sys::write_file_atomically(assignment_.paths.attempt / fmt::format("bound.{}.json", node_.host),
-                                 json_text(plan::to_json(plan_, node_), 2) + "\n");
-  if (!saved) return refuse(exit_code::internal, saved.error());
   // The variables of our own step, and the GPUs that it was given, are nobody's loss.
-  std::erase_if(node_.dropped, [](const std::string& name) {
+  auto dropped = worker_.node().dropped;
+  std::erase_if(dropped, [](const std::string& name) {
     return name.starts_with("SLURM_") || name.starts_with("NLAUNCH_") || name == "CUDA_VISIBLE_DEVICES";
   });
-  message::Bound bound{node_.notes, node_.dropped, launch::libraries_of(node_), {}, {}};
-  if (index_ == 0) bound.lock = launch::provenance(plan_, node_);
+  const auto& node = worker_.node();
+  message::Bound bound{node.notes, std::move(dropped), launch::libraries_of(node), {}, {}};
+  if (index_ == 0) bound.lock = launch::provenance(worker_.plan(), node);
   if (!options_.runs.empty()) bound.files = files_for_all();
   send(bound);
 }
 
-void Agent::refuse(int exit_code, const Diagnostics& why) {
-  send(message::NotBound{exit_code, why.items().front().message, render(why)});
+void Agent::refuse(const session::NodeWorker::Refused& refused) {
+  send(message::NotBound{refused.exit_code, refused.why.first_message(), render(refused.why)});
 }
 
 void Agent::on(const preflight::ClockQuestion& question) {
@@ -180,9 +159,8 @@ void Agent::on(const preflight::ClockQuestion& question) {
 }
 
 void Agent::on(const message::Look& look) {
-  preflight::Look request{plan_, node_, assignment_.paths.attempt.string(), machine_.install().probe,
-                          look.level};
-  if (const auto machine = machine_.get_for(plan_)) request.facts = machine->facts;
+  auto request = worker_.preflight_request();
+  request.options.level = look.level;
   request.address = address_;
   findings_ = preflight::look(request);
   send(findings_);
@@ -190,7 +168,7 @@ void Agent::on(const message::Look& look) {
 
 void Agent::on(const preflight::probe_command::Start& start) {
   probes_ = std::make_unique<preflight::LocalProbes>(
-      loop_, preflight::LocalProbes::Options{node_, findings_.ranks, start.first, start.folder,
+      loop_, preflight::LocalProbes::Options{worker_.node(), findings_.ranks, start.first, start.folder,
                                              machine_.install().probe, start.wanted});
   probes_->start([this, run = start.run](const preflight::ProbeNews& news) {
     send(message::ProbeNews{run, news});
@@ -209,17 +187,12 @@ void Agent::on(const message::Supervise& supervise) {
   const auto kill_wait = supervise.kill_wait;
   longest_grace_ = kill_wait - std::min(kToTell, kill_wait / 2);
   open_output();
-  rules_ = supervise::rules_of(plan_);
-  auditor_ = std::make_unique<session::Auditor>(plan_, node_, machine_.install().probe);
-  auto hooks = auditor_->hooks();
-  session::install_evidence_hooks(hooks, plan_, node_, machine_.install(), assignment_.paths.attempt);
-  supervise::LocalBackend::Options options{node_,
-                                           assignment_.paths.attempt / "logs",
-                                           terminal_.get(),
-                                           assignment_.color ? Color::always : Color::never,
-                                           assignment_.name_width,
-                                           std::move(hooks),
-                                           plan_.watch};
+  rules_ = supervise::rules_of(worker_.plan());
+  supervise::LocalBackend::Options options{
+      worker_.node(),         assignment_.paths.attempt / "logs",
+      terminal_.get(),        assignment_.color ? Color::always : Color::never,
+      assignment_.name_width, worker_.begin_audit(),
+      worker_.plan().watch};
   backend_ = std::make_unique<supervise::LocalBackend>(
       loop_, rules_, std::move(options), [this](const supervise::ProcessEvent& process_event) {
         if (const auto* started = std::get_if<supervise::process_event::Started>(&process_event.what))
@@ -249,7 +222,7 @@ void Agent::on(const supervise::node_command::Ending& /*ending*/) {
 void Agent::on(const supervise::node_command::Finish& finish) {
   if (!backend_) return;
   backend_->finish(finish.of, [this](const supervise::BackendEnd& end) {
-    const auto report = auditor_->report();
+    const auto report = worker_.audit();
     send(message::Audit{launch::to_json(report), launch::summary(report), report.findings.size()});
     terminal_.reset();
     send(end);
@@ -287,8 +260,9 @@ void Agent::on_stop_signal(int signal) {
   if (channel_) send(process_event);
   const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
   if (!backend_ || leader_lost_) return ends ? leave(128 + signal) : void();
-  const auto rule = plan_.signals.find(signal);
-  const bool stops = rule == plan_.signals.end() || rule->second.action == SignalRule::Action::stop;
+  const auto& rules = worker_.plan().signals;
+  const auto rule = rules.find(signal);
+  const bool stops = rule == rules.end() || rule->second.action == SignalRule::Action::stop;
   if (signal != SIGTERM || !stops) return;
   loop_.after(longest_grace_, [this] { backend_->perform(supervise::action::KillAll{}); });
 }

@@ -4,13 +4,12 @@
 #include <set>
 
 #include "fleet/leader_connection.h"
-#include "launch/gpu_lock.h"
+#include "launch/job/step.h"
 #include "launch/machine.h"
-#include "launch/step.h"
 #include "preflight/ask/local_probes.h"
 #include "preflight/findings.h"
-#include "session/auditor.h"
 #include "session/caller.h"
+#include "session/node_worker.h"
 #include "supervise/guardian.h"
 #include "supervise/local_backend.h"
 #include "sys/channel.h"
@@ -29,7 +28,6 @@ class Agent {
   };
   Agent(Options options, plan::Plan plan, const session::Caller& caller,
         const supervise::GuardianLink& guardian);
-  ~Agent();
 
   /// Until it is let go. The exit code.
   int run();
@@ -56,7 +54,7 @@ class Agent {
   void on(const message::Bye& bye);
   void send(const Message& message);
 
-  void refuse(int exit_code, const Diagnostics& why);
+  void refuse(const session::NodeWorker::Refused& refused);
   void open_output();
   [[nodiscard]] std::map<std::string, std::string> files_for_all() const;
   void give_up(const std::string& why);
@@ -69,16 +67,13 @@ class Agent {
   void leave(int exit_code);
 
   Options options_;
-  plan::Plan plan_;
   std::uint32_t index_;
   launch::Assignment assignment_;
   const session::Caller& caller_;
   const supervise::GuardianLink& guardian_;
   pid_t parent_ = 0;  ///< of the guardian, at the beginning: Slurm's stepd
   launch::MachineSource machine_;
-  launch::Ports ports_;
-  std::optional<launch::GpuLocks> locks_;
-  plan::BoundNode node_;
+  session::NodeWorker worker_;
   std::string address_;  ///< by which the other nodes reach this one
   preflight::Findings findings_;
   supervise::Rules rules_;
@@ -89,7 +84,6 @@ class Agent {
   std::unique_ptr<sys::Channel> channel_;
   sys::UniqueFd output_;
   std::unique_ptr<supervise::Terminal> terminal_;
-  std::unique_ptr<session::Auditor> auditor_;
   std::unique_ptr<supervise::LocalBackend> backend_;
   std::set<supervise::ProcessIndex> running_;
   Duration longest_grace_{};  ///< before Slurm itself kills

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLargestFileOfRun = 1U << 30U;
 std::optional<std::string> Agent::make_folders() {
   if (options_.runs.empty()) return std::nullopt;
   const auto& paths = assignment_.paths;
-  const auto own = options_.runs / plan_.name / paths.folder.filename();
+  const auto own = options_.runs / worker_.plan().name / paths.folder.filename();
   if (paths.folder != own || paths.attempt.parent_path() != own || paths.attempt.filename() == "..") {
     return fmt::format("the run is in {}, and not in {}", paths.attempt.string(), options_.runs.string());
   }
@@ -26,12 +26,13 @@ std::optional<std::string> Agent::make_folders() {
   for (const auto& folder : {paths.attempt, paths.attempt / "logs", paths.attempt / "nccl"}) {
     if (made) made = sys::make_private_folder(folder);
   }
-  if (made) made = sys::write_file_atomically(own / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
+  if (made)
+    made = sys::write_file_atomically(own / "plan.json", json_text(plan::to_json(worker_.plan()), 2) + "\n");
   if (made && !caller_.console.quiet && index_ > 0) {  // the leader has said it for its own node
     caller_.console.say(fmt::format("nlaunch agent on {}: node {} of {}, run {} in {}\n", options_.host,
-                                    index_, plan_.node.count, paths.id, own.string()));
+                                    index_, worker_.plan().node.count, paths.id, own.string()));
   }
-  return made ? std::nullopt : std::optional(made.error().items().front().message);
+  return made ? std::nullopt : std::optional(made.error().first_message());
 }
 
 /// A file that all nodes have in common.
@@ -41,7 +42,7 @@ void Agent::on(const message::Keep& keep) {
     return on_leader_lost(fmt::format("nlaunch sent the file '{}'", keep.file));
   auto kept = sys::make_private_folder(path->parent_path());
   if (kept) kept = sys::write_file_atomically(*path, keep.text);
-  if (!kept) give_up(kept.error().items().front().message);
+  if (!kept) give_up(kept.error().first_message());
 }
 
 /// What this node wrote that processes of other nodes may read.
@@ -60,14 +61,14 @@ std::map<std::string, std::string> Agent::files_for_all() const {
 /// The run's own, which knows more, will not come any more.
 void Agent::write_own_summary(const std::string& why) {
   const json summary{{"run", assignment_.paths.id},
-                     {"name", plan_.name},
-                     {"site", plan_.site},
+                     {"name", worker_.plan().name},
+                     {"site", worker_.plan().site},
                      {"exit_code", exit_code::internal},
                      {"outcome", "killed"},
                      {"sentence", fmt::format("{}: {}; what ran here was ended", options_.host, why)}};
   const auto wrote =
       sys::write_file_atomically(assignment_.paths.folder / "summary.json", json_text(summary, 2) + "\n");
-  if (!wrote) give_up(wrote.error().items().front().message);
+  if (!wrote) give_up(wrote.error().first_message());
 }
 
 }  // namespace nlaunch::fleet

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "launch/bind.h"
+#include "launch/bind/bind.h"
 
 namespace nlaunch::fleet {
 

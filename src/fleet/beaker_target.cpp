@@ -5,9 +5,9 @@
 #include "emit/beaker_spec.h"
 #include "fleet/agent.h"
 #include "fleet/leader.h"
-#include "launch/bind.h"
-#include "launch/run_folder.h"
-#include "launch/step.h"
+#include "launch/bind/bind.h"
+#include "launch/job/step.h"
+#include "launch/run_dir/run_folder.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 

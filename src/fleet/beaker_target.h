@@ -1,5 +1,5 @@
 #pragma once
-#include "launch/replica.h"
+#include "launch/job/replica.h"
 #include "plan/plan.h"
 #include "session/caller.h"
 #include "session/run_target.h"

@@ -11,9 +11,9 @@
 
 #include "base/exit_code.h"
 #include "base/text.h"
-#include "launch/handshake.h"
-#include "launch/provenance.h"
-#include "launch/step.h"
+#include "launch/job/handshake.h"
+#include "launch/job/step.h"
+#include "launch/run_dir/provenance.h"
 #include "session/interrupts.h"
 #include "supervise/run_attempt.h"
 #include "sys/command.h"
@@ -92,7 +92,7 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
                               text::count(agents_.size(), "node"), wanted, most));
   }
   const auto fingerprint = launch::fingerprint(plan_);
-  if (!fingerprint) return refuse(fingerprint.error().items().front().message);
+  if (!fingerprint) return refuse(fingerprint.error().first_message());
   const launch::Assignment assignment{paths_, share_, !caller_.console.quiet,
                                       caller_.console.result_paint.on(), longest_name(plan_)};
   auto admission = AdmissionServer::open(
@@ -109,14 +109,14 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
          misfit_ = why;
          if (waiting_) loop_.stop();
        }});
-  if (!admission) return refuse(admission.error().items().front().message);
+  if (!admission) return refuse(admission.error().first_message());
   admission_ = std::move(*admission);
   return std::nullopt;
 }
 
 std::optional<session::AttemptHost::Refused> Leader::start_agents() {
   const auto start = launcher_->start(paths_, admission_->port(), token_);
-  if (!start) return refuse(start.error().items().front().message);
+  if (!start) return refuse(start.error().first_message());
   const auto log = paths_.attempt / launcher_->log();
   const sys::UniqueFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   sys::SpawnRequest request;
@@ -124,7 +124,7 @@ std::optional<session::AttemptHost::Refused> Leader::start_agents() {
   request.env = start->env;
   request.out = request.err = out.get();
   const auto pid = sys::spawn(request);
-  if (!pid) return refuse(pid.error().items().front().message);
+  if (!pid) return refuse(pid.error().first_message());
   starter_ = *pid;
   loop_.on_child(starter_, [this](sys::WaitStatus status) { starter_ended(status); });
   kill_wait_ = launcher_->kill_wait();  // while they start
@@ -142,7 +142,7 @@ std::optional<session::AttemptHost::Refused> Leader::introduce() {
   const std::string file = "nodes.json";  // to each by itself it would be nodes times nodes
   if (const auto written = sys::write_file_atomically(paths_.attempt / file, launch::nodes_text(directory()));
       !written) {
-    return refuse(written.error().items().front().message);
+    return refuse(written.error().first_message());
   }
   if (const auto why = hand_out(file)) return refuse(*why);
   send_all(message::Bind{});
@@ -172,7 +172,7 @@ std::optional<session::AttemptHost::Refused> Leader::refused_by_nodes() const {
     suspects.push_back({agent.host, sentence});
     if (first) continue;
     caller_.console.say(fmt::format("on {}:\n{}", agent.host, text));
-    first = {exit_code, "not-started", fmt::format("{}: {}", agent.host, sentence)};
+    first = not_bound(exit_code, fmt::format("{}: {}", agent.host, sentence));
   }
   // What no node can do is nobody's fault but the plan's.
   if (first && suspects.size() < agents_.size()) first->suspects = std::move(suspects);
@@ -185,7 +185,7 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
   const auto logs = supervise::attempt_folder(paths_.folder, attempt) / "logs";
   supervise::Supervisor supervisor(
       loop_, {plan_, attempt, logs, hosts(), events, guardian_, terminal_.get(), session::judge_of(plan_)});
-  tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.hear(process_event); };
+  tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.on(process_event); };
   supervise::RemoteBackend backend(
       loop_, plan_, supervisor.rules(), hosts(),
       [this](std::uint32_t node, const supervise::NodeCommand& command) { send(node, as_message(command)); },
@@ -231,8 +231,7 @@ void Leader::admit(AdmissionServer::AdmittedAgent agent_connection) {
 void Leader::on_message(std::uint32_t node, std::string_view line) {
   auto message = decode(line);
   if (!message) {
-    return lose(
-        node, fmt::format("its agent said what cannot be read: {}", message.error().items().front().message));
+    return lose(node, fmt::format("its agent said what cannot be read: {}", message.error().first_message()));
   }
   std::visit(
       [this, node]<class What>(What& what) {

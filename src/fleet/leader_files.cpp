@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "fleet/leader.h"
-#include "launch/step.h"
+#include "launch/job/step.h"
 #include "sys/files.h"
 
 // What nodes tell each other: who they are and, where they share no folder, the files that they have in
@@ -44,7 +44,7 @@ std::optional<std::string> Leader::hand_out(const std::string& file) {
   constexpr std::uint64_t kLargest = 32U << 20U;
   if (launcher_->shares_a_folder()) return std::nullopt;
   const auto text = sys::read_regular_file(launch::common_file(paths_, file).value(), kLargest);
-  if (!text) return text.error().items().front().message;
+  if (!text) return text.error().first_message();
   send_all(message::Keep{file, *text});
   return std::nullopt;
 }
@@ -57,7 +57,7 @@ void Leader::take_files() {
       if (!path) continue;
       auto kept = sys::make_private_folder(path->parent_path());
       if (kept) kept = sys::write_file_atomically(*path, text);
-      const auto why = kept ? hand_out(file) : kept.error().items().front().message;
+      const auto why = kept ? hand_out(file) : kept.error().first_message();
       if (why) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
     }
   }

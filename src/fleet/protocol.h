@@ -10,8 +10,8 @@
 
 #include "base/diagnostic.h"
 #include "base/words.h"
-#include "launch/handshake.h"
-#include "launch/step.h"
+#include "launch/job/handshake.h"
+#include "launch/job/step.h"
 #include "preflight/ask/remote_probes.h"
 #include "preflight/clocks.h"
 #include "preflight/findings.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lint/shell.h"
+#include "lint/shell/shell.h"
 
 /// What the words of a script come to in an experiment, as far as that can be said without running it.
 namespace nlaunch::import {

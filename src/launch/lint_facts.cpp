@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "launch/bind.h"
-#include "launch/modules.h"
-#include "launch/wheels.h"
+#include "launch/bind/bind.h"
+#include "launch/bind/modules.h"
+#include "launch/run_dir/wheels.h"
 #include "plan/environment.h"
 #include "sys/file_system.h"
 #include "sys/files.h"

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "launch/bind/modules.h"
 #include "launch/machine.h"
-#include "launch/modules.h"
 #include "plan/environment.h"
 #include "sys/addresses.h"
 #include "sys/command.h"
@@ -107,7 +107,7 @@ emit::SiteFacts find_site_facts(const Install& install, const std::vector<std::s
     for (const auto& gpu : machine->gpus) facts.gpus.push_back({gpu.name, gpu.bus_id});
     facts.no_gpus = machine->nvml_error;
   } else {
-    facts.no_gpus = machine.error().items().front().message;
+    facts.no_gpus = machine.error().first_message();
   }
   facts.nics = find_nics("/sys");
   for (const auto& address : sys::ipv4_addresses()) {

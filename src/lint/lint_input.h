@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "base/words.h"
 #include "lint/secrets.h"
-#include "lint/shell.h"
+#include "lint/shell/shell.h"
 
 /// What rules look at: environments as somebody wrote them down, and what is known of where they will be
 /// used. A plan, a script, a .env file and a Beaker spec all become one of these.

@@ -122,10 +122,10 @@ class PlanInputBuilder {
     for (const auto& op : role.env) {
       if (op.layer == plan::Layer::nlaunch) continue;
       const auto verdict = plan::applies(op.when, facts).answer;
-      if (verdict == plan::Verdict::Answer::no) continue;
+      if (verdict == plan::Applicability::Answer::no) continue;
       if (op.kind == plan::EnvOp::Kind::fallback && set.contains(op.name)) continue;
       set.insert(op.name);
-      environment.settings.push_back(setting_of(op, verdict == plan::Verdict::Answer::yes));
+      environment.settings.push_back(setting_of(op, verdict == plan::Applicability::Answer::yes));
     }
     for (const auto& [name, value] : plan::set_by(role.wrapper)) {
       Setting setting{.name = name, .value = std::nullopt, .span = environment.wrapper_span};

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lint/shell.h"
+#include "lint/shell/shell.h"
 
 /// What a script's commands hand on: words as they arrive, scripts within words, variables within JSON.
 namespace nlaunch::lint {

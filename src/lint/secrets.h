@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lint/shell.h"
+#include "lint/shell/shell.h"
 
 /// Secrets that stand in a text: by what they look like, and by the option or the command that takes them.
 namespace nlaunch::lint {

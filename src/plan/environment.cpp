@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 11> kOwnedNames{
     "RAY_ADDRESS",       "SLURM_PROCID",         "SLURM_LOCALID", "SLURM_NODEID",
     "CUDA_DEVICE_ORDER", "NLAUNCH_TOKEN",        "NLAUNCH_PLAN"};
 
-Verdict no(std::string why) {
-  return {Verdict::Answer::no, std::move(why)};
+Applicability no(std::string why) {
+  return {Applicability::Answer::no, std::move(why)};
 }
 
 std::string joined(const std::string& front, const std::string& back) {
@@ -52,7 +52,7 @@ void perform(Environment& environment, const EnvOp& op) {
 
 }  // namespace
 
-Verdict applies(const Condition& condition, const ConditionFacts& facts) {
+Applicability applies(const Condition& condition, const ConditionFacts& facts) {
   if (condition.nodes && !condition.nodes->contains({{facts.nodes}})) {
     return no(fmt::format("nodes is {}, not {}", facts.nodes, condition.nodes->str()));
   }
@@ -70,7 +70,7 @@ Verdict applies(const Condition& condition, const ConditionFacts& facts) {
     const auto version =
         known == facts.library_versions.end() ? std::unexpected(std::string()) : parse_version(known->second);
     if (!version) {
-      return {Verdict::Answer::unknown,
+      return {Applicability::Answer::unknown,
               fmt::format("the version of library '{}' is not known here", library)};
     }
     if (!range.contains(*version)) {
@@ -82,7 +82,7 @@ Verdict applies(const Condition& condition, const ConditionFacts& facts) {
 
 Environment apply(Environment environment, std::span<const EnvOp> operations, const ConditionFacts& facts) {
   for (const auto& op : operations) {
-    if (applies(op.when, facts).answer == Verdict::Answer::yes) perform(environment, op);
+    if (applies(op.when, facts).answer == Applicability::Answer::yes) perform(environment, op);
   }
   return environment;
 }
@@ -102,10 +102,10 @@ std::vector<Step> explain(const std::string& name, const Environment& inherited,
   }
   for (const auto& op : operations) {
     if (op.name != name) continue;
-    auto verdict = applies(op.when, facts);
-    if (op.kind == EnvOp::Kind::fallback && value()) verdict = no("it is set already");
-    if (verdict.answer == Verdict::Answer::yes) perform(current, op);
-    steps.push_back({op, std::move(verdict), value()});
+    auto applied = applies(op.when, facts);
+    if (op.kind == EnvOp::Kind::fallback && value()) applied = no("it is set already");
+    if (applied.answer == Applicability::Answer::yes) perform(current, op);
+    steps.push_back({op, std::move(applied), value()});
   }
   return steps;
 }

@@ -21,18 +21,18 @@ struct ConditionFacts {
   std::map<std::string, std::string> library_versions;  ///< those that are known
 };
 
-struct Verdict {
+struct Applicability {
   enum class Answer { yes, no, unknown };
   Answer answer = Answer::yes;
   std::string why;  ///< "nodes is 1, not >1"; empty for a plain yes
 };
 /// *unknown* when a library's version is not known here.
-Verdict applies(const Condition& condition, const ConditionFacts& facts);
+Applicability applies(const Condition& condition, const ConditionFacts& facts);
 
 /// One operation on one variable, as `nlaunch env --explain` shows it.
 struct Step {
   EnvOp op;
-  Verdict verdict;
+  Applicability applied;
   std::optional<std::string> after;  ///< the variable's value after it; nothing: not set
 };
 

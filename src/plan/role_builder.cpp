@@ -39,11 +39,11 @@ std::string absolute(const std::string& path, const std::string& base, const std
 }
 
 RoleBuilder::RoleBuilder(const config::Experiment& experiment, const config::Site& site, PlanNames& names,
-                         const PlanOptions& options, RolePlace place, Diagnostics& diagnostics)
+                         const PlanOptions& options, RolePlacement place, Diagnostics& diagnostics)
     : experiment_(experiment),
       site_(site),
       names_(names),
-      place_(std::move(place)),
+      placement_(std::move(place)),
       diagnostics_(diagnostics),
       env_(experiment, site, names, options, diagnostics) {}
 
@@ -54,13 +54,14 @@ Role RoleBuilder::build(const config::Role& role) {
   for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
   if (!role.command.empty()) made.command_origin = role.command.front().span.where();
   if (!role.wrapper.empty()) add_wrapper(made, role);
-  made.workdir =
-      role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_), place_.workdir, place_.home)
-                   : place_.workdir;
+  made.workdir = role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_),
+                                         placement_.workdir, placement_.home)
+                              : placement_.workdir;
   if (const auto& asked = role.workdir ? role.workdir : experiment_.workdir)
     made.workdir_origin = asked->span.where();
   const auto& venv = role.venv ? role.venv : experiment_.venv;
-  if (venv) made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), place_.workdir, place_.home);
+  if (venv)
+    made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), placement_.workdir, placement_.home);
   made.gpus = role.gpus.value;
   made.rendezvous = role.rendezvous;
   for (const auto& port : role.ports) made.ports.push_back(port.value);
@@ -92,7 +93,7 @@ void RoleBuilder::add_wrapper(Role& made, const config::Role& role) {
 }
 
 void RoleBuilder::add_preload(Role& role, const config::Text& library) {
-  if (place_.libraries.contains(library.value)) {
+  if (placement_.libraries.contains(library.value)) {
     role.preload.push_back(library.value);
     return;
   }
@@ -100,7 +101,7 @@ void RoleBuilder::add_preload(Role& role, const config::Text& library) {
       diagnostics_.error("plan.unknown-library", library.span,
                          fmt::format("site '{}' defines no library '{}'", site_.name.value, library.value));
   std::vector<std::string> known;
-  for (const auto& [name, definition] : place_.libraries) known.push_back(name);
+  for (const auto& [name, definition] : placement_.libraries) known.push_back(name);
   error.hint = known.empty()
                    ? "name a profile that has it with --site (`nlaunch sites` lists them), or add it under "
                      "`libraries:` of this one"

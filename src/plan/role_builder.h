@@ -16,7 +16,7 @@ namespace nlaunch::plan {
 std::string absolute(const std::string& path, const std::string& base, const std::string& home);
 
 /// What the roles of an experiment have in common.
-struct RolePlace {
+struct RolePlacement {
   const std::string& workdir;
   std::string home;
   const std::map<std::string, Library>& libraries;
@@ -27,7 +27,7 @@ struct RolePlace {
 class RoleBuilder {
  public:
   RoleBuilder(const config::Experiment& experiment, const config::Site& site, PlanNames& names,
-              const PlanOptions& options, RolePlace place, Diagnostics& diagnostics);
+              const PlanOptions& options, RolePlacement place, Diagnostics& diagnostics);
 
   Role build(const config::Role& role);
 
@@ -39,7 +39,7 @@ class RoleBuilder {
   const config::Experiment& experiment_;
   const config::Site& site_;
   PlanNames& names_;
-  RolePlace place_;
+  RolePlacement placement_;
   Diagnostics& diagnostics_;
   EnvBuilder env_;
 };

@@ -152,7 +152,7 @@ bool Examiner::try_plan() {
   const auto cancelled =
       try_groups(loop_, request_, evidence_, {.folder = request_.folder + "/preflight", .fit = fit});
   if (!cancelled) {
-    add(unknown("identity", "preflight folder", cancelled.error().items().front().message));
+    add(unknown("identity", "preflight folder", cancelled.error().first_message()));
     return false;
   }
   if (*cancelled) {
@@ -212,9 +212,7 @@ Report run(const Request& request) {
   const auto begin = std::chrono::steady_clock::now();
   sys::Loop loop;
   request.options.tell("looking at this machine");
-  auto report = examine(loop, examination_here(loop, request),
-                        {look({request.plan, request.node, request.folder, request.probe,
-                               request.options.level, request.facts})});
+  auto report = examine(loop, examination_here(loop, request), {look(request)});
   report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
   return report;
 }

@@ -21,11 +21,12 @@ namespace {
 using nlohmann::json;
 
 /// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
-NodeObservations gather(const Look& request) {
+NodeObservations gather(const Request& request) {
   NodeObservations observations{.plan = request.plan, .node = request.node, .address = request.address};
   observations.ranks = make_ranks(request.plan, request.node);
   observations.folders = folders_of(observations, request.folder);
-  if (request.level >= PreflightLevel::standard) observations.pythons = pythons_of_roles(observations);
+  if (request.options.level >= PreflightLevel::standard)
+    observations.pythons = pythons_of_roles(observations);
   auto answers =
       std::async(std::launch::async, [&request, known = observations] { return ask(request, known); });
   auto machine = std::async(std::launch::async, [&] {
@@ -72,7 +73,7 @@ std::string why_no_probe(const NodeObservations& observations, const Rank& rank)
 
 }  // namespace
 
-Findings look(const Look& request) {
+Findings look(const Request& request) {
   auto observations = gather(request);
   Findings findings;
   for (const auto* check : node_checks()) {

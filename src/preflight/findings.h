@@ -17,18 +17,8 @@ struct Findings {
   NodeSummary summary{};
 };
 
-struct Look {
-  const plan::Plan& plan;
-  const plan::BoundNode& node;
-  std::string folder;  ///< of the attempt
-  std::string probe;   ///< path of nlaunch-probe
-  PreflightLevel level = PreflightLevel::standard;
-  std::string facts{};    ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
-  std::string address{};  ///< by which other nodes reach this one; empty: there is only this machine
-};
-
 /// Looks at this machine: its GPUs, limits, ports and folders, and the libnccl of each role.
-Findings look(const Look& request);
+Findings look(const Request& request);
 
 /// Between a node's agent and the leader. What is no findings is an exception.
 nlohmann::json to_json(const Findings& findings);

@@ -87,6 +87,7 @@ struct Request {
   Deadlines deadlines{};
   std::function<bool()> cancelled{};  ///< asked ten times a second; true stops the checks; may be empty
   std::string facts{};                ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
+  std::string address{};              ///< by which other nodes reach this one; empty: it is the only one
 };
 
 /// Runs all checks of the level on this machine. When it returns, every probe has been reaped and the GPUs'

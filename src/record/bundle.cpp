@@ -169,7 +169,7 @@ class Bundler {
     const fs::path path = request_.run.folder / item.path;
     const auto source = open_source(path);
     if (!source) {
-      leave_out(item.path, source.error().items().front().message);
+      leave_out(item.path, source.error().first_message());
       return true;
     }
     if (!is_text(path, *source)) return add_binary(item, *source);

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "launch/allocation.h"
+#include "launch/job/allocation.h"
 #include "sys/files.h"
 
 namespace nlaunch::record {

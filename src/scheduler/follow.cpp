@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/install.h"
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/json.h"
 #include "report/plan_text.h"
 #include "session/interrupts.h"
@@ -86,8 +86,7 @@ class Follower {
     auto asked = scheduler_.state(job_id_, caller_.environment);
     if (!asked) {
       if (!std::exchange(troubled_, true))
-        caller_.console.say(
-            fmt::format("nlaunch: {}; asking again\n", asked.error().items().front().message));
+        caller_.console.say(fmt::format("nlaunch: {}; asking again\n", asked.error().first_message()));
       // What the run itself says is enough; and without its folder nothing is left to wait for.
       if (!gone_ && (is_there(run_ / "summary.json") || !is_there(run_))) gone_ = Clock::now();
       return;

@@ -4,7 +4,7 @@
 
 #include "base/scheduler_traits.h"
 #include "launch/install.h"
-#include "launch/step.h"
+#include "launch/job/step.h"
 #include "sys/addresses.h"
 
 namespace nlaunch::scheduler {

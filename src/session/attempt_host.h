@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "launch/bind.h"
+#include "base/exit_code.h"
+#include "launch/bind/bind.h"
 #include "preflight/examine.h"
 #include "preflight/search/suspects.h"
 #include "supervise/supervisor.h"
@@ -22,7 +23,14 @@ class AttemptHost {
     std::string sentence;
     std::vector<preflight::Suspect> suspects{};  ///< nodes without which another attempt may go better
   };
-  /// What is known of the place once it is bound.
+  /// A node that could not be bound; `exit_code` says whether the machine is to blame (exit_code::internal).
+  static Refused not_bound(int exit_code, std::string sentence) {
+    return {exit_code,
+            exit_code == nlaunch::exit_code::internal ? "internal" : "not-started",
+            std::move(sentence),
+            {}};
+  }
+  /// What is known once it is bound.
   struct Bound {
     std::vector<std::string> notes;    ///< what a person should hear
     std::vector<std::string> dropped;  ///< inherited variables that were not passed on, by name

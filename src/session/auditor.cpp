@@ -31,7 +31,7 @@ supervise::Hooks Auditor::hooks() {
   return hooks;
 }
 
-std::optional<supervise::Hooks::Verdict> Auditor::tick(const supervise::LivePids& live) {
+std::optional<supervise::Hooks::Abort> Auditor::tick(const supervise::LivePids& live) {
   constexpr Clock::duration kLongest = std::chrono::minutes(1);
   constexpr Clock::duration kAwaiting = std::chrono::seconds(1);
   if (Clock::now() < next_) return std::nullopt;
@@ -43,7 +43,7 @@ std::optional<supervise::Hooks::Verdict> Auditor::tick(const supervise::LivePids
   if (plan_.audit != AuditMode::enforce) return std::nullopt;
   const auto judged = report();
   if (judged.findings.empty()) return std::nullopt;
-  return supervise::Hooks::Verdict{judged.findings.front().message, exit_code::preflight_refused};
+  return supervise::Hooks::Abort{judged.findings.front().message, exit_code::preflight_refused};
 }
 
 void Auditor::look(const supervise::LivePids& live) {

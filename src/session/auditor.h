@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/audit.h"
+#include "launch/audit/audit.h"
 #include "supervise/local_backend.h"
 
 namespace nlaunch::session {
@@ -20,7 +20,7 @@ class Auditor {
   /// Looks when it is time: often at first, each second until those that a service spawns are there, each
   /// minute in the end (a model may load for minutes before NCCL is). Under `enforce`, a finding ends the
   /// run.
-  std::optional<supervise::Hooks::Verdict> tick(const supervise::LivePids& live);
+  std::optional<supervise::Hooks::Abort> tick(const supervise::LivePids& live);
   void look(const supervise::LivePids& live);
   /// What all looks together show.
   launch::AuditReport report();

@@ -1,5 +1,5 @@
 #pragma once
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "report/table.h"
 #include "supervise/outcome.h"
 

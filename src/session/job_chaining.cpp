@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "launch/bad_nodes.h"
 #include "launch/install.h"
-#include "launch/job_script.h"
-#include "launch/slurm_job.h"
+#include "launch/job/bad_nodes.h"
+#include "launch/job/job_script.h"
+#include "launch/job/slurm_job.h"
 #include "supervise/events.h"
 #include "supervise/outcome.h"
 #include "sys/files.h"
@@ -29,7 +29,7 @@ json read_jobs(const std::filesystem::path& file) {
 }
 
 void say_trouble(const Diagnostics& why, const Caller& caller) {
-  caller.console.say(fmt::format("nlaunch: {}\n", why.items().front().message));
+  caller.console.say(fmt::format("nlaunch: {}\n", why.first_message()));
 }
 
 }  // namespace

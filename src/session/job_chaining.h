@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/bind.h"
+#include "launch/bind/bind.h"
 #include "plan/plan.h"
 #include "session/caller.h"
 

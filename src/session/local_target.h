@@ -1,8 +1,6 @@
 #pragma once
-#include "launch/gpu_lock.h"
-#include "launch/machine.h"
-#include "session/auditor.h"
 #include "session/caller.h"
+#include "session/node_worker.h"
 #include "session/run_target.h"
 
 namespace nlaunch::session {
@@ -13,7 +11,6 @@ class LocalHost : public AttemptHost {
   /// `share`: use GPUs that another run holds. All arguments outlive this.
   LocalHost(const plan::Plan& plan, bool share, const Caller& caller, launch::MachineSource& machine,
             const supervise::GuardianLink& guardian);
-  ~LocalHost() override;
 
   std::optional<Refused> bind(const launch::RunPaths& paths) override;
   preflight::Report check(const preflight::Options& options) override;
@@ -25,19 +22,15 @@ class LocalHost : public AttemptHost {
   [[nodiscard]] std::string mask(const std::string& text) const override;
 
  private:
-  preflight::Request request(const preflight::Options& options);
+  [[nodiscard]] bool cancelled() const;
+  [[nodiscard]] preflight::Request request(const preflight::Options& options) const;
 
-  const plan::Plan& plan_;
   bool share_;
   const Caller& caller_;
-  launch::MachineSource& machine_;
   const supervise::GuardianLink& guardian_;
   launch::RunPaths paths_;
-  std::optional<launch::GpuLocks> locks_;
-  std::optional<launch::Ports> ports_;
-  plan::BoundNode node_;
+  NodeWorker worker_;
   std::vector<preflight::Rank> ranks_;  ///< once they were asked for
-  std::optional<Auditor> auditor_;      ///< of the processes, once they were started
 };
 
 /// This machine, again and again.

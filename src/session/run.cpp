@@ -8,10 +8,10 @@
 #include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "bench/metrics.h"
-#include "launch/device_map.h"
 #include "launch/machine.h"
-#include "launch/nccl_logs.h"
-#include "launch/provenance.h"
+#include "launch/run_dir/device_map.h"
+#include "launch/run_dir/nccl_logs.h"
+#include "launch/run_dir/provenance.h"
 #include "lint/plan_input.h"
 #include "plan/json.h"
 #include "preflight/report/report_json.h"
@@ -42,7 +42,7 @@ std::string job_of(const std::vector<std::string>& environment) {
 
 }  // namespace
 
-Job::Job(const plan::Plan& plan, JobOptions options, const Caller& caller, RunTarget& target)
+Run::Run(const plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target)
     : plan_(plan),
       options_(std::move(options)),
       caller_(caller),
@@ -50,7 +50,7 @@ Job::Job(const plan::Plan& plan, JobOptions options, const Caller& caller, RunTa
       rules_(supervise::rules_of(plan)),
       interrupts_(rules_) {}
 
-int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
+int Run::execute(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
   paths_ = paths;
   guardian.announce(paths_.folder.string());
   // Where nothing can be kept from the beginning, nothing is begun.
@@ -58,7 +58,7 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
       sys::write_file_atomically(paths_.folder / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
   if (!kept) {
     caller_.console.say(fmt::format("{} {}; nothing was started\n", caller_.console.paint.red("error:"),
-                                    kept.error().items().front().message));
+                                    kept.error().first_message()));
     return exit_code::internal;
   }
   events_ = supervise::EventLog(paths_.folder / "events.jsonl", [this](const std::string& sentence) {
@@ -96,23 +96,23 @@ int Job::run(const launch::RunPaths& paths, const supervise::GuardianLink& guard
   }
 }
 
-std::optional<AttemptHost::Refused> Job::prepare(unsigned attempt, const supervise::GuardianLink& guardian) {
+std::optional<AttemptHost::Refused> Run::prepare(unsigned attempt, const supervise::GuardianLink& guardian) {
   using Refused = AttemptHost::Refused;
   if (const auto made = launch::make_attempt_folder(paths_, attempt); !made) {
-    return Refused{exit_code::internal, "internal", made.error().items().front().message};
+    return Refused{exit_code::internal, "internal", made.error().first_message()};
   }
   events_.write("attempt", {{"number", attempt}});
-  place_.reset();  // what the attempt before held is free again
+  host_.reset();  // what the attempt before held is free again
   interrupts_.take();
-  place_ = target_.next(guardian);
-  auto refused = place_->bind(paths_);
+  host_ = target_.next(guardian);
+  auto refused = host_->bind(paths_);
   if (auto why = stopped("before anything was started", guardian)) return why;
   if (refused) return refused;
-  save("lock.json", place_->bound().lock, paths_.folder);
+  save("lock.json", host_->bound().lock, paths_.folder);
   return check(guardian);
 }
 
-std::optional<AttemptHost::Refused> Job::check(const supervise::GuardianLink& guardian) {
+std::optional<AttemptHost::Refused> Run::check(const supervise::GuardianLink& guardian) {
   using Refused = AttemptHost::Refused;
   if (options_.no_preflight) {
     preflight_ = {{"verdict", "skipped"}, {"reason", "--no-preflight"}};
@@ -121,7 +121,7 @@ std::optional<AttemptHost::Refused> Job::check(const supervise::GuardianLink& gu
   }
   auto level = options_.level.value_or(plan_.preflight.level);
   if (restarts_ > 0) level = PreflightLevel::quick;
-  const auto report = session::check(*place_, {.level = level}, caller_);
+  const auto report = session::check(*host_, {.level = level}, caller_);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
   events_.write("preflight", preflight_);
@@ -138,7 +138,7 @@ std::optional<AttemptHost::Refused> Job::check(const supervise::GuardianLink& gu
   return std::nullopt;
 }
 
-std::optional<AttemptHost::Refused> Job::stopped(std::string_view when,
+std::optional<AttemptHost::Refused> Run::stopped(std::string_view when,
                                                  const supervise::GuardianLink& guardian) const {
   if (!guardian.alive())
     return AttemptHost::Refused{
@@ -153,23 +153,23 @@ std::optional<AttemptHost::Refused> Job::stopped(std::string_view when,
       supervise::exit_code(*cause), std::string(supervise::name_of(*cause)), std::move(sentence), {}};
 }
 
-supervise::Outcome Job::supervise(unsigned attempt) {
-  auto outcome = place_->supervise(attempt, events_);
+supervise::Outcome Run::supervise(unsigned attempt) {
+  auto outcome = host_->supervise(attempt, events_);
   interrupts_.take();
-  audit_ = place_->audit();
+  audit_ = host_->audit();
   save("audit.json", audit_.json, paths_.attempt);
   nccl_ = launch::compare_nccl_logs(paths_.attempt, lint::plan_input(plan_, {}));
   return outcome;
 }
 
-bool Job::stalled_to_restart(const supervise::Outcome& outcome) const {
+bool Run::stalled_to_restart(const supervise::Outcome& outcome) const {
   const auto* aborted = std::get_if<supervise::Aborted>(&outcome.cause);
   return aborted != nullptr && aborted->exit_code == exit_code::stalled && plan_.watch &&
          plan_.watch->on_stall == OnStall::restart;
 }
 
 /// A node that is lost, or on which the first process failed, is left out where there are spares.
-bool Job::again(const supervise::Outcome& outcome) {
+bool Run::again(const supervise::Outcome& outcome) {
   const auto* lost = std::get_if<supervise::NodeLost>(&outcome.cause);
   const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
                       std::holds_alternative<supervise::NeverReady>(outcome.cause) ||
@@ -184,7 +184,7 @@ bool Job::again(const supervise::Outcome& outcome) {
   return true;
 }
 
-bool Job::back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const {
+bool Run::back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const {
   using Clock = std::chrono::steady_clock;
   constexpr Duration kGlance = std::chrono::milliseconds(50);
   const auto& restart = plan_.restart;
@@ -205,14 +205,14 @@ bool Job::back_off(supervise::Outcome& outcome, const supervise::GuardianLink& g
   return false;
 }
 
-void Job::say_start() const {
+void Run::say_start() const {
   if (caller_.console.quiet) return;
   const auto paint = caller_.console.paint;
   caller_.console.say(
       fmt::format("{} on {}: {}\n", paint.bold(plan_.name), plan_.site, report::placement_line(plan_)));
   for (const auto& warning : plan_.warnings)
     caller_.console.say(fmt::format("{} {}\n", paint.yellow("warning:"), warning));
-  const auto& bound = place_->bound();
+  const auto& bound = host_->bound();
   for (const auto& note : bound.notes)
     caller_.console.say(fmt::format("{} {}\n", paint.yellow("note:"), text::printable(note)));
   if (!bound.dropped.empty()) {
@@ -222,7 +222,7 @@ void Job::say_start() const {
   caller_.console.say(fmt::format("run {} in {}\n", paths_.id, paths_.folder.string()));
 }
 
-void Job::say_end(const supervise::Outcome& outcome) const {
+void Run::say_end(const supervise::Outcome& outcome) const {
   const auto paint = caller_.console.paint;
   const bool well = supervise::exit_code(outcome) == 0;
   if (well && caller_.console.quiet) return;
@@ -251,7 +251,7 @@ void Job::say_end(const supervise::Outcome& outcome) const {
   caller_.console.say(out + diagnose_end(paths_, outcome, paint));
 }
 
-int Job::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+int Run::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
   outcome_ = outcome;
   auto summary = stamped<Json>(formats::kSummary);
   summary.update({{"run", paths_.id},
@@ -259,7 +259,7 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
                   {"site", plan_.site},
                   {"exit_code", exit_code},
                   {"outcome", outcome},
-                  {"sentence", place_ ? place_->mask(sentence) : sentence},
+                  {"sentence", host_ ? host_->mask(sentence) : sentence},
                   {"preflight", preflight_}});
   summary.update(details);
   summary["warnings"] = plan_.warnings;
@@ -273,24 +273,23 @@ int Job::finish(int exit_code, std::string_view outcome, const std::string& sent
   if (const auto kept =
           sys::write_file_atomically(paths_.folder / "summary.json", json_text(summary, 2) + "\n");
       !kept) {
-    caller_.console.say(
-        fmt::format("nlaunch: {}; this run has no summary\n", kept.error().items().front().message));
+    caller_.console.say(fmt::format("nlaunch: {}; this run has no summary\n", kept.error().first_message()));
   }
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
-  auto lock = place_ ? place_->bound().lock : Json();
+  auto lock = host_ ? host_->bound().lock : Json();
   if (lock.contains("libraries") && !lock["libraries"].empty()) {
     launch::add_library_hashes(lock);
     save("lock.json", lock, paths_.folder);
   }
-  if (place_) place_->conclude(exit_code);
-  place_.reset();
+  if (host_) host_->conclude(exit_code);
+  host_.reset();
   interrupts_.take();
   if (!caller_.console.quiet || exit_code != 0)
     caller_.console.say(fmt::format("everything about it: {}\n", paths_.folder.string()));
   return exit_code;
 }
 
-void Job::add_metrics(Json& summary) const {
+void Run::add_metrics(Json& summary) const {
   const auto printed = bench::read_printed(paths_.folder, plan_.watch->metrics);
   auto& out = summary["metrics"] = Json::object();
   for (const auto& [name, of] : bench::summarized(printed))
@@ -303,11 +302,11 @@ void Job::add_metrics(Json& summary) const {
   for (const auto& line : uneven) caller_.console.say(fmt::format("  {}\n", text::printable(line)));
 }
 
-void Job::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {
+void Run::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {
   const auto wrote = sys::write_file_atomically(folder / name, json_text(content, 2) + "\n");
   if (wrote || trouble_said_) return;
   trouble_said_ = true;
-  caller_.console.say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
+  caller_.console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
 }
 
 void report_lost_supervisor(const supervise::SupervisorLost& lost, const report::Console& console) {
@@ -324,7 +323,7 @@ void report_lost_supervisor(const supervise::SupervisorLost& lost, const report:
   const auto summary = supervise::summary_of_lost_supervisor(lost.status, killed, survivors);
   const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json",
                                                 json_text(summary, 2) + "\n");
-  if (!wrote) console.say(fmt::format("nlaunch: {}\n", wrote.error().items().front().message));
+  if (!wrote) console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
 }
 
 }  // namespace nlaunch::session

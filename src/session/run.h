@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/plan.h"
 #include "session/caller.h"
 #include "session/interrupts.h"
@@ -12,7 +12,7 @@
 
 namespace nlaunch::session {
 
-struct JobOptions {
+struct RunOptions {
   std::string runs_dir = "runs";
   bool no_preflight = false;
   std::optional<PreflightLevel> level;
@@ -22,12 +22,12 @@ struct JobOptions {
 /// One run, from a plan to its exit code: attempts, each bound, checked, supervised and audited; the run
 /// directory that retells it. To be made in the supervisor: from then on a signal that ends a run ends it
 /// well.
-class Job {
+class Run {
  public:
   /// All arguments outlive this.
-  Job(const plan::Plan& plan, JobOptions options, const Caller& caller, RunTarget& target);
+  Run(const plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target);
 
-  int run(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
+  int execute(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
   /// How it ended, as summary.json has it: what supervise::name_of says of its cause, or how far it came.
   [[nodiscard]] const std::string& outcome() const { return outcome_; }
 
@@ -51,15 +51,15 @@ class Job {
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
 
   const plan::Plan& plan_;
-  JobOptions options_;
+  RunOptions options_;
   const Caller& caller_;
   RunTarget& target_;
   supervise::Rules rules_;
   Interrupts interrupts_;
   launch::RunPaths paths_;
   supervise::EventLog events_;
-  std::unique_ptr<AttemptHost> place_;  ///< of the attempt that goes on, or of the last one
-  supervise::Json preflight_;           ///< for the summary
+  std::unique_ptr<AttemptHost> host_;  ///< of the attempt that goes on, or of the last one
+  supervise::Json preflight_;          ///< for the summary
   AttemptHost::Audit audit_;
   std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
   unsigned restarts_ = 0;

@@ -77,7 +77,7 @@ supervise::Judgement judge(const std::vector<std::string>& names, const std::str
   supervise::Judgement judgement;
   const auto judged = evidence::judge_folder(folder);
   if (!judged) {
-    judgement.sentence = "the evidence cannot be read: " + judged.error().items().front().message;
+    judgement.sentence = "the evidence cannot be read: " + judged.error().first_message();
     return judgement;
   }
   const auto& [evidence, verdict] = *judged;

@@ -8,7 +8,7 @@
 
 namespace nlaunch::session {
 
-/// What a job has to run on: it makes a place for each attempt.
+/// What a run has to run on: it makes a host for each attempt.
 class RunTarget {
  public:
   RunTarget() = default;

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "launch/job/step.h"
 #include "launch/machine.h"
-#include "launch/run_folder.h"
-#include "launch/step.h"
+#include "launch/run_dir/run_folder.h"
 #include "supervise/events.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"

@@ -21,7 +21,7 @@ void Investigation::begin(Done done) {
   options_.collect({folder_});
 }
 
-void Investigation::hear(const process_event::Collected& collected) {
+void Investigation::on(const process_event::Collected& collected) {
   if (awaited_ == 0) return;
   if (!collected.trouble.empty()) options_.say("evidence: " + collected.trouble);
   if (--awaited_ == 0) judge();

@@ -50,7 +50,7 @@ class Investigation {
   [[nodiscard]] bool goes_on() const { return awaited_ > 0; }
   /// Not to be called while one goes on. What it finds is said and recorded before `done` is called.
   void begin(Done done);
-  void hear(const process_event::Collected& collected);
+  void on(const process_event::Collected& collected);
   /// What goes on is given up.
   void stop();
 

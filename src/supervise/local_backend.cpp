@@ -65,7 +65,7 @@ struct LocalBackend::Live {
 LocalBackend::LocalBackend(sys::Loop& loop, const Rules& rules, Options options, Tell tell)
     : loop_(loop), options_(std::move(options)), tell_(std::move(tell)), cleaner_(loop) {
   if (const auto made = sys::make_private_folder(options_.logs); !made) {
-    this->tell(process_event::Trouble{made.error().items().front().message});
+    this->tell(process_event::Trouble{made.error().first_message()});
   }
   std::vector<std::string> names;
   for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
@@ -152,8 +152,8 @@ void LocalBackend::on(const action::Start& start) {
   auto& live = live_.at(start.process);
   const auto pid = spawn(live);
   if (!pid) {
-    return tell(process_event::NotStarted{start.process,
-                                          options_.node.masker.mask(pid.error().items().front().message)});
+    return tell(
+        process_event::NotStarted{start.process, options_.node.masker.mask(pid.error().first_message())});
   }
   loop_.on_child(*pid, [this, p = start.process](sys::WaitStatus status) { ended(p, status); });
   if (options_.hooks.on_started) options_.hooks.on_started(live.bound->process, *pid);

@@ -28,11 +28,11 @@ using EndedProcesses = std::map<std::uint32_t, EndedProcess>;
 struct Hooks {
   std::function<void(std::uint32_t process, pid_t pid)> on_started;
   /// Called every `period`. A reason that it gives ends the run, with this exit code.
-  struct Verdict {
+  struct Abort {
     std::string reason;
     int exit_code = 0;
   };
-  std::function<std::optional<Verdict>(const LivePids&)> tick;
+  std::function<std::optional<Abort>(const LivePids&)> tick;
   Duration period = std::chrono::seconds(5);
   /// Called once, when it is decided that the run ends, while those processes that did not fail are alive.
   std::function<void(const LivePids&)> before_stop;

@@ -28,7 +28,7 @@ Outcome run_attempt(const Attempt& attempt) {
   LocalBackend backend(
       loop, supervisor.rules(),
       {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks, attempt.plan.watch},
-      [&](const ProcessEvent& process_event) { supervisor.hear(process_event); });
+      [&](const ProcessEvent& process_event) { supervisor.on(process_event); });
   return supervisor.run(backend);
 }
 

@@ -45,15 +45,15 @@ void StallMonitor::stop() {
   timer_.reset();
 }
 
-void StallMonitor::hear(const process_event::Started& started) {
+void StallMonitor::on(const process_event::Started& started) {
   watcher_.started(started.process, now());
 }
 
-void StallMonitor::hear(const process_event::Ended& ended) {
+void StallMonitor::on(const process_event::Ended& ended) {
   watcher_.ended(ended.process);
 }
 
-void StallMonitor::hear(const process_event::Progress& progress) {
+void StallMonitor::on(const process_event::Progress& progress) {
   std::optional<std::uint64_t> step;
   std::optional<double> seconds;
   if (progress.step >= 0) step = static_cast<std::uint64_t>(progress.step);

@@ -32,9 +32,9 @@ class StallMonitor {
   StallMonitor(const StallMonitor&) = delete;
   StallMonitor& operator=(const StallMonitor&) = delete;
 
-  void hear(const process_event::Started& started);
-  void hear(const process_event::Ended& ended);
-  void hear(const process_event::Progress& progress);
+  void on(const process_event::Started& started);
+  void on(const process_event::Ended& ended);
+  void on(const process_event::Progress& progress);
   /// The run ends: there is nothing to be watched any more.
   void stop();
   /// For the summary: steps, their median and spread, what was found, who was at which step.

@@ -61,7 +61,7 @@ Outcome Supervisor::run(ProcessBackend& backend) {
 
 void Supervisor::listen() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, stop_signal()}) {
-    loop_.on_signal(signal, [this, signal] { hear(since_start(), process_event::Signal{signal}); });
+    loop_.on_signal(signal, [this, signal] { on(since_start(), process_event::Signal{signal}); });
   }
   if (const int guardian = options_.guardian.fd(); guardian >= 0) {
     loop_.watch(guardian, [this, guardian] {

@@ -38,7 +38,7 @@ class Supervisor {
 
   [[nodiscard]] const Rules& rules() const { return rules_; }
   /// For the crew, which tells of all that comes of the actions.
-  void hear(const ProcessEvent& process_event);
+  void on(const ProcessEvent& process_event);
   /// Supervises to the end. To be called once, with a crew for these rules.
   Outcome run(ProcessBackend& backend);
 
@@ -66,19 +66,19 @@ class Supervisor {
     backend_->perform(what);
   }
 
-  void hear(Duration at, const process_event::Started& started);
-  void hear(Duration at, const process_event::NotStarted& not_started);
-  void hear(Duration at, const process_event::Ready& ready);
-  void hear(Duration at, const process_event::NotReady& not_ready);
-  void hear(Duration at, const process_event::Ended& ended);
-  void hear(Duration at, const process_event::CleanedUp& cleaned);
-  void hear(Duration at, const process_event::NotKillable& stuck);
-  void hear(Duration at, const process_event::Signal& signal);
-  void hear(Duration at, const process_event::NodeLost& lost);
-  void hear(Duration at, const process_event::Abort& abort);
-  void hear(Duration at, const process_event::Progress& progress);
-  void hear(Duration at, const process_event::Collected& collected);
-  void hear(Duration at, const process_event::Trouble& trouble);
+  void on(Duration at, const process_event::Started& started);
+  void on(Duration at, const process_event::NotStarted& not_started);
+  void on(Duration at, const process_event::Ready& ready);
+  void on(Duration at, const process_event::NotReady& not_ready);
+  void on(Duration at, const process_event::Ended& ended);
+  void on(Duration at, const process_event::CleanedUp& cleaned);
+  void on(Duration at, const process_event::NotKillable& stuck);
+  void on(Duration at, const process_event::Signal& signal);
+  void on(Duration at, const process_event::NodeLost& lost);
+  void on(Duration at, const process_event::Abort& abort);
+  void on(Duration at, const process_event::Progress& progress);
+  void on(Duration at, const process_event::Collected& collected);
+  void on(Duration at, const process_event::Trouble& trouble);
 
   void say_who_is_awaited();
   void say_once_all_are_ready(ProcessIndex process, Duration at);

@@ -9,11 +9,11 @@
 // What the crew tells, as it goes into the record and into the table.
 namespace nlaunch::supervise {
 
-void Supervisor::hear(const ProcessEvent& process_event) {
-  std::visit([&](const auto& what) { hear(process_event.at, what); }, process_event.what);
+void Supervisor::on(const ProcessEvent& process_event) {
+  std::visit([&](const auto& what) { on(process_event.at, what); }, process_event.what);
 }
 
-void Supervisor::hear(Duration at, const process_event::Started& started) {
+void Supervisor::on(Duration at, const process_event::Started& started) {
   auto& report = outcome_.processes[started.process];
   report.pid = started.pid;
   report.started = at;
@@ -24,16 +24,16 @@ void Supervisor::hear(Duration at, const process_event::Started& started) {
   if (!report.host.empty()) fields["host"] = report.host;
   record("process-started", fields);
   if (!rules_.processes[started.process].waits_ready) report.ready = at;
-  if (watching_) watching_->hear(started);
+  if (watching_) watching_->on(started);
   handle(event::Started{started.process});
 }
 
-void Supervisor::hear(Duration, const process_event::NotStarted& not_started) {
+void Supervisor::on(Duration, const process_event::NotStarted& not_started) {
   record("process-not-started", {{"process", name_of(not_started.process)}, {"reason", not_started.reason}});
   handle(event::SpawnFailed{not_started.process, not_started.reason});
 }
 
-void Supervisor::hear(Duration at, const process_event::Ready& ready) {
+void Supervisor::on(Duration at, const process_event::Ready& ready) {
   auto& report = outcome_.processes[ready.process];
   report.ready = at;
   record("process-ready",
@@ -57,21 +57,21 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
   say(fmt::format("{0}: {1} of {1} ready after {2}", of.name, of.count, in_seconds(at - first)));
 }
 
-void Supervisor::hear(Duration, const process_event::NotReady& not_ready) {
+void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
   outcome_.not_ready = not_ready.waited;
   handle(event::ReadyTimeout{not_ready.process});
 }
 
-void Supervisor::hear(Duration at, const process_event::Ended& ended) {
+void Supervisor::on(Duration at, const process_event::Ended& ended) {
   auto& report = outcome_.processes[ended.process];
   report.ended = at;
   report.status = ended.status;
   record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
-  if (watching_) watching_->hear(ended);
+  if (watching_) watching_->on(ended);
   handle(ended);
 }
 
-void Supervisor::hear(Duration, const process_event::CleanedUp& cleaned) {
+void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {
   auto& report = outcome_.processes[cleaned.process];
   if (!cleaned.killed.empty()) {
     record("leftovers-killed", {{"process", report.name}, {"killed", cleaned.killed}});
@@ -80,17 +80,17 @@ void Supervisor::hear(Duration, const process_event::CleanedUp& cleaned) {
   handle(event::CleanedUp{cleaned.process});
 }
 
-void Supervisor::hear(Duration, const process_event::NotKillable& stuck) {
+void Supervisor::on(Duration, const process_event::NotKillable& stuck) {
   record("process-not-killable", {{"process", name_of(stuck.process)}});
   handle(event::Ended{stuck.process, sys::WaitStatus(SIGKILL)});
 }
 
-void Supervisor::hear(Duration, const process_event::Signal& signal) {
+void Supervisor::on(Duration, const process_event::Signal& signal) {
   record("signal", {{"signal", sys::signal_name(signal.signal)}});
   handle(signal);
 }
 
-void Supervisor::hear(Duration at, const process_event::NodeLost& lost) {
+void Supervisor::on(Duration at, const process_event::NodeLost& lost) {
   record("node-lost", {{"host", lost.host}, {"why", lost.why}});
   for (const auto process : lost.processes) {
     auto& report = outcome_.processes[process];
@@ -99,19 +99,19 @@ void Supervisor::hear(Duration at, const process_event::NodeLost& lost) {
   handle(lost);
 }
 
-void Supervisor::hear(Duration, const process_event::Abort& abort) {
+void Supervisor::on(Duration, const process_event::Abort& abort) {
   handle(abort);
 }
 
-void Supervisor::hear(Duration, const process_event::Progress& progress) {
-  if (watching_) watching_->hear(progress);
+void Supervisor::on(Duration, const process_event::Progress& progress) {
+  if (watching_) watching_->on(progress);
 }
 
-void Supervisor::hear(Duration, const process_event::Collected& collected) {
-  if (investigation_) investigation_->hear(collected);
+void Supervisor::on(Duration, const process_event::Collected& collected) {
+  if (investigation_) investigation_->on(collected);
 }
 
-void Supervisor::hear(Duration, const process_event::Trouble& trouble) {
+void Supervisor::on(Duration, const process_event::Trouble& trouble) {
   if (std::ranges::find(outcome_.troubles, trouble.sentence) != outcome_.troubles.end())
     return;  // of another node, or process
   outcome_.troubles.push_back(trouble.sentence);

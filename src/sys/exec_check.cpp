@@ -42,8 +42,8 @@ ExecCheck::ExecCheck(Loop& loop, SpawnRequest request, Done done)
   request.out = request.err = state_->output.get();
   const auto pid = spawn(request);
   if (!pid) {  // told later, as every answer is
-    state_->failed = loop.after(
-        Duration::zero(), [done = std::move(done), why = pid.error().items().front().message] { done(why); });
+    state_->failed = loop.after(Duration::zero(),
+                                [done = std::move(done), why = pid.error().first_message()] { done(why); });
     return;
   }
   state_->pid = *pid;

@@ -12,7 +12,7 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
   using namespace nlaunch;
   const auto message = fleet::decode({reinterpret_cast<const char*>(data), size});
   if (!message) {
-    if (message.error().items().front().message.empty()) std::abort();
+    if (message.error().first_message().empty()) std::abort();
     return 0;
   }
   const auto line = fleet::encode(*message);

@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   if (spec.contains("abort_after_ms")) {
     hooks.period = duration_of(spec, "abort_after_ms", {});
     hooks.tick = [](const supervise::LivePids& pids) {
-      return supervise::Hooks::Verdict{fmt::format("{} alive and not wanted", pids.size()), 70};
+      return supervise::Hooks::Abort{fmt::format("{} alive and not wanted", pids.size()), 70};
     };
   }
   const supervise::TerminalOptions terminal{1, spec.value("quiet", false),

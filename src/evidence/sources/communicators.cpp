@@ -60,7 +60,7 @@ Found collect_ras(const CollectContext& context) {
   if (context.subject->ras.empty() || context.tree.empty()) return found;
   const auto answer = ras_status(context.subject->ras, context.deadline);
   if (!answer) {
-    found.missing.push_back({"NCCL RAS", answer.error().items().front().message,
+    found.missing.push_back({"NCCL RAS", answer.error().first_message(),
                              "NCCL 2.24 or newer answers there once a communicator has been made"});
     return found;
   }

@@ -26,7 +26,7 @@ Found collect_gpus(const CollectContext& context) {
       preflight::ask_probe(context.spec.probe, {"gpu-health"}, sys::own_environment(), context.left());
   constexpr auto kFile = "gpus.json";
   if (!line) {
-    found.missing.push_back({"GPUs", line.error().items().front().message, ""});
+    found.missing.push_back({"GPUs", line.error().first_message(), ""});
   } else if (line->contains("error")) {
     found.missing.push_back({"GPUs", line->value("error", ""), ""});
   } else if (context.write(kFile, json_text(*line, 1) + "\n")) {

@@ -12,7 +12,7 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "evidence/source.h"
-#include "launch/observation.h"
+#include "launch/audit/observation.h"
 #include "sys/proc.h"
 
 namespace nlaunch::evidence {

@@ -90,8 +90,8 @@ Found collect_python_stacks(const CollectContext& context) {
     if (text) {
       all += *text + "\n";
     } else {
-      found.missing.push_back(refused(fmt::format("{} of pid {}", kPythonStacks, process.pid),
-                                      text.error().items().front().message));
+      found.missing.push_back(
+          refused(fmt::format("{} of pid {}", kPythonStacks, process.pid), text.error().first_message()));
     }
   }
   constexpr auto kFile = "python-stacks.txt";
@@ -198,7 +198,7 @@ Found collect_native_stacks(const CollectContext& context) {
     if (text) {
       all += fmt::format("Process {}: {}\n{}\n", process.pid, process.command, *text);
     } else {
-      found.missing.push_back(refused(what, text.error().items().front().message));
+      found.missing.push_back(refused(what, text.error().first_message()));
     }
   }
   constexpr auto kFile = "native-stacks.txt";

@@ -92,7 +92,7 @@ MachineFacts ask_machine_facts(const std::string& probe) {
   const auto line = ask_probe(probe, {"facts"}, sys::own_environment());
   if (line) return read_machine_facts(*line);
   MachineFacts facts;
-  facts.error = line.error().items().front().message;
+  facts.error = line.error().first_message();
   facts.nvml_error = facts.error;
   return facts;
 }

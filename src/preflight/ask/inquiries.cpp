@@ -19,11 +19,11 @@ struct Question {
   std::string thing{};
 };
 
-std::vector<Question> questions(const Look& request, const NodeObservations& observations,
+std::vector<Question> questions(const Request& request, const NodeObservations& observations,
                                 Inquiry::When when) {
   std::vector<Question> out;
   for (const auto* inquiry : inquiries()) {
-    const bool wanted = inquiry->level <= request.level && inquiry->when == when;
+    const bool wanted = inquiry->level <= request.options.level && inquiry->when == when;
     if (!wanted || (inquiry->applies != nullptr && !inquiry->applies(observations))) continue;
     const std::string name(inquiry->name);
     if (inquiry->of == Inquiry::Of::machine) {
@@ -43,7 +43,7 @@ std::vector<Question> questions(const Look& request, const NodeObservations& obs
   return out;
 }
 
-Answer put(const Look& request, const NodeObservations& observations, const Question& question) {
+Answer put(const Request& request, const NodeObservations& observations, const Question& question) {
   std::vector<std::string> arguments{std::string(question.inquiry.name)};
   if (!question.thing.empty()) arguments.push_back(question.thing);
   if (question.inquiry.arguments != nullptr) {
@@ -55,7 +55,7 @@ Answer put(const Look& request, const NodeObservations& observations, const Ques
                   ? ask_probe_of(*question.process, request.probe, arguments, deadline)
                   : ask_probe(request.probe, arguments, sys::own_environment(), deadline);
   if (said) return {std::move(*said), ""};
-  const auto& why = said.error().items().front().message;
+  const auto& why = said.error().first_message();
   if (question.process == nullptr || question.inquiry.otherwise == nullptr) return {nullptr, why};
   return {question.inquiry.otherwise(*question.process), why};
 }
@@ -73,7 +73,7 @@ std::vector<std::string> devices_of_plan(const NodeObservations& observations,
   return {"--devices", text::join(visible, ",")};
 }
 
-Answers ask(const Look& request, const NodeObservations& observations) {
+Answers ask(const Request& request, const NodeObservations& observations) {
   Answers answers;
   std::map<std::string, std::future<Answer>> going;
   const auto together = questions(request, observations, Inquiry::When::together);

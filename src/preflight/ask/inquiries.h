@@ -55,6 +55,6 @@ std::vector<std::string> devices_of_plan(const NodeObservations& observations,
 
 /// Asks those of the level. Returns when all have answered, or have had their time. Of `evidence` the plan,
 /// the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
-Answers ask(const Look& request, const NodeObservations& observations);
+Answers ask(const Request& request, const NodeObservations& observations);
 
 }  // namespace nlaunch::preflight

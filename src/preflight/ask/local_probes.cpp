@@ -58,7 +58,7 @@ void LocalProbes::start(Tell tell_all) {
     const auto i = rank - options_.first;
     if (i >= probes_.size()) continue;
     if (auto started = start(i); !started) {
-      tell(i, probe_news::Ended{"could not be started: " + started.error().items().front().message});
+      tell(i, probe_news::Ended{"could not be started: " + started.error().first_message()});
     }
   }
 }

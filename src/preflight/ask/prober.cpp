@@ -48,17 +48,17 @@ class Prober {
   ProbeOutcome run() {
     heard();
     watch_for_cancel();
-    loop_.post([this] { probes_.start([this](const ProbeNews& news) { hear(news); }); });
+    loop_.post([this] { probes_.start([this](const ProbeNews& news) { on(news); }); });
     loop_.run();
     return std::move(outcome_);
   }
 
  private:
-  void hear(const ProbeNews& news);
-  void hear(std::size_t rank, const probe_news::Said& said);
-  void hear(std::size_t rank, const probe_news::Ended& ended);
-  void hear(std::size_t rank, const probe_news::Stuck& stuck);
-  void hear(std::size_t rank, const probe_news::Lost& lost);
+  void on(const ProbeNews& news);
+  void on(std::size_t rank, const probe_news::Said& said);
+  void on(std::size_t rank, const probe_news::Ended& ended);
+  void on(std::size_t rank, const probe_news::Stuck& stuck);
+  void on(std::size_t rank, const probe_news::Lost& lost);
   bool hand_around(std::size_t rank, const nlohmann::json& line);
   void know(std::size_t rank);
   void gone(std::size_t rank);
@@ -91,12 +91,12 @@ class Prober {
   std::optional<sys::Loop::TimerId> asking_;
 };
 
-void Prober::hear(const ProbeNews& news) {
-  std::visit([&](const auto& what) { hear(news.rank, what); }, news.what);
+void Prober::on(const ProbeNews& news) {
+  std::visit([&](const auto& what) { on(news.rank, what); }, news.what);
   consider();
 }
 
-void Prober::hear(std::size_t rank, const probe_news::Said& said) {
+void Prober::on(std::size_t rank, const probe_news::Said& said) {
   auto& report = outcome_.reports[rank];
   const bool known = report.identity.has_value();
   const bool done = report.done;
@@ -149,7 +149,7 @@ void Prober::know(std::size_t rank) {
   if (--unknown_[group] == 0) send_off(work_.groups[group].members);
 }
 
-void Prober::hear(std::size_t rank, const probe_news::Ended& ended) {
+void Prober::on(std::size_t rank, const probe_news::Ended& ended) {
   auto& report = outcome_.reports[rank];
   if (!finishing_ && !report.done && report.errors.empty()) {
     report.end = ended.how;
@@ -158,12 +158,12 @@ void Prober::hear(std::size_t rank, const probe_news::Ended& ended) {
   gone(rank);
 }
 
-void Prober::hear(std::size_t rank, const probe_news::Stuck& stuck) {
+void Prober::on(std::size_t rank, const probe_news::Stuck& stuck) {
   outcome_.reports[rank].stuck = stuck.state;
   gone(rank);
 }
 
-void Prober::hear(std::size_t rank, const probe_news::Lost& lost) {
+void Prober::on(std::size_t rank, const probe_news::Lost& lost) {
   outcome_.reports[rank].end = "is gone: " + lost.why;
   failed_ = true;
   gone(rank);

@@ -77,7 +77,7 @@ LibraryFact find_role_library(const plan::BoundProcess& process, const std::stri
                                            : std::vector<std::string>{"library", fact.path};
   const auto said = ask_probe_of(process, probe, arguments);
   if (!said) {
-    fact.error = said.error().items().front().message;
+    fact.error = said.error().first_message();
     return fact;
   }
   fact.error = said->value("error", "");

@@ -82,7 +82,7 @@ json try_without_probe(const plan::BoundProcess& process) {
   request.env = std::move(start.env);
   request.cwd = process.workdir;
   const auto said = sys::run_command(std::move(request), std::chrono::seconds(20));
-  if (!said) return {{"words", said.error().items().front().message}};
+  if (!said) return {{"words", said.error().first_message()}};
   if (said->timed_out) return {{"words", "it has not ended after 20 s"}};
   if (said->status.ok()) return json::object();
   return {{"words", fmt::format("{}: {}", said->status.str(), text::printable(text::trim(said->err)))}};

@@ -184,7 +184,7 @@ json to_json(const Baseline& baseline) {
 Result<Baseline> read_baseline(const std::string& path) {
   constexpr std::uint64_t kMost = 16U << 20U;
   const auto content = sys::read_regular_file(path, kMost);
-  if (!content) return no_baseline(path, content.error().items().front().message);
+  if (!content) return no_baseline(path, content.error().first_message());
   const auto from = parse_json(*content);
   if (!from.is_object() || from.value("format", json()) != formats::kBaseline.name)
     return no_baseline(path, fmt::format("'{}' is no baseline", path));

@@ -60,7 +60,7 @@ TakenApart bisect(sys::Loop& loop, const Examination& request, const Observation
         try_groups(loop, request, round,
                    {.folder = fmt::format("{}/preflight/pairs-{}", request.folder, number), .apart = true});
     if (!cancelled) {
-      out.rows.push_back(unknown("suspect", "preflight folder", cancelled.error().items().front().message));
+      out.rows.push_back(unknown("suspect", "preflight folder", cancelled.error().first_message()));
       return out;
     }
     out.cancelled = *cancelled;

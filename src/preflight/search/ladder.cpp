@@ -147,7 +147,7 @@ Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Observati
     const auto cancelled = try_groups(
         loop, request, here, {.folder = request.folder + "/preflight/" + rung.folder, .apart = true});
     if (!cancelled) {
-      ladder.rows.push_back(unknown("ladder", rung.name, cancelled.error().items().front().message));
+      ladder.rows.push_back(unknown("ladder", rung.name, cancelled.error().first_message()));
       return ladder;
     }
     ladder.cancelled = *cancelled;

@@ -24,7 +24,7 @@ Result<Module> open_module() {
   const auto file = sys::executable_folder() / ".." / "lib" / "libnlaunch-gloo.so";
   const auto library = DynamicLibrary::open(file.lexically_normal().string());
   if (!library) {
-    return failure("probe.unavailable", "nlaunch's Gloo module: {}", library.error().items().front().message);
+    return failure("probe.unavailable", "nlaunch's Gloo module: {}", library.error().first_message());
   }
   return Module{library->find<decltype(&nlaunch_gloo_join)>("nlaunch_gloo_join"),
                 library->find<decltype(&nlaunch_gloo_run)>("nlaunch_gloo_run")};

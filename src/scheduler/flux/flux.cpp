@@ -3,9 +3,9 @@
 
 #include "base/text.h"
 #include "fleet/leader.h"
-#include "launch/allocation.h"
-#include "launch/job_script.h"
-#include "launch/precheck.h"
+#include "launch/job/allocation.h"
+#include "launch/job/job_script.h"
+#include "launch/job/precheck.h"
 #include "scheduler/follow.h"
 #include "scheduler/step.h"
 #include "sys/command.h"
@@ -236,7 +236,7 @@ class Flux : public FollowedScheduler {
     const auto line =
         ask({"flux", "jobs", "--no-header", "--format=" + std::string(kFormat), job}, environment);
     if (line) return line->empty() ? std::nullopt : std::optional(state_of(*line));
-    if (line.error().items().front().message.ends_with(" unknown")) return std::nullopt;
+    if (line.error().first_message().ends_with(" unknown")) return std::nullopt;
     return std::unexpected(line.error());
   }
 

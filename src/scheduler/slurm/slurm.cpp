@@ -1,8 +1,8 @@
-#include "launch/allocation.h"
-#include "launch/bad_nodes.h"
-#include "launch/job_script.h"
-#include "launch/precheck.h"
-#include "launch/slurm_job.h"
+#include "launch/job/allocation.h"
+#include "launch/job/bad_nodes.h"
+#include "launch/job/job_script.h"
+#include "launch/job/precheck.h"
+#include "launch/job/slurm_job.h"
 #include "scheduler/follow.h"
 #include "scheduler/slurm/slurm_target.h"
 

@@ -4,10 +4,10 @@
 
 #include "base/text.h"
 #include "fleet/leader.h"
-#include "launch/bad_nodes.h"
 #include "launch/install.h"
-#include "launch/pyxis.h"
-#include "launch/slurm_job.h"
+#include "launch/job/bad_nodes.h"
+#include "launch/job/pyxis.h"
+#include "launch/job/slurm_job.h"
 #include "scheduler/step.h"
 #include "sys/files.h"
 
@@ -87,7 +87,7 @@ void SlurmTarget::record(const std::vector<preflight::Suspect>& suspects) {
     const auto recorded = launch::record_bad_node(file, suspect.host, suspect.reason, sys::user_name());
     caller_.console.say(
         recorded ? fmt::format("nlaunch: {} is now in {} ({})\n", suspect.host, file, suspect.reason)
-                 : fmt::format("nlaunch: {}\n", recorded.error().items().front().message));
+                 : fmt::format("nlaunch: {}\n", recorded.error().first_message()));
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <set>
 
-#include "launch/allocation.h"
+#include "launch/job/allocation.h"
 #include "session/caller.h"
 #include "session/run_target.h"
 

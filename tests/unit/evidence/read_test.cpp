@@ -63,7 +63,7 @@ TEST_F(ReadEvidence, DoesWithoutSockets) {
   for (const auto* content : {"", "[{\"pid\": 7, ", "{}"}) {
     if (*content != '\0') write("learner.0/sockets.json", content);
     const auto evidence = read_evidence(folder_);
-    ASSERT_TRUE(evidence) << evidence.error().items().front().message;
+    ASSERT_TRUE(evidence) << evidence.error().first_message();
     ASSERT_EQ(evidence->members.size(), 1U) << content;
     EXPECT_EQ(evidence->members[0].process, "learner.0");
     EXPECT_TRUE(evidence->members[0].connections.empty());
@@ -87,7 +87,7 @@ TEST_F(ReadEvidence, TakesNoRankForOneThatIsNone) {
 }
 
 TEST_F(ReadEvidence, SaysWhereThereIsNone) {
-  EXPECT_EQ(read_evidence(folder_ / "other").error().items().front().message,
+  EXPECT_EQ(read_evidence(folder_ / "other").error().first_message(),
             fmt::format("there is no evidence in {}/other", folder_.string()));
 }
 

@@ -35,7 +35,7 @@ void expect_as_written(const Examples& examples, auto&& message, auto&& in_line)
     const std::string line = in_line(one.line);
     EXPECT_EQ(encode(message(one.what)), line);
     const auto back = decode(line);
-    ASSERT_TRUE(back) << line << ": " << back.error().items().front().message;
+    ASSERT_TRUE(back) << line << ": " << back.error().first_message();
     EXPECT_EQ(encode(*back), line);
   };
   std::apply([&](const auto&... one) { (check(one), ...); }, examples);
@@ -199,7 +199,7 @@ TEST(Protocol, WhatIsNoMessageIsRefusedWithAReason) {
   for (const auto& [line, reason] : lines) {
     const auto message = decode(line);
     ASSERT_FALSE(message) << line.substr(0, 80);
-    EXPECT_EQ(message.error().items().front().message, reason) << line.substr(0, 80);
+    EXPECT_EQ(message.error().first_message(), reason) << line.substr(0, 80);
   }
 }
 

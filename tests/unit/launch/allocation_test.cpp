@@ -1,4 +1,4 @@
-#include "launch/allocation.h"
+#include "launch/job/allocation.h"
 
 #include <gtest/gtest.h>
 
@@ -39,12 +39,12 @@ TEST(FindAllocation, NamesAContradiction) {
       find_allocation({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_JOB_NUM_NODES=3"});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(
-      wrong.error().items().front().message,
+      wrong.error().first_message(),
       "SLURM_JOB_NUM_NODES=3 and SLURM_JOB_NODELIST=n[1-2] contradict each other: the list has 2 nodes; are "
       "variables of another job left in this shell?");
   const auto unread = find_allocation({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-"});
   ASSERT_FALSE(unread);
-  EXPECT_EQ(unread.error().items().front().message,
+  EXPECT_EQ(unread.error().first_message(),
             "SLURM_JOB_ID=17 is set, and SLURM_JOB_NODELIST='n[1-' is no list of nodes");
 }
 

@@ -1,4 +1,4 @@
-#include "launch/audit.h"
+#include "launch/audit/audit.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

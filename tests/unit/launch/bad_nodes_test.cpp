@@ -1,4 +1,4 @@
-#include "launch/bad_nodes.h"
+#include "launch/job/bad_nodes.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -89,9 +89,7 @@ class LedgerFile : public ::testing::Test {
     out << std::ifstream(path_).rdbuf();
     return out.str();
   }
-  static std::string said(const Result<void>& result) {
-    return result ? "" : result.error().items().front().message;
-  }
+  static std::string said(const Result<void>& result) { return result ? "" : result.error().first_message(); }
 
   fs::path folder_;
   fs::path path_;

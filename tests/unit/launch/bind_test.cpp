@@ -1,4 +1,4 @@
-#include "launch/bind.h"
+#include "launch/bind/bind.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "launch/run_folder.h"
+#include "launch/run_dir/run_folder.h"
 #include "plan/bound_json.h"
 
 namespace nlaunch::launch {
@@ -49,8 +49,20 @@ class Bind : public testing::Test {
     plan_.roles.push_back(std::move(role));
   }
 
+  /// Its ports are kept while it lives.
+  struct Bound {
+    plan::BoundNode node;
+    Ports ports;
+  };
   Result<Bound> bind_here() {
-    return bind({plan_, 0, paths_, machine_, {"/no/nlaunch", "/no/probe", "/no/scope.so", ""}, environment_});
+    auto plan = plan_;
+    Ports ports;
+    if (auto claimed = claim_ports(plan, 0, ports); !claimed) return std::unexpected(claimed.error());
+    const Install install{"/no/nlaunch", "/no/probe", "/no/scope.so", ""};
+    auto node = bind_node({plan, 0, paths_, machine_, install, environment_, claim_ras_ports(plan, 0, ports)},
+                          one_machine(machine_.host));
+    if (!node) return std::unexpected(node.error());
+    return Bound{std::move(*node), std::move(ports)};
   }
 
   static std::string value(const plan::BoundProcess& process, const std::string& name) {
@@ -203,7 +215,7 @@ TEST_F(Bind, FewerGpusThanThePlanUsesIsAnError) {
   environment_.emplace_back("CUDA_VISIBLE_DEVICES=1");
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
-  EXPECT_EQ(bound.error().items().front().message, "the plan uses 2 GPUs of a node, and this one shows 1");
+  EXPECT_EQ(bound.error().first_message(), "the plan uses 2 GPUs of a node, and this one shows 1");
 }
 
 }  // namespace

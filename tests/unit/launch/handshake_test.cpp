@@ -1,4 +1,4 @@
-#include "launch/handshake.h"
+#include "launch/job/handshake.h"
 
 #include <gtest/gtest.h>
 

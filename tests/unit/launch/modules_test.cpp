@@ -1,4 +1,4 @@
-#include "launch/modules.h"
+#include "launch/bind/modules.h"
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(LoadModules, EachChangeKnowsItsModule) {
 TEST_F(LoadModules, AModuleThatIsNotThereIsAFailureWithItsName) {
   const auto operations = load_modules({kLmod, false, {"compiler/12", "nothing/1"}, "site.yaml:3:1"}, base_);
   ASSERT_FALSE(operations);
-  const auto message = operations.error().items().front().message;
+  const auto message = operations.error().first_message();
   EXPECT_TRUE(message.starts_with("loading modules failed (site.yaml:3:1): ")) << message;
   EXPECT_NE(message.find("nothing/1"), std::string::npos) << message;
 }
@@ -96,7 +96,7 @@ TEST(SourceFiles, EachChangeKnowsItsFileAndNoModulesAreNeeded) {
   modules.source = {(folder / "nowhere.sh").string()};
   const auto failed = load_modules(modules, base);
   ASSERT_FALSE(failed);
-  const auto message = failed.error().items().front().message;
+  const auto message = failed.error().first_message();
   EXPECT_TRUE(message.starts_with("loading modules failed (site.yaml:3:1): ")) << message;
   EXPECT_TRUE(message.ends_with("sourcing " + modules.source[0] + " failed")) << message;
   fs::remove_all(folder);

@@ -1,4 +1,4 @@
-#include "launch/node_addresses.h"
+#include "launch/bind/node_addresses.h"
 
 #include <gtest/gtest.h>
 
@@ -54,8 +54,7 @@ TEST(NodeAddresses, ADirectoryThatLacksANodeOrAPortIsRefused) {
   told[1].ports.pop_back();
   const auto fewer = take_ports(plan, told);
   ASSERT_FALSE(fewer);
-  EXPECT_EQ(fewer.error().items().front().message,
-            "nodes.json does not have every port of the plan's 2 nodes");
+  EXPECT_EQ(fewer.error().first_message(), "nodes.json does not have every port of the plan's 2 nodes");
   told.pop_back();
   EXPECT_FALSE(take_ports(plan, told));
   for (const char* text : {"", "{", "[1]", R"([{"host":"n0"}])", R"([{"host":1,"address":"a","ports":[]}])"})

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launch/gpu_lock.h"
+#include "launch/bind/gpu_lock.h"
+#include "launch/bind/ports.h"
+#include "launch/bind/secrets.h"
 #include "launch/machine.h"
-#include "launch/ports.h"
-#include "launch/run_folder.h"
-#include "launch/secrets.h"
+#include "launch/run_dir/run_folder.h"
 #include "sys/files.h"
 #include "sys/tcp_port.h"
 
@@ -62,7 +62,7 @@ TEST(VisibleGpus, AnEntryThatIsNoGpuIsAnError) {
   const auto gpus = visible_gpus(two_gpus(), &given);
   ASSERT_FALSE(gpus);
   EXPECT_EQ(
-      gpus.error().items().front().message,
+      gpus.error().first_message(),
       "CUDA_VISIBLE_DEVICES=0,7 was given to nlaunch, and '7' is no GPU of this machine, which has 2 GPUs");
   const std::string none = "-1";
   EXPECT_TRUE(visible_gpus(two_gpus(), &none)->empty());
@@ -117,7 +117,7 @@ TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
 /// The failure to open a lock that lies in a folder of somebody else's; empty: it was opened.
 std::string refusal(const fs::path& folder, const std::string& name) {
   const auto opened = open_lock_file(folder, name);
-  return opened ? "" : opened.error().items().front().message;
+  return opened ? "" : opened.error().first_message();
 }
 
 TEST_F(Folder, ALockThatSomebodyElseHasPutThereIsNotWrittenTo) {
@@ -204,7 +204,7 @@ TEST_F(Folder, ARunIsFoundByPathIdOrName) {
                 "hint: give the run's path, or --runs-dir with the folder that it was made in\n");
   const auto nowhere = find_run(folder_ / "not-there", "sft", none_alive);
   ASSERT_FALSE(nowhere);
-  EXPECT_EQ(nowhere.error().items().front().message,
+  EXPECT_EQ(nowhere.error().first_message(),
             "no run 'sft': there is no folder '" + (folder_ / "not-there").string() + "'");
 }
 

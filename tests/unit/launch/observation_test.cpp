@@ -1,4 +1,4 @@
-#include "launch/observation.h"
+#include "launch/audit/observation.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "launch/audit.h"
-#include "launch/preload.h"
+#include "launch/audit/audit.h"
+#include "launch/bind/preload.h"
 #include "sys/spawn.h"
 
 /// Real programs with a real libnccl.

@@ -1,4 +1,4 @@
-#include "launch/precheck.h"
+#include "launch/job/precheck.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/preload.h"
+#include "launch/bind/preload.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ class Preload : public ::testing::Test {
   }
   std::string message(const PreloadRequest& request) {
     const auto value = preload_value(request);
-    return value ? "no failure" : value.error().items().front().message;
+    return value ? "no failure" : value.error().first_message();
   }
 
   fs::path folder_;

@@ -1,4 +1,4 @@
-#include "launch/provenance.h"
+#include "launch/run_dir/provenance.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "launch/pyxis.h"
+#include "launch/job/pyxis.h"
 
 #include <gtest/gtest.h>
 

@@ -1,16 +1,16 @@
-#include "launch/replica.h"
+#include "launch/job/replica.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "launch/step.h"
+#include "launch/job/step.h"
 
 namespace nlaunch::launch {
 namespace {
 
 std::string why_not(const std::vector<std::string>& environment) {
   const auto found = find_replica(environment);
-  return found ? "" : found.error().items().front().message;
+  return found ? "" : found.error().first_message();
 }
 
 TEST(FindReplica, BeakersVariablesSayWhichOne) {

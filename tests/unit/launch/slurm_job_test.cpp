@@ -1,4 +1,4 @@
-#include "launch/slurm_job.h"
+#include "launch/job/slurm_job.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(SubmitJob, ARefusalOfSeveralLinesIsOneLine) {
   const auto id = submit_job({}, sbatch, folder / "job.sbatch", {"PATH=/usr/bin:/bin"});
   std::filesystem::remove_all(folder);
   ASSERT_FALSE(id);
-  EXPECT_EQ(id.error().items().front().message,
+  EXPECT_EQ(id.error().first_message(),
             sbatch +
                 " exited with code 1: sbatch: error: Unable to contact slurm controller / sbatch: error: "
                 "Batch job submission failed");

@@ -1,4 +1,4 @@
-#include "launch/slurm_node.h"
+#include "launch/job/slurm_node.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lint/shell.h"
+#include "lint/shell/shell.h"
 
 #include <gtest/gtest.h>
 

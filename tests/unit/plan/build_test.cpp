@@ -149,9 +149,7 @@ TEST_F(BuildPlan, AddressesOfReadyAreCheckedAsFarAsTheyAreKnown) {
       "'https://${self.host}:${self.ports.http}/'}}\n"
       "     |                                                                     "
       "^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n");
-  const auto message = [&](const std::string& ready) {
-    return with_ready(ready).error().items().front().message;
-  };
+  const auto message = [&](const std::string& ready) { return with_ready(ready).error().first_message(); };
   EXPECT_EQ(message("{http: 'http://${self.host}:80000/'}"),
             "'http://${self.host}:80000/' is not http://HOST[:PORT][/PATH] with a port from 1 to 65535");
   EXPECT_EQ(message("{tcp: '${self.host}'}"), "'${self.host}' is not HOST:PORT with a port from 1 to 65535");
@@ -162,11 +160,11 @@ TEST_F(BuildPlan, NamesThatPeopleTakeForOthers) {
     return build_from("roles: {learner: {kind: learner, command: [t, '" + word + "']}}\n",
                       "scheduler: {kind: local}\n");
   };
-  EXPECT_EQ(role("${HOME}").error().items().front().message,
+  EXPECT_EQ(role("${HOME}").error().first_message(),
             "unknown name '${HOME}': did you mean '${env.HOME}', or '$${HOME}' for a shell?");
   const auto blank = build_from("roles: {learner: {kind: learner, command: [t]}}\n",
                                 "scheduler: {kind: local}\n", {{}, 0, {}, {"A B=1"}});
-  EXPECT_EQ(blank.error().items().front().message,
+  EXPECT_EQ(blank.error().first_message(),
             "the name 'A B' has a blank in it: --env takes NAME=VALUE or ROLE:NAME=VALUE");
 }
 
@@ -283,7 +281,7 @@ start: [[engine], [learner]]
 TEST(PlanJson, DamagedTextsAreRefusedWithTheReason) {
   const auto message = [](const std::string& text) {
     const auto plan = from_json(text, "p.json");
-    return plan ? std::string() : plan.error().items().front().message;
+    return plan ? std::string() : plan.error().first_message();
   };
   EXPECT_EQ(message("{}"), "'p.json' cannot be read as a plan: it is not a plan of nlaunch");
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 9})"),

@@ -38,11 +38,11 @@ TEST(Environment, AConditionHoldsWhenAllOfItFits) {
   when.nodes = range(">1");
   when.library.emplace("nccl", range(">=2.27.3"));
   ConditionFacts facts{2, "GH200", "aarch64", RoleKind::learner, {{"nccl", "2.28.9"}}};
-  EXPECT_EQ(applies(when, facts).answer, Verdict::Answer::yes);
+  EXPECT_EQ(applies(when, facts).answer, Applicability::Answer::yes);
   facts.library_versions["nccl"] = "2.26.6";
   EXPECT_EQ(applies(when, facts).why, "nccl is 2.26.6, not >=2.27.3");
   facts.library_versions.clear();
-  EXPECT_EQ(applies(when, facts).answer, Verdict::Answer::unknown);
+  EXPECT_EQ(applies(when, facts).answer, Applicability::Answer::unknown);
   facts.nodes = 1;
   EXPECT_EQ(applies(when, facts).why, "nodes is 1, not >1");
 }
@@ -57,7 +57,7 @@ TEST(Environment, ExplainTellsEachLayerWithTheWinnerLast) {
   ASSERT_EQ(steps.size(), 4U);
   EXPECT_EQ(steps[0].op.layer, Layer::inherited);
   EXPECT_EQ(steps[1].after, "site");
-  EXPECT_EQ(steps[2].verdict.why, "nodes is 1, not >1");
+  EXPECT_EQ(steps[2].applied.why, "nodes is 1, not >1");
   EXPECT_EQ(steps[2].after, "site");
   EXPECT_EQ(steps[3].after, "role");
 }

@@ -96,12 +96,11 @@ TEST_F(OneNode, KnowsTheProcessWhoseTextItIs) {
 TEST_F(OneNode, SaysWhatCannotBeTold) {
   EXPECT_EQ(resolve("${self.name}"), "${self.name}");
   ASSERT_EQ(mistakes.items().size(), 1U);
-  EXPECT_EQ(mistakes.items().front().message,
+  EXPECT_EQ(mistakes.first_message(),
             "the site's libraries, in '${self.name}': '${self.name}' is not known on this node");
   resolve("${newest:/no/such/*.pt}", &plan.processes[1]);
   ASSERT_EQ(mistakes.items().size(), 1U);
-  EXPECT_EQ(mistakes.items().front().message,
-            "engine.0, in '${newest:/no/such/*.pt}': nothing fits '/no/such/*.pt'");
+  EXPECT_EQ(mistakes.first_message(), "engine.0, in '${newest:/no/such/*.pt}': nothing fits '/no/such/*.pt'");
   EXPECT_EQ(resolve("${newest:/no/such/*.pt:-none}", &plan.processes[1]), "none");
 }
 

@@ -53,7 +53,7 @@ TEST_F(Flux, AJobThatIsNotKnownIsNone) {
   EXPECT_FALSE(*gone);
   const auto failed = flux_.state("f1", saying("echo 'flux-jobs: ERROR: no broker' >&2; exit 1"));
   ASSERT_FALSE(failed);
-  EXPECT_TRUE(failed.error().items().front().message.ends_with("flux-jobs: ERROR: no broker"));
+  EXPECT_TRUE(failed.error().first_message().ends_with("flux-jobs: ERROR: no broker"));
 }
 
 TEST_F(Flux, AnInstanceIsKnownByItsHosts) {
@@ -70,8 +70,7 @@ TEST_F(Flux, AnInstanceIsKnownByItsHosts) {
   EXPECT_EQ(flux_.detect(environment).value(), nullptr);
   const auto wrong = flux_.detect(saying("echo 'n['"));
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().items().front().message,
-            "the hostlist of job f7 is 'n[', which is no list of nodes");
+  EXPECT_EQ(wrong.error().first_message(), "the hostlist of job f7 is 'n[', which is no list of nodes");
 }
 
 TEST_F(Flux, AScriptHasNoValueThatFluxWouldTakeForAnother) {

@@ -66,7 +66,7 @@ TEST_F(Lines, AKnownPortIsTakenAgainAtOnceAndByOneAlone) {
   const auto second = Listener::open(
       loop_, [](auto) {}, port);
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().items().front().message,
+  EXPECT_EQ(second.error().first_message(),
             fmt::format("cannot listen on TCP port {}: Address already in use", port));
   listener_.reset();
   EXPECT_TRUE(Listener::open(

@@ -32,7 +32,7 @@ TEST_F(Files, ReadsRegularFilesAloneAndOnlyUpToTheLimit) {
   EXPECT_EQ(read_regular_file(folder_ / "file", 100), "content");
   const auto message = [&](const fs::path& path, std::uint64_t limit) {
     const auto read = read_regular_file(path, limit);
-    return read ? *read : read.error().items().front().message;
+    return read ? *read : read.error().first_message();
   };
   EXPECT_EQ(message(folder_ / "file", 3),
             "'" + (folder_ / "file").string() + "' has 7 bytes, more than the 3 that are read");
@@ -84,7 +84,7 @@ TEST_F(Files, ADeviceAndAPipeAreWrittenToAndNeverReplaced) {
   fs::create_symlink("/dev/full", folder_ / "full");
   const auto full = write_named_file(folder_ / "full", "one");
   ASSERT_FALSE(full);
-  EXPECT_EQ(full.error().items().front().message,
+  EXPECT_EQ(full.error().first_message(),
             "cannot write '" + (folder_ / "full").string() + "': No space left on device");
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
@@ -96,7 +96,7 @@ TEST_F(Files, APrivateFolderIsOnesOwnAndNoLink) {
   fs::create_directory_symlink(folder_ / "a", folder_ / "link");
   const auto link = make_private_folder(folder_ / "link");
   ASSERT_FALSE(link);
-  EXPECT_EQ(link.error().items().front().message,
+  EXPECT_EQ(link.error().first_message(),
             "'" + (folder_ / "link").string() + "' is there already, and is no folder of this user");
 }
 

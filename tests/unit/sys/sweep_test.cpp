@@ -82,7 +82,7 @@ TEST(Spawn, AFailedExecLeavesNothingAndSaysWhy) {
   const auto pid = spawn(request);
   ASSERT_FALSE(pid.has_value());
   EXPECT_EQ(
-      pid.error().items().front().message,
+      pid.error().first_message(),
       "cannot start " + script + ": its first line asks for '/no/such/interpreter', which does not exist");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   ::unlink(script.c_str());

@@ -45,7 +45,7 @@ class Server {
 
 template <class T>
 std::string why(const Result<T>& result) {
-  return result ? "" : result.error().items().front().message;
+  return result ? "" : result.error().first_message();
 }
 
 TEST(TcpClient, ReadsLinesAndThenTheRest) {

@@ -11,7 +11,7 @@ using namespace std::string_view_literals;
 
 std::string read(std::string_view bytes) {
   const auto value = read_pickle(bytes);
-  return value ? json_text(*value) : value.error().items().front().message;
+  return value ? json_text(*value) : value.error().first_message();
 }
 
 // pickle.dumps(VALUE, PROTOCOL) of Python 3.11.

@@ -181,12 +181,12 @@ TEST(Ras, PassesOverNumbersThatAreTooLarge) {
 }
 
 TEST(Ras, SaysWhatIsNone) {
-  EXPECT_EQ(read_ras("HTTP/1.1 400 Bad Request\n").error().items().front().message,
+  EXPECT_EQ(read_ras("HTTP/1.1 400 Bad Request\n").error().first_message(),
             "NCCL's RAS answered with something else");
-  EXPECT_EQ(read_ras("{\"communicators\": [").error().items().front().message,
+  EXPECT_EQ(read_ras("{\"communicators\": [").error().first_message(),
             "NCCL's RAS answered with JSON that is none");
   EXPECT_EQ(
-      read_ras("{\"communicators\": [{\"size\": \"many\"}]}").error().items().front().message,
+      read_ras("{\"communicators\": [{\"size\": \"many\"}]}").error().first_message(),
       "NCCL's RAS answered with something else: [json.exception.type_error.302] type must be number, but is "
       "string");
 }

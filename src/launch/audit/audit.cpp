@@ -1,0 +1,320 @@
+#include "launch/audit/audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/backend.h"
+#include "base/text.h"
+#include "launch/audit/parts.h"
+
+namespace nlaunch::launch {
+namespace {
+
+using Files = std::vector<sys::MappedFile>;
+
+bool contains(const Files& files, const sys::MappedFile& wanted) {
+  return std::ranges::any_of(files, [&](const auto& file) { return same_file(file, wanted); });
+}
+
+Files nccl_of(const ObservedProcess& process) {
+  Files files;
+  std::ranges::copy_if(process.libraries, std::back_inserter(files), is_nccl);
+  return files;
+}
+
+class Judge {
+ public:
+  Judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,
+        const AuditFacts& facts)
+      : plan_(plan), node_(node), seen_(seen), facts_(facts), parts_(plan, node, seen) {}
+
+  AuditReport run();
+
+ private:
+  /// A process with all that is known of it.
+  struct Case {
+    pid_t pid;
+    const ObservedProcess& process;
+    const Standing& place;
+    const plan::Role& role;
+    Files expected;  ///< what its role preloads
+    Files nccl;
+  };
+
+  [[nodiscard]] bool may_yet_be_another(const Case& it) const;
+  void judge(const Case& it);
+  void judge_foreign(const Case& it);
+  void judge_copies(const Case& it);
+  void judge_preload(const Case& it);
+  void list(const Case& it, bool has_findings);
+  void list_unseen();
+  void judge_versions(const plan::Group& group);
+
+  [[nodiscard]] Files expected_of(std::uint32_t role) const;
+  [[nodiscard]] const plan::Role* other_owner(const Case& it, const sys::MappedFile& file) const;
+  [[nodiscard]] std::string reason_unseen(const plan::BoundProcess& bound, const plan::Role& role) const;
+  [[nodiscard]] std::string version(const sys::MappedFile& file) const;
+  [[nodiscard]] std::string text(const sys::MappedFile& file) const;
+  [[nodiscard]] std::string name(const Case& it) const;
+  [[nodiscard]] std::string command(const Case& it) const;
+  [[nodiscard]] std::string who(const Case& it) const;
+  [[nodiscard]] static std::string remedy(const plan::Role& role);
+  void find(AuditFinding::Kind kind, const Case& it, std::string message);
+
+  const plan::Plan& plan_;
+  const plan::BoundNode& node_;
+  const Observations& seen_;
+  const AuditFacts& facts_;
+  Parts parts_;
+  AuditReport report_;
+};
+
+AuditReport Judge::run() {
+  report_.host = node_.host;
+  for (const auto& [id, process] : seen_) {
+    const auto& place = parts_.of(id);
+    judge({id.pid, process, place, plan_.roles[place.role], expected_of(place.role), nccl_of(process)});
+  }
+  list_unseen();
+  for (const auto& group : plan_.groups) judge_versions(group);
+  return std::move(report_);
+}
+
+/// A process that is to become one of another role may have that role's preload before its command line
+/// tells.
+bool Judge::may_yet_be_another(const Case& it) const {
+  return it.process.young && it.place.part == Part::helper && it.role.spawned_by.empty() &&
+         std::ranges::any_of(plan_.roles, [&](const plan::Role& role) {
+           return std::ranges::find(role.spawned_by, it.role.name) != role.spawned_by.end();
+         });
+}
+
+void Judge::judge(const Case& it) {
+  if (may_yet_be_another(it)) return;
+  const auto* parent = it.place.forked_from;
+  if (parent && std::ranges::all_of(it.process.libraries,
+                                    [&](const auto& file) { return contains(parent->libraries, file); })) {
+    return;
+  }
+  const auto before = report_.findings.size();
+  judge_foreign(it);
+  judge_copies(it);
+  judge_preload(it);
+  list(it, report_.findings.size() > before);
+}
+
+void Judge::judge_foreign(const Case& it) {
+  for (const auto& file : it.process.libraries) {
+    if (const auto* owner = other_owner(it, file)) {
+      find(AuditFinding::Kind::foreign, it,
+           fmt::format("{} has the {}'s {}{}", who(it), owner->name, text(file), remedy(it.role)));
+    }
+  }
+}
+
+/// For those that get their environment from somebody else: the usual mistake.
+std::string Judge::remedy(const plan::Role& role) {
+  if (role.spawned_by.empty()) return "";
+  return fmt::format(
+      "; what starts it hands on LD_PRELOAD, as with all of os.environ: hand it "
+      "${{role.{}.env_file}} instead",
+      role.name);
+}
+
+/// The role whose preload this file is, where it is not this process's to have.
+const plan::Role* Judge::other_owner(const Case& it, const sys::MappedFile& file) const {
+  if (contains(it.expected, file)) return nullptr;
+  const auto own = facts_.own_library.find(it.role.name);
+  if (own != facts_.own_library.end() && own->second == file.path) return nullptr;
+  for (std::uint32_t role = 0; role < plan_.roles.size(); ++role) {
+    if (contains(expected_of(role), file)) return &plan_.roles[role];
+  }
+  return nullptr;
+}
+
+void Judge::judge_copies(const Case& it) {
+  if (it.nccl.size() < 2) return;
+  std::vector<std::string> copies;
+  for (const auto& file : it.nccl) copies.push_back(text(file));
+  find(AuditFinding::Kind::two_copies, it,
+       fmt::format("{} has {} copies of libnccl: {}", who(it), copies.size(), text::join(copies, " and ")));
+}
+
+void Judge::judge_preload(const Case& it) {
+  const bool tree = it.role.scope == PreloadScope::tree;
+  const bool must_have =
+      it.place.part == Part::program || (tree && it.place.part == Part::helper && !it.nccl.empty());
+  for (const auto& file : it.expected) {
+    const bool has = contains(it.process.libraries, file);
+    if (must_have && !has && it.process.loaded) {
+      const auto instead =
+          it.nccl.empty() ? std::string("no libnccl is mapped") : "it has " + text(it.nccl.front());
+      find(AuditFinding::Kind::missing, it,
+           fmt::format("{} lacks {}, which '{}' preloads; {}", who(it), text(file), it.role.name, instead));
+    }
+    if (has && it.place.part == Part::helper && !tree) {
+      find(
+          AuditFinding::Kind::helper, it,
+          fmt::format("{}, a helper started by the program, has the preloaded {}; with 'scope: process' only "
+                      "the program should",
+                      who(it), text(file)));
+    }
+  }
+}
+
+void Judge::list(const Case& it, bool has_findings) {
+  const auto part = it.place.part;
+  const bool does_work = part == Part::program || part == Part::helper;
+  const bool must_prove = part == Part::program && !it.expected.empty();
+  if (!has_findings && !must_prove && !(does_work && !it.nccl.empty())) return;
+  const bool as_preloaded = !it.expected.empty() && std::ranges::all_of(it.expected, [&](const auto& file) {
+    return contains(it.process.libraries, file);
+  });
+  AuditEntry entry{.name = name(it),
+                   .role = it.role.name,
+                   .process = it.place.process,
+                   .pid = it.pid,
+                   .command = command(it),
+                   .part = part,
+                   .proof = Proof::own,
+                   .libraries = {},
+                   .reason = {}};
+  for (const auto& file : it.process.libraries) entry.libraries.push_back({file, version(file)});
+  if (has_findings) {
+    entry.proof = Proof::finding;
+  } else if (as_preloaded) {
+    entry.proof = Proof::as_preloaded;
+  } else if (must_prove) {
+    entry.proof = Proof::unknown;
+    entry.reason = it.process.argv.empty()
+                       ? "its maps could not be read, or it had ended"
+                       : "no libc is mapped: the program is still being loaded, or it is static";
+  }
+  report_.entries.push_back(std::move(entry));
+}
+
+/// Processes that ought to have a libnccl, or may be expected to, and of which nothing was seen.
+void Judge::list_unseen() {
+  for (const auto& bound : node_.processes) {
+    const auto& role = plan_.role_of(plan_.processes[bound.process]);
+    const bool likely = role.kind != RoleKind::service && role.gpus > 0 && !plan_.node.cpu_slots;
+    if (bound.preload.empty() && !likely) continue;
+    const bool listed = std::ranges::any_of(report_.entries, [&](const auto& entry) {
+      return entry.process ? *entry.process == bound.process : entry.role == role.name;
+    });
+    if (listed) continue;
+    AuditEntry entry;
+    entry.name = bound.name;
+    entry.role = role.name;
+    entry.process = bound.process;
+    entry.reason = reason_unseen(bound, role);
+    report_.entries.push_back(std::move(entry));
+  }
+}
+
+std::string Judge::reason_unseen(const plan::BoundProcess& bound, const plan::Role& role) const {
+  if (!role.spawned_by.empty()) {
+    return role.classify.empty() ? "the role has no 'classify' by which to know its processes"
+                                 : fmt::format("no process that fits '{}' was seen", role.classify);
+  }
+  const auto root =
+      std::ranges::find_if(seen_, [&](const auto& entry) { return entry.second.owner == bound.process; });
+  if (root == seen_.end()) return "no process of it was seen";
+  if (!bound.preload.empty()) return "only wrappers of its program were seen so far";
+  return "no libnccl is mapped: not loaded yet, or linked statically";
+}
+
+/// NCCL, for one, refuses a communicator whose ranks have different versions.
+void Judge::judge_versions(const plan::Group& group) {
+  const auto& backend = traits_of(group.backend);
+  if (backend.library.empty()) return;
+  std::map<std::string, std::string> first;  // version → process
+  std::set<std::uint32_t> members;
+  for (const auto& member : group.members) members.insert(member.process);
+  for (const auto& entry : report_.entries) {
+    const bool counts = entry.process && members.contains(*entry.process) && entry.part == Part::program;
+    if (!counts || entry.libraries.size() != 1 || entry.libraries[0].version.empty()) continue;
+    first.try_emplace(entry.libraries[0].version, entry.name);
+  }
+  if (first.size() < 2) return;
+  std::vector<std::string> have;
+  for (const auto& [number, process] : first) have.push_back(fmt::format("{} has {}", process, number));
+  report_.findings.push_back({AuditFinding::Kind::versions_differ, group.name, 0,
+                              fmt::format("{}: {}; all ranks of a communicator need the same version of {}",
+                                          group.name, text::join(have, ", "), backend.title)});
+}
+
+Files Judge::expected_of(std::uint32_t role) const {
+  const auto bound = std::ranges::find_if(
+      node_.processes, [&](const auto& process) { return plan_.processes[process.process].role == role; });
+  Files files;
+  if (bound == node_.processes.end()) return files;
+  for (const auto& path : bound->preload) {
+    const auto found = facts_.preloaded.find(path);
+    files.push_back(found == facts_.preloaded.end() ? sys::MappedFile{path, "", 0, false} : found->second);
+  }
+  return files;
+}
+
+std::string Judge::version(const sys::MappedFile& file) const {
+  const auto found = facts_.versions.find(file.seen_from_here());
+  return found == facts_.versions.end() ? "" : found->second;
+}
+
+std::string Judge::text(const sys::MappedFile& file) const {
+  if (!is_nccl(file)) return file.path;
+  const auto number = version(file);
+  return fmt::format("libnccl {}{}({}{}{})", number, number.empty() ? "" : " ", file.path,
+                     file.root.empty() ? "" : " of its container", file.deleted ? ", deleted" : "");
+}
+
+std::string Judge::name(const Case& it) const {
+  return it.place.process ? plan_.name_of(plan_.processes[*it.place.process]) : it.role.name;
+}
+
+std::string Judge::command(const Case& it) const {
+  constexpr std::size_t kLongest = 60;
+  auto whole = text::printable(node_.masker.mask(command_text(it.process)));
+  if (whole.size() > kLongest) whole.replace(kLongest - 3, std::string::npos, "...");
+  return whole;
+}
+
+std::string Judge::who(const Case& it) const {
+  return fmt::format("{} (pid {}, {})", name(it), it.pid, command(it));
+}
+
+void Judge::find(AuditFinding::Kind kind, const Case& it, std::string message) {
+  report_.findings.push_back({kind, name(it), it.pid, std::move(message)});
+}
+
+}  // namespace
+
+std::vector<std::string> mapped_nccl(const Observations& seen) {
+  std::set<std::string> paths;
+  for (const auto& [id, process] : seen) {
+    for (const auto& file : nccl_of(process)) paths.insert(file.seen_from_here());
+  }
+  return {paths.begin(), paths.end()};
+}
+
+bool awaits_spawned(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen) {
+  std::set<std::uint32_t> awaited;
+  for (const auto& bound : node.processes) {
+    const auto role = plan.processes[bound.process].role;
+    if (!plan.roles[role].classify.empty()) awaited.insert(role);
+  }
+  if (awaited.empty()) return false;
+  Parts parts(plan, node, seen);
+  for (const auto& [id, process] : seen) awaited.erase(parts.of(id).role);
+  return !awaited.empty();
+}
+
+AuditReport judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,
+                  const AuditFacts& facts) {
+  return Judge(plan, node, seen, facts).run();
+}
+
+}  // namespace nlaunch::launch

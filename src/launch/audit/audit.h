@@ -1,0 +1,98 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/audit/observation.h"
+#include "plan/bound.h"
+#include "plan/plan.h"
+
+/// The proof of who has which libnccl.
+///
+/// Each process of a role's tree plays a part. From the root downward, wrappers and launchers
+/// (scope/wrapper.h) lead to the *program*; a child of a launcher without RANK and LOCAL_RANK helps the
+/// launcher; what the program starts by exec is a *helper* of the role; a fork counts as its parent. Under
+/// `scope: process` the program must have what the role preloads and its helpers must not; under `scope:
+/// tree` both may. A process that fits the `classify` of a role under `spawned_by` is that role's program.
+namespace nlaunch::launch {
+
+enum class Part { wrapper, launcher, launcher_helper, program, helper };
+
+enum class Proof {
+  as_preloaded,  ///< it has what its role preloads
+  own,           ///< it has a libnccl that nobody preloaded
+  unknown,       ///< cannot be proven: nothing mapped (yet), or linked statically
+  finding,       ///< see the findings of the same pid
+};
+
+/// One libnccl in one process.
+struct LibraryUse {
+  sys::MappedFile file;
+  std::string version;  ///< empty where not known
+};
+
+struct AuditEntry {
+  std::string name;  ///< "learner.0"; "learner" for a spawned process that may be one of several
+  std::string role;
+  std::optional<std::uint32_t> process;  ///< index into Plan::processes
+  pid_t pid = 0;                         ///< 0 where no process was seen
+  std::string command;                   ///< the front of its command line, secrets masked
+  Part part = Part::program;
+  Proof proof = Proof::unknown;
+  std::vector<LibraryUse> libraries;
+  std::string reason;  ///< of `unknown`
+};
+
+struct AuditFinding {
+  enum class Kind {
+    foreign,          ///< it has what another role preloads
+    two_copies,       ///< two different libnccl in one process
+    missing,          ///< a program lacks what its role preloads
+    helper,           ///< a helper has what only the program should have
+    versions_differ,  ///< processes of one communicator have different versions
+  };
+  Kind kind = Kind::foreign;
+  std::string name;
+  pid_t pid = 0;  ///< 0 for versions_differ
+  std::string message;
+};
+
+struct AuditReport {
+  std::string host;
+  std::vector<AuditEntry> entries;
+  std::vector<AuditFinding> findings;
+};
+
+/// What judging needs beside plan, binding and observations.
+struct AuditFacts {
+  PreloadedFiles preloaded;
+  std::map<std::string, std::string> versions;  ///< as seen from here → "2.28.9" (nlaunch-probe library PATH)
+  std::map<std::string, std::string>
+      own_library;  ///< role → real path of the libnccl that its program loads by itself;
+                    ///< such a file is its own even where another role preloads it
+};
+
+/// The paths, as seen from here, of all copies of libnccl that were seen: those whose versions are wanted.
+std::vector<std::string> mapped_nccl(const Observations& seen);
+
+/// True while a role that another one spawns has processes on this node, and none of them has been seen.
+bool awaits_spawned(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen);
+
+/// Judges what was seen on one node. Pure. A fork that has what its parent has is not listed; neither are
+/// services without a libnccl.
+AuditReport judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,
+                  const AuditFacts& facts);
+
+/// For audit.json.
+nlohmann::json to_json(const AuditReport& report);
+/// For people, a line each, findings last:
+///   learner.0 (pid 4711): libnccl 2.28.9 /opt/nccl/libnccl.so.2: as preloaded
+///   finding: engine.1 (pid 4720, VLLM::Worker) has the learner's libnccl 2.28.9 (/opt/nccl/libnccl.so.2)
+std::vector<std::string> summary(const AuditReport& report);
+
+}  // namespace nlaunch::launch

@@ -1,0 +1,367 @@
+#include "launch/bind/bind.h"
+
+#include <fmt/ranges.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "base/json.h"
+#include "base/secrets.h"
+#include "base/text.h"
+#include "launch/bind/modules.h"
+#include "launch/bind/preload.h"
+#include "launch/bind/secrets.h"
+#include "launch/bind/venv.h"
+#include "launch/bind/wrap.h"
+#include "plan/container.h"
+#include "plan/references.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+#include "sys/topology.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using plan::BoundNode;
+using plan::BoundProcess;
+using plan::EnvOp;
+
+class Binder {
+ public:
+  Binder(const BindRequest& request, const NodeAddresses& directory)
+      : request_(request),
+        plan_(request.plan),
+        directory_(directory),
+        caller_(plan::to_environment(request.environment)) {}
+
+  Result<BoundNode> run() {
+    node_.host = directory_.at(request_.node).host;
+    node_.scratch = scratch_of(plan_, request_.node, request_.paths.id);
+    bind_gpus();
+    bind_secrets();
+    bind_environment();
+    diagnostics_.append(missing_venvs(plan_, request_.node));
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    const plan::NodeNames names(plan_, node_, addresses_of(directory_),
+                                {request_.paths.id, request_.paths.folder, request_.paths.attempt});
+    bind_libraries(names);
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    make_folders();
+    for (std::uint32_t i = 0; i < plan_.processes.size(); ++i) {
+      if (plan_.processes[i].node == request_.node) bind_process(i, names);
+    }
+    write_role_files(names);
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    return std::move(node_);
+  }
+
+ private:
+  void bind_gpus() {
+    if (plan_.node.cpu_slots || used_gpus() == 0) return;
+    const auto given = caller_.find("CUDA_VISIBLE_DEVICES");
+    auto gpus = visible_gpus(request_.machine, given == caller_.end() ? nullptr : &given->second);
+    if (!gpus) {
+      diagnostics_.append(gpus.error());
+    } else if (gpus->size() < used_gpus()) {
+      diagnostics_.error(
+          "launch.too-few-gpus", {},
+          fmt::format("the plan uses {} of a node, and this one shows {}{}", text::count(used_gpus(), "GPU"),
+                      gpus->size(),
+                      request_.machine.nvml_error.empty() ? "" : ": " + request_.machine.nvml_error));
+    } else {
+      gpus->resize(std::min<std::size_t>(gpus->size(), plan_.node.gpus));
+      node_.gpus = std::move(*gpus);
+    }
+  }
+
+  /// Up to the last one that a process here has.
+  [[nodiscard]] std::size_t used_gpus() const {
+    std::size_t used = 0;
+    for (const auto& process : plan_.processes) {
+      if (process.node != request_.node) continue;
+      for (const auto gpu : process.gpus) used = std::max<std::size_t>(used, gpu + 1U);
+    }
+    return used;
+  }
+
+  void bind_secrets() {
+    auto values = read_secrets(plan_.secrets, caller_);
+    if (!values) return diagnostics_.append(values.error());
+    for (auto& [name, value] : *values) {
+      node_.secret_names.push_back(name);
+      node_.masker.add(value);
+      secrets_.push_back({EnvOp::Kind::set, name, value, plan::Layer::experiment, "secrets", {}});
+    }
+  }
+
+  void bind_environment() {
+    auto inherited = plan::inherit(request_.environment);
+    node_.dropped = std::move(inherited.dropped);
+    base_ = std::move(inherited.kept);
+    auto modules = load_modules(plan_.modules, base_);
+    if (!modules) return diagnostics_.append(modules.error());
+    modules_ = std::move(*modules);
+  }
+
+  void bind_libraries(const plan::NodeNames& names) {
+    std::set<std::string> used;
+    for (const auto& role : plan_.roles) used.insert(role.preload.begin(), role.preload.end());
+    for (const auto& [name, library] : plan_.libraries) {
+      auto resolved = library;
+      resolved.path = names.resolve(library.path, nullptr, diagnostics_);
+      auto bound = bind_library(name, resolved, request_.install.probe);
+      if (bound) {
+        node_.libraries[name] = std::move(*bound);
+      } else if (used.contains(name)) {
+        diagnostics_.append(bound.error());
+      } else {
+        node_.notes.push_back(bound.error().first_message());
+      }
+    }
+  }
+
+  void make_folders() {
+    for (const auto& folder : {fs::path(node_.scratch), request_.paths.attempt / "env",
+                               request_.paths.attempt / "addrs", request_.paths.attempt / "preload"}) {
+      if (const auto made = sys::make_private_folder(folder); !made) diagnostics_.append(made.error());
+    }
+  }
+
+  [[nodiscard]] plan::ConditionFacts facts_for(const plan::Role& role) const {
+    plan::ConditionFacts facts{plan_.node.count, plan_.node.gpu_model, request_.machine.arch, role.kind, {}};
+    for (const auto& [name, library] : node_.libraries) {
+      if (!library.version.empty()) facts.library_versions[name] = library.version;
+    }
+    return facts;
+  }
+
+  void bind_process(std::uint32_t index, const plan::NodeNames& names) {
+    const auto& process = plan_.processes[index];
+    const auto& role = plan_.role_of(process);
+    BoundProcess bound;
+    bound.process = index;
+    bound.name = plan_.name_of(process);
+    bound.ports = process.ports;
+    for (const auto& word : role.command) bound.argv.push_back(names.resolve(word, &process, diagnostics_));
+    bound.workdir = names.resolve(role.workdir, &process, diagnostics_);
+    bound.ready = role.ready;
+    for (auto* text : {&bound.ready.http, &bound.ready.tcp, &bound.ready.file}) {
+      *text = names.resolve(*text, &process, diagnostics_);
+    }
+    bound.heartbeat = names.resolve(role.heartbeat, &process, diagnostics_);
+    for (auto& word : bound.ready.exec) word = names.resolve(word, &process, diagnostics_);
+    for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
+    const auto environment = environment_of(process, role, bound, names);
+    bound.env.assign(environment.begin(), environment.end());
+    bind_wrapper(process, role, bound, names);
+    bound.cpus = cpus_of(process);
+    check_program(role, bound, environment);
+    node_.processes.push_back(std::move(bound));
+  }
+
+  void bind_wrapper(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
+                    const plan::NodeNames& names) {
+    plan::Words words;
+    for (const auto& word : role.wrapper) words.push_back(names.resolve(word, &process, diagnostics_));
+    if (auto wrapper = wrap(words, bound, role.venv, node_.scratch, request_.paths, request_.install)) {
+      bound.wrapper = std::move(*wrapper);
+    } else {
+      complain(role, "launch.mount", wrapper.error().first_message());
+    }
+  }
+
+  plan::Environment environment_of(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
+                                   const plan::NodeNames& names) {
+    auto operations = secrets_;
+    for (auto op : role.env) {
+      if (op.masked) {
+        diagnostics_
+            .error("launch.masked", {},
+                   fmt::format("the plan keeps no value for {} ({}), which looks like a secret", op.name,
+                               op.origin))
+            .hint = "declare it under `secrets:`, or give it with --env";
+      }
+      op.value = names.resolve(op.value, &process, diagnostics_);
+      operations.push_back(std::move(op));
+    }
+    const auto own =
+        own_operations(plan_, process, node_, request_.paths, master_address(role),
+                       bound.process < request_.ras_ports.size() ? request_.ras_ports[bound.process] : 0);
+    operations.insert(operations.end(), own.begin(), own.end());
+    operations.push_back({EnvOp::Kind::fallback,
+                          "OMP_NUM_THREADS",
+                          std::to_string(threads_each()),
+                          plan::Layer::nlaunch,
+                          "nlaunch's default",
+                          {}});
+    const auto preload = preload_value(
+        {bound.preload, role.scope, request_.install.scope_library, request_.paths.attempt / "preload"});
+    if (!preload) {
+      diagnostics_.append(preload.error());
+    } else if (!preload->empty()) {
+      operations.push_back({EnvOp::Kind::set, "LD_PRELOAD", *preload, plan::Layer::nlaunch, "preload", {}});
+    }
+    const auto facts = facts_for(role);
+    const auto host = plan::apply(base_, modules_, facts);
+    auto environment = plan::apply(host, operations, facts);
+    if (!role.wrapper.empty()) bound.given = given_by(operations, facts, host, environment);
+    return environment;
+  }
+
+  /// Of the node that the first process of the role is on.
+  [[nodiscard]] const std::string& master_address(const plan::Role& role) const {
+    const auto first = std::ranges::find_if(
+        plan_.processes, [&](const plan::Process& process) { return &plan_.role_of(process) == &role; });
+    return address_of(directory_, *first);
+  }
+
+  /// CPUs are shared by the node's processes; PyTorch's own default is all of them for each.
+  [[nodiscard]] std::size_t threads_each() const {
+    const auto here = std::ranges::count(plan_.processes, request_.node, &plan::Process::node);
+    return std::max<std::size_t>(
+        1, sys::allowed_cpus().size() / static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, here)));
+  }
+
+  std::vector<unsigned> cpus_of(const plan::Process& process) {
+    std::vector<std::string> bus_ids;
+    if (node_.gpus.empty()) return {};
+    for (const auto gpu : plan::gpus_in_reach(plan_, process)) bus_ids.push_back(node_.gpus.at(gpu).bus_id);
+    return topology_.cpus_near(bus_ids);
+  }
+
+  /// A program that is not there is said before anything starts, not by the first process that fails.
+  void check_program(const plan::Role& role, const BoundProcess& bound,
+                     const plan::Environment& environment) {
+    if (bound.argv.empty()) return;
+    std::error_code error;
+    if (!fs::is_directory(bound.workdir, error)) {
+      const auto& origin = role.workdir_origin;
+      return complain(role, "launch.workdir",
+                      fmt::format("the working folder '{}'{} does not exist", bound.workdir,
+                                  origin.empty() ? "" : " (" + origin + ")"));
+    }
+    const auto path = environment.find("PATH");
+    const auto look_for = [&](const std::vector<std::string>& command, const std::string& asked_by,
+                              const char* hint) {
+      if (command.empty()) return;
+      const auto found =
+          sys::find_program(command.front(), path == environment.end() ? "" : path->second, bound.workdir);
+      if (found) return;
+      const bool searched = !command.front().contains('/');
+      complain(role, "launch.program", fmt::format("{} ({})", found.error().first_message(), asked_by),
+               searched ? hint : "");
+    };
+    look_for(bound.wrapper, fmt::format("wrapper: {}", role.wrapper_origin),
+             "where a module brings it, the site's profile loads that: `modules: {load: [...]}`");
+    if (!plan::is_container(bound.wrapper)) {
+      constexpr const char* kHint =
+          "`venv: FOLDER` or a module of the site's profile may bring it, or its whole path";
+      look_for(bound.argv, fmt::format("command: {}", role.command_origin), kHint);
+      look_for(bound.ready.exec, "ready.exec", kHint);
+    }
+    check_image(role, bound);
+  }
+
+  void check_image(const plan::Role& role, const BoundProcess& bound) {
+    const auto image = plan::image_of(bound.wrapper);
+    const auto path = (fs::path(bound.workdir) / image).lexically_normal();
+    std::error_code error;
+    if (image.empty() || image.contains("${") || fs::exists(path, error)) return;
+    complain(role, "launch.image",
+             fmt::format("the image '{}' ({}) does not exist", path.string(), role.wrapper_origin),
+             image.starts_with('~')
+                 ? "nobody expands '~' here: write ${env.HOME}"
+                 : "a path that does not begin with / is one in the role's working folder");
+  }
+
+  /// Once for a role, however many processes it has.
+  void complain(const plan::Role& role, const char* id, const std::string& what,
+                const std::string& hint = "") {
+    const auto message = fmt::format("{}: {}", role.name, what);
+    if (complaints_.insert(message).second) diagnostics_.error(id, {}, message).hint = hint;
+  }
+
+  void write_role_files(const plan::NodeNames& names) {
+    for (const auto& role : plan_.roles) {
+      // The same on all nodes, which share the run directory, and start nothing until all are bound.
+      if (request_.node == 0)
+        write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
+      if (role.spawned_by.empty()) continue;
+      // Written once, by the node of the role's first process.
+      const auto first = std::ranges::find_if(node_.processes, [&](const BoundProcess& bound) {
+        const auto& process = plan_.processes[bound.process];
+        return process.index == 0 && &plan_.role_of(process) == &role;
+      });
+      if (first == node_.processes.end()) continue;
+      nlohmann::ordered_json env = nlohmann::ordered_json::object();
+      for (const auto& [name, value] : first->env) {
+        const bool secret = std::ranges::find(node_.secret_names, name) != node_.secret_names.end() ||
+                            looks_like_secret(name) || node_.masker.mask(value) != value;
+        // The service gives each process its own GPUs.
+        if (!secret && name != "CUDA_VISIBLE_DEVICES") env[name] = value;
+      }
+      write(names.env_file(role.name), json_text(env, 2) + "\n");
+    }
+  }
+
+  void write(const fs::path& path, const std::string& content) {
+    if (const auto wrote = sys::write_file_atomically(path, content); !wrote)
+      diagnostics_.append(wrote.error());
+  }
+
+  const BindRequest& request_;
+  const plan::Plan& plan_;
+  const NodeAddresses& directory_;
+  plan::Environment caller_;
+  plan::Environment base_;
+  std::vector<EnvOp> modules_;
+  std::vector<EnvOp> secrets_;
+  sys::Topology topology_;
+  Diagnostics diagnostics_;
+  std::set<std::string> complaints_;
+  BoundNode node_;
+};
+
+}  // namespace
+
+std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id) {
+  auto scratch = fmt::format("{}/nlaunch-{}-{}", plan.node.scratch, ::getuid(), run_id);
+  // Nodes that share a machine must not share this.
+  if (plan.node.count > 1) scratch += fmt::format("-{}", node);
+  return scratch;
+}
+
+void remove_scratch(const fs::path& scratch) {
+  struct stat info {};
+  if (::lstat(scratch.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) return;
+  std::error_code ignored;
+  fs::remove_all(scratch, ignored);
+}
+
+Result<BoundNode> bind_node(const BindRequest& request, const NodeAddresses& directory) {
+  auto node = Binder(request, directory).run();
+  // Nobody else knows of it.
+  if (!node) remove_scratch(scratch_of(request.plan, request.node, request.paths.id));
+  return node;
+}
+
+Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Library& library,
+                                        const std::string& probe) {
+  glob_t found{};
+  ::glob(library.path.c_str(), 0, nullptr, &found);
+  const std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (files.size() != 1) {
+    return failure("launch.library", "library '{}' ({}): {} fits '{}'{}", name, library.origin,
+                   files.empty() ? "no file" : "more than one file", library.path,
+                   files.empty() ? "" : ": " + text::join(files, ", "));
+  }
+  return plan::BoundLibrary{files.front(), library_version(probe, files.front())};
+}
+
+}  // namespace nlaunch::launch

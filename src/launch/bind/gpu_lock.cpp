@@ -1,0 +1,72 @@
+#include "launch/bind/gpu_lock.h"
+
+#include <sys/file.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+#include "base/json.h"
+#include "sys/proc.h"
+
+namespace nlaunch::launch {
+namespace {
+
+/// Every user can write that file: it may hold anything.
+std::string holder(const std::string& path) {
+  constexpr std::uint64_t kEnough = 65536;
+  const auto content = sys::read_regular_file(path, kEnough);
+  try {
+    const auto said = parse_json_or_throw(content ? *content : "");
+    return fmt::format("{} of user {} (pid {})", said.at("run").get<std::string>(),
+                       said.at("user").get<std::string>(), said.at("pid").get<int>());
+  } catch (const nlohmann::json::exception&) {
+    return "another run";
+  }
+}
+
+std::string key_of(const plan::BoundGpu& gpu) {
+  auto key = !gpu.uuid.empty() ? gpu.uuid : !gpu.bus_id.empty() ? gpu.bus_id : gpu.visible;
+  for (auto& c : key) {
+    if (c == '/' || c == ':') c = '_';
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& node, const std::string& owner,
+                                const std::string& folder) {
+  GpuLocks locks;
+  std::set<std::uint16_t> used;
+  for (const auto& process : node.processes) {
+    const auto& gpus = plan.processes[process.process].gpus;
+    used.insert(gpus.begin(), gpus.end());
+  }
+  if (node.gpus.empty() || used.empty()) return locks;
+  Diagnostics diagnostics;
+  std::set<std::string> taken;  // two GPUs of the plan may be one device: the preflight says that better
+  for (const auto gpu : used) {
+    const auto name = key_of(node.gpus.at(gpu)) + ".lock";
+    const auto path = folder + "/" + name;
+    if (!taken.insert(name).second) continue;
+    auto fd = open_lock_file(folder, name);
+    if (!fd) {
+      diagnostics.error("launch.gpu-lock", {}, fd.error().first_message()).hint =
+          "have it removed by its owner or by root, or go without the locks: --share";
+    } else if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
+      diagnostics
+          .error("launch.gpu-held", {},
+                 fmt::format("GPU {} is held by {}", node.gpus[gpu].visible, holder(path)))
+          .hint = "wait for it, choose other GPUs with CUDA_VISIBLE_DEVICES, or share them with --share";
+    } else {
+      const nlohmann::json said{{"run", owner}, {"user", sys::user_name()}, {"pid", ::getpid()}};
+      if (::ftruncate(fd->get(), 0) == 0) sys::write_all(fd->get(), json_text(said) + "\n");
+      locks.held_.push_back(std::move(*fd));
+    }
+  }
+  if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
+  return locks;
+}
+
+}  // namespace nlaunch::launch

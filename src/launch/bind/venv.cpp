@@ -1,0 +1,47 @@
+#include "launch/bind/venv.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/text.h"
+#include "plan/container.h"
+
+namespace nlaunch::launch {
+namespace {
+
+bool is_here(const std::string& venv) {
+  std::error_code error;
+  return std::filesystem::is_directory(venv, error);
+}
+
+std::string origin_of(const plan::Role& role) {
+  const auto op = std::ranges::find(role.env, plan::Layer::venv, &plan::EnvOp::layer);
+  return op == role.env.end() ? "" : op->origin;
+}
+
+}  // namespace
+
+Diagnostics missing_venvs(const plan::Plan& plan, std::optional<std::uint32_t> node) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> roles;  // by path and origin
+  for (std::uint32_t index = 0; index < plan.roles.size(); ++index) {
+    const auto& role = plan.roles[index];
+    const bool wanted = !node || std::ranges::any_of(plan.processes, [&](const plan::Process& process) {
+      return process.role == index && process.node == *node;
+    });
+    if (!wanted || role.venv.empty() || role.venv.contains("${") || is_here(role.venv)) continue;
+    if (plan::is_container(role.wrapper)) continue;  // it may be the image's
+    roles[{role.venv, origin_of(role)}].push_back(role.name);
+  }
+  Diagnostics diagnostics;
+  for (const auto& [venv, of] : roles) {
+    const auto& [path, origin] = venv;
+    diagnostics
+        .error("launch.venv", {},
+               fmt::format("{}: the venv '{}' ({}) does not exist", text::join(of, ", "), path, origin))
+        .hint = fmt::format("make it: python3 -m venv {}", text::shell_quote(path));
+  }
+  return diagnostics;
+}
+
+}  // namespace nlaunch::launch

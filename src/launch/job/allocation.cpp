@@ -1,0 +1,160 @@
+#include "launch/job/allocation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::launch {
+namespace {
+
+constexpr std::size_t kMostNodes = 1'000'000;
+
+/// "001-003,7": the texts between the brackets, with their leading zeros.
+bool expand_ranges(std::string_view ranges, std::vector<std::string>& out) {
+  for (const auto& range : text::split(ranges, ',')) {
+    const auto dash = range.find('-');
+    const auto first = std::string_view(range).substr(0, dash);
+    const auto last = dash == std::string::npos ? first : std::string_view(range).substr(dash + 1);
+    const auto from = text::whole_number<std::uint64_t>(first);
+    const auto to = text::whole_number<std::uint64_t>(last);
+    if (!from || !to || *to < *from || *to - *from > kMostNodes || out.size() > kMostNodes) return false;
+    for (auto value = *from; value <= *to; ++value) {
+      out.push_back(fmt::format("{:0{}}", value, first.size()));
+    }
+  }
+  return true;
+}
+
+/// One element of the list: "rack[1-2]n[01-16]".
+bool expand_element(std::string_view element, std::vector<std::string>& out) {
+  std::vector<std::string> names{""};
+  while (!element.empty()) {
+    const auto open = element.find('[');
+    for (auto& name : names) name += element.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const auto close = element.find(']', open);
+    std::vector<std::string> parts;
+    if (close == std::string_view::npos ||
+        !expand_ranges(element.substr(open + 1, close - open - 1), parts) ||
+        names.size() * parts.size() > kMostNodes)
+      return false;
+    std::vector<std::string> longer;
+    for (const auto& name : names) {
+      for (const auto& part : parts) longer.push_back(name + part);
+    }
+    names = std::move(longer);
+    element.remove_prefix(close + 1);
+  }
+  out.insert(out.end(), names.begin(), names.end());
+  return !names.front().empty();
+}
+
+/// The smallest number of "8(x4),16".
+std::uint32_t fewest(std::string_view counts) {
+  std::uint64_t least = 0;
+  for (const auto& part : text::split(counts, ',')) {
+    const auto value = text::whole_number<std::uint64_t>(std::string_view(part).substr(0, part.find('(')));
+    if (value && (least == 0 || *value < least)) least = *value;
+  }
+  return static_cast<std::uint32_t>(least);
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> expand_nodelist(std::string_view list) {
+  std::vector<std::string> nodes;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    const bool end = i == list.size() || (list[i] == ',' && depth == 0);
+    if (!end) {
+      depth += list[i] == '[' ? 1 : list[i] == ']' ? -1 : 0;
+      if (depth < 0 || depth > 1) return std::nullopt;
+      continue;
+    }
+    if (depth != 0 || i == begin || !expand_element(list.substr(begin, i - begin), nodes))
+      return std::nullopt;
+    begin = i + 1;
+  }
+  if (nodes.size() > kMostNodes) return std::nullopt;
+  return nodes;
+}
+
+Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>& environment) {
+  const auto value = [&](std::string_view name) { return sys::env_value(environment, name); };
+  Allocation allocation;
+  allocation.job_id = value("SLURM_JOB_ID");
+  if (allocation.job_id.empty()) return std::nullopt;
+  const auto list = value("SLURM_JOB_NODELIST");
+  auto nodes = expand_nodelist(list);
+  if (!nodes) {
+    return failure("launch.nodelist",
+                   "SLURM_JOB_ID={} is set, and SLURM_JOB_NODELIST='{}' is no list of nodes",
+                   allocation.job_id, text::printable(list));
+  }
+  allocation.nodes = std::move(*nodes);
+  const auto count = value("SLURM_JOB_NUM_NODES");
+  if (!count.empty() && text::whole_number<std::uint64_t>(count) != allocation.nodes.size()) {
+    return failure(
+        "launch.allocation",
+        "SLURM_JOB_NUM_NODES={} and SLURM_JOB_NODELIST={} contradict each other: the list has {}; are "
+        "variables of another job left in this shell?",
+        text::printable(count), list, text::count(allocation.nodes.size(), "node"));
+  }
+  allocation.cpus = fewest(value("SLURM_JOB_CPUS_PER_NODE"));
+  const auto gpus = value("SLURM_GPUS_PER_NODE");
+  if (const auto known = text::whole_number<std::uint64_t>(gpus.substr(gpus.rfind(':') + 1)))
+    allocation.gpus = static_cast<std::uint32_t>(*known);
+  return allocation;
+}
+
+std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
+  if (allocation.nodes.size() < plan.node.count) {
+    return fmt::format("job {} has {}, and the plan uses {}", allocation.job_id,
+                       text::count(allocation.nodes.size(), "node"), plan.node.count);
+  }
+  if (!plan.node.cpu_slots && allocation.gpus && *allocation.gpus < plan.node.gpus) {
+    return fmt::format("job {} has {} on a node (SLURM_GPUS_PER_NODE), and the plan uses {}",
+                       allocation.job_id, text::count(*allocation.gpus, "GPU"), plan.node.gpus);
+  }
+  return "";
+}
+
+std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
+                                      const std::vector<std::string>& nodes,
+                                      const std::vector<std::string>& command, const std::string& input) {
+  std::vector<std::string> out{"srun",
+                               "--jobid=" + allocation.job_id,
+                               fmt::format("--nodes={}", nodes.size()),
+                               fmt::format("--ntasks={}", nodes.size()),
+                               "--ntasks-per-node=1",
+                               "--nodelist=" + text::join(nodes, ","),
+                               "--overlap",
+                               "--kill-on-bad-exit=1",
+                               "--wait=0",
+                               "--cpu-bind=none",
+                               "--gpu-bind=none",
+                               "--mem=0",
+                               input};
+  if (allocation.cpus > 0) out.push_back(fmt::format("--cpus-per-task={}", allocation.cpus));
+  out.insert(out.end(), plan.slurm.srun.begin(), plan.slurm.srun.end());
+  out.insert(out.end(), command.begin(), command.end());
+  return out;
+}
+
+std::vector<std::string> srun_environment(std::vector<std::string> environment) {
+  // srun takes these for its options. SLURM_JOB_* and SLURM_CONF name the job and the cluster.
+  constexpr std::string_view kNotOptions[] = {
+      "SLURM_JOB_", "SLURM_JOBID=", "SLURM_CONF=", "SLURM_CLUSTER_NAME=", "SLURM_SUBMIT_"};
+  std::erase_if(environment, [&](const std::string& entry) {
+    const bool option = entry.starts_with("SRUN_") || entry.starts_with("SLURM_");
+    return option &&
+           std::ranges::none_of(kNotOptions, [&](auto prefix) { return entry.starts_with(prefix); });
+  });
+  return environment;
+}
+
+}  // namespace nlaunch::launch

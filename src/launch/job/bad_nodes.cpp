@@ -1,0 +1,190 @@
+#include "launch/job/bad_nodes.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <thread>
+
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kDay = 24 * 60 * 60;
+
+/// What stands in the ledger comes from anybody and becomes an option of the submit command.
+bool is_node_name(std::string_view name) {
+  constexpr std::string_view kMarks = "._-";
+  const auto alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && alphanumeric(name.front()) && std::ranges::all_of(name, [&](char c) {
+    return alphanumeric(c) || kMarks.find(c) != std::string_view::npos;
+  });
+}
+
+/// Nothing where the line cannot be understood.
+std::optional<BadNode> parse_line(std::string_view line, std::int64_t now) {
+  const auto fields = text::split(line, '\t');
+  if (fields.size() < 2 || !is_node_name(fields[1])) return std::nullopt;
+  BadNode bad;
+  const auto& epoch = fields[0];
+  const auto [end, error] = std::from_chars(epoch.data(), epoch.data() + epoch.size(), bad.since);
+  // Clocks differ by less than a day. What lies further ahead (milliseconds?) would hold for ever.
+  if (error != std::errc() || end != epoch.data() + epoch.size() || bad.since > now + kDay)
+    return std::nullopt;
+  bad.node = fields[1];
+  if (fields.size() > 2) bad.reason = text::printable(fields[2]);
+  if (fields.size() > 3) bad.user = text::printable(fields[3]);
+  return bad;
+}
+
+/// A field of a line: without what would end it, or act on the terminal of who reads it.
+std::string field(std::string_view text) {
+  std::string out;
+  for (const auto c : text::characters(text)) {
+    const auto byte = static_cast<unsigned char>(c.front());
+    const bool bad = byte < 0x20 || byte == 0x7f || text::first_invalid_utf8(c);
+    out += bad ? std::string_view(" ") : c;
+  }
+  return std::string(text::trim(out));
+}
+
+std::unexpected<Diagnostics> cannot_write(const fs::path& path, std::string_view why) {
+  return failure("launch.ledger", "cannot add to the list of bad nodes '{}': {}", path.string(), why);
+}
+
+/// Over NFS, O_APPEND alone does not keep two writers apart. Nobody holds it for long; a file system without
+/// locks, or a holder that is stuck, is no reason to say nothing.
+void lock(int fd) {
+  constexpr auto kStep = std::chrono::milliseconds(20);
+  constexpr int kSteps = 100;
+  for (int i = 0; i < kSteps && ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++i)
+    std::this_thread::sleep_for(kStep);
+}
+
+/// A person's editor may have left the last line without its end.
+bool ends_within_a_line(int fd) {
+  const auto size = ::lseek(fd, 0, SEEK_END);
+  char last = '\n';
+  return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+std::string about(const BadNode& bad) {
+  std::tm day{};
+  const auto since = static_cast<std::time_t>(bad.since);
+  ::localtime_r(&since, &day);
+  return fmt::format("{} ({}; {}, {:%Y-%m-%d})", bad.node,
+                     bad.reason.empty() ? "no reason given" : bad.reason,
+                     bad.user.empty() ? "by nobody known" : bad.user, day);
+}
+
+std::string left_out(const plan::Slurm& slurm, const std::vector<BadNode>& nodes) {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> shown;
+  for (const auto& bad : nodes | std::views::take(kShown)) shown.push_back(about(bad));
+  if (nodes.size() > kShown) shown.push_back(fmt::format("and {} more", nodes.size() - kShown));
+  return fmt::format("left out, as {} says: {}", slurm.bad_nodes, text::join(shown, ", "));
+}
+
+}  // namespace
+
+BadNodeList parse_ledger(std::string_view text, std::int64_t now, Duration ttl) {
+  BadNodeList ledger;
+  std::map<std::string, BadNode> newest;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(ttl).count();
+  const auto lines = text::split(text, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto line = text::trim(lines[i]);
+    if (line.empty() || line.front() == '#') continue;
+    auto bad = parse_line(line, now);
+    if (!bad) {
+      if (ledger.broken++ == 0) ledger.first_broken = i + 1;
+    } else if (auto& known = newest[bad->node]; bad->since >= known.since) {
+      known = std::move(*bad);
+    }
+  }
+  for (auto& [name, bad] : newest) {
+    if (bad.since + seconds > now) ledger.nodes.push_back(std::move(bad));
+  }
+  return ledger;
+}
+
+Result<BadNodeList> read_ledger(const fs::path& path, Duration ttl) {
+  constexpr std::uint64_t kLargest = 64U << 20U;
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::not_found) return BadNodeList{};
+  const auto content = sys::read_regular_file(path, kLargest);
+  if (!content) return std::unexpected(content.error());
+  return parse_ledger(*content, std::time(nullptr), ttl);
+}
+
+Result<void> record_bad_node(const fs::path& path, std::string_view node, std::string_view reason,
+                             std::string_view user) {
+  if (!is_node_name(node))
+    return cannot_write(path, fmt::format("'{}' is no name of a node", text::printable(node)));
+  constexpr mode_t kEveryone = 0666;  // less the umask: a site's users share it
+  // O_NONBLOCK: a FIFO in its place must not hold up anybody.
+  const sys::UniqueFd fd(
+      ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, kEveryone));
+  if (!fd) return cannot_write(path, std::strerror(errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return cannot_write(path, "it is no regular file");
+  lock(fd.get());
+  const auto line = fmt::format("{}{}\t{}\t{}\t{}\n", ends_within_a_line(fd.get()) ? "\n" : "",
+                                std::time(nullptr), node, field(reason), field(user));
+  const auto wrote = ::write(fd.get(), line.data(), line.size());
+  if (wrote == static_cast<ssize_t>(line.size())) return {};
+  return cannot_write(path, wrote < 0 ? std::strerror(errno) : "the file system is full");
+}
+
+Exclusion exclude(const plan::Slurm& slurm, const BadNodeList& ledger) {
+  Exclusion exclusion;
+  if (ledger.broken > 0) {
+    exclusion.notes.push_back(
+        fmt::format("{} of {} cannot be understood and {} not count; the first is line {}",
+                    text::count(ledger.broken, "line"), slurm.bad_nodes, ledger.broken == 1 ? "does" : "do",
+                    ledger.first_broken));
+  }
+  if (ledger.nodes.empty()) return exclusion;
+  std::vector<std::string> names;
+  const auto given = std::ranges::find(slurm.directives, "exclude", &plan::Directive::name);
+  if (given != slurm.directives.end()) {
+    // To sbatch a value with a slash is a file that lists the nodes.
+    if (given->value.find('/') != std::string::npos) {
+      exclusion.notes.push_back(fmt::format(
+          "the nodes of {} are not left out: `exclude` is the file {} ({}), which cannot be joined with them",
+          slurm.bad_nodes, given->value, given->origin));
+      return exclusion;
+    }
+    names.push_back(given->value);
+  }
+  for (const auto& bad : ledger.nodes) names.push_back(bad.node);
+  exclusion.options.push_back("--exclude=" + text::join(names, ","));
+  exclusion.notes.push_back(left_out(slurm, ledger.nodes));
+  return exclusion;
+}
+
+Exclusion exclude_bad_nodes(const plan::Slurm& slurm) {
+  if (slurm.bad_nodes.empty()) return {};
+  const auto ledger = read_ledger(slurm.bad_nodes, slurm.bad_nodes_ttl);
+  if (ledger) return exclude(slurm, *ledger);
+  return {{}, {fmt::format("no node is left out: {}", ledger.error().first_message())}};
+}
+
+}  // namespace nlaunch::launch

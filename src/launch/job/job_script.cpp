@@ -1,0 +1,171 @@
+#include "launch/job/job_script.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/json.h"
+#include "base/secrets.h"
+#include "base/text.h"
+#include "emit/slurm_script.h"
+#include "emit/slurm_template.h"
+#include "plan/json.h"
+#include "sys/files.h"
+#include "sys/proc.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// The same for a text on every machine (FNV-1a).
+std::string hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return fmt::format("{:016x}", hash);
+}
+
+/// The first text that is not UTF-8, after where it stands: "/roles/0/workdir: ...".
+std::optional<std::string> not_utf8(const Json& json, const std::string& path) {
+  if (json.is_string()) {
+    const auto& value = json.get_ref<const std::string&>();
+    return text::first_invalid_utf8(value) ? std::optional(fmt::format("{}: '{}'", path, value))
+                                           : std::nullopt;
+  }
+  if (!json.is_structured()) return std::nullopt;
+  for (const auto& [key, value] : json.items()) {
+    if (auto found = not_utf8(value, path + "/" + key)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::string> frozen_plan_text(const plan::Plan& plan) {
+  Diagnostics diagnostics;
+  for (const auto& role : plan.roles) {
+    for (const auto& op : role.env) {
+      if (op.kind == plan::EnvOp::Kind::unset || !looks_like_secret(op.name)) continue;
+      diagnostics
+          .error("launch.secret-in-env", {},
+                 fmt::format("{} of role '{}' ({}) looks like a secret, and the plan of a job keeps none",
+                             op.name, role.name, op.origin))
+          .hint = fmt::format("`secrets: {{{}: env}}` reads it where the job runs", op.name);
+    }
+  }
+  if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
+  return plan_text(plan);
+}
+
+namespace {
+
+Result<emit::Template> template_of(const plan::Slurm& slurm) {
+  if (slurm.template_file.empty()) return emit::read_slurm_template(emit::built_in_slurm_template());
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  auto content = sys::read_regular_file(slurm.template_file, kLargest);
+  if (!content) return std::unexpected(content.error());
+  return emit::read_slurm_template(
+      std::make_shared<const SourceFile>(SourceFile{slurm.template_file, std::move(*content)}));
+}
+
+/// The folder of a log, whose path may hold Slurm's patterns.
+Result<fs::path> folder_of(const plan::Directive& log, const std::string& job_name) {
+  const auto pattern = fs::path(log.value).parent_path().string();
+  std::string folder;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '%') {
+      folder += pattern[at];
+      continue;
+    }
+    const auto kind = pattern.substr(++at, 1);
+    if (kind == "%") {
+      folder += kind;
+    } else if (kind == "u") {
+      folder += sys::user_name();
+    } else if (kind == "x") {
+      folder += job_name;
+    } else {
+      Diagnostics diagnostics;
+      diagnostics
+          .error("launch.log-folder", {},
+                 fmt::format("the folder of `{}: {}` ({}) must be there before the job, and Slurm knows %{} "
+                             "only once the job is there",
+                             log.name, log.value, log.origin, kind))
+          .hint = "%u and %x may stand in a folder, the others in the file's name";
+      return std::unexpected(std::move(diagnostics));
+    }
+  }
+  return folder;
+}
+
+/// The folders of Slurm's logs, where the plan says where these are.
+Result<std::vector<fs::path>> log_folders(const plan::Plan& plan) {
+  const auto& options = plan.slurm.directives;
+  const auto named = std::ranges::find(options, "job-name", &plan::Directive::name);
+  std::vector<fs::path> folders;
+  for (const auto& option : options) {
+    if (option.name != "output" && option.name != "error") continue;
+    auto folder = folder_of(option, named == options.end() ? plan.name : named->value);
+    if (!folder) return std::unexpected(folder.error());
+    folders.push_back(std::move(*folder));
+  }
+  return folders;
+}
+
+Result<void> make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return {};
+  return failure("launch.log-folder", "cannot make the folder '{}' for Slurm's log: {}", folder.string(),
+                 error.message());
+}
+
+}  // namespace
+
+Result<std::string> plan_text(const plan::Plan& plan) {
+  const auto json = plan::to_json(plan);
+  if (const auto found = not_utf8(json, "")) {
+    return failure("launch.plan-text", "the plan cannot be saved, for a text in it is not UTF-8: {}", *found);
+  }
+  return json_text(json) + "\n";
+}
+
+Result<FrozenPlan> freeze_plan(const plan::Plan& plan, const fs::path& runs) {
+  auto content = frozen_plan_text(plan);
+  if (!content) return std::unexpected(content.error());
+  const auto folder = fs::absolute(runs).lexically_normal() / plan.name / "plans";
+  const auto file = folder / (hash_of(*content) + ".json");
+  return FrozenPlan{std::move(*content), file};
+}
+
+Result<void> save(const FrozenPlan& plan) {
+  if (const auto made = sys::make_private_folder(plan.file.parent_path()); !made)
+    return std::unexpected(made.error());
+  return sys::write_file_atomically(plan.file, plan.text);
+}
+
+Result<JobScript> make_job_script(const plan::Plan& plan, const fs::path& runs, const std::string& program,
+                                  const std::vector<std::string>& arguments) {
+  const auto frozen = freeze_plan(plan, runs);
+  if (!frozen) return std::unexpected(frozen.error());
+  const auto from = template_of(plan.slurm);
+  if (!from) return std::unexpected(from.error());
+  const auto all = fs::absolute(runs).lexically_normal();
+  const auto own = all / plan.name;
+  emit::SlurmJob job{
+      program, frozen->file, emit::slurm_path(own.string()) + "/slurm-%j.log", {"--runs-dir", all, "--here"}};
+  job.arguments.insert(job.arguments.end(), arguments.begin(), arguments.end());
+  auto script = emit::slurm_script(plan, job, *from);
+  if (!script) return std::unexpected(script.error());
+  const auto folders = log_folders(plan);
+  if (!folders) return std::unexpected(folders.error());
+
+  for (const auto& folder : *folders) {
+    if (const auto made = make_folder(folder); !made) return std::unexpected(made.error());
+  }
+  if (const auto saved = save(*frozen); !saved) return std::unexpected(saved.error());
+  return JobScript{std::move(*script), frozen->file};
+}
+
+}  // namespace nlaunch::launch

@@ -1,0 +1,116 @@
+#include "launch/run_dir/provenance.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "launch/run_dir/wheels.h"
+#include "sys/command.h"
+
+namespace nlaunch::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr Duration kDeadlineOfGit = std::chrono::seconds(20);
+constexpr std::size_t kLargestDiff = 1U << 20U;
+
+/// The output of a program, or nothing when it cannot be had.
+std::optional<std::string> output_of(std::vector<std::string> argv, const std::string& folder) {
+  sys::SpawnRequest request;
+  request.argv = std::move(argv);
+  request.env = sys::own_environment();
+  request.cwd = folder;
+  auto result = sys::run_command(std::move(request), kDeadlineOfGit, kLargestDiff);
+  if (!result || result->timed_out || !result->status.ok()) return std::nullopt;
+  return std::move(result->out);
+}
+
+std::optional<std::string> sha256(const std::string& path) {
+  const auto said = output_of({"sha256sum", "--", path}, "/");
+  if (!said) return std::nullopt;
+  const auto start = said->starts_with('\\') ? 1U : 0U;  // a name with odd characters is escaped
+  return said->substr(start, said->find(' ') - start);
+}
+
+ordered_json git_state(const std::string& folder) {
+  const auto commit = output_of({"git", "rev-parse", "HEAD"}, folder);
+  if (!commit) return nullptr;
+  ordered_json git{{"commit", text::trim(*commit)}};
+  if (const auto branch = output_of({"git", "rev-parse", "--abbrev-ref", "HEAD"}, folder)) {
+    git["branch"] = text::trim(*branch);
+  }
+  const auto diff = output_of({"git", "diff", "HEAD"}, folder);
+  git["dirty"] = diff && !diff->empty();
+  if (diff) git["diff"] = *diff;
+  return git;
+}
+
+/// Also for what looks like a secret: the experiment file with its value may be among the uncommitted
+/// changes.
+Masker masker_for(const plan::Plan& plan, const plan::BoundNode& node) {
+  auto masker = node.masker;
+  for (const auto& role : plan.roles) {
+    for (const auto& op : role.env) {
+      if (looks_like_secret(op.name)) masker.add(op.value);
+    }
+  }
+  return masker;
+}
+
+}  // namespace
+
+nlohmann::json libraries_of(const plan::BoundNode& node) {
+  auto out = nlohmann::json::object();
+  for (const auto& [name, library] : node.libraries) {
+    std::error_code error;
+    const auto size = fs::file_size(library.path, error);
+    out[name] = {{"path", library.path}, {"version", library.version}, {"size", error ? 0 : size}};
+  }
+  return out;
+}
+
+ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
+  auto out = stamped<ordered_json>(formats::kLock);
+  out["nlaunch"] = version();
+  auto& files = out["files"] = ordered_json::array();
+  for (const auto& path : plan.sources)
+    files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
+  out["git"] = git_state(fs::path(plan.experiment).parent_path().string());
+  if (out["git"].contains("diff")) out["git"]["diff"] = masker_for(plan, node).mask(out["git"]["diff"]);
+  out["libraries"] = libraries_of(node);
+  auto& wheels = out["wheels"] = ordered_json::object();
+  std::set<std::string> venvs;
+  for (const auto& role : plan.roles) venvs.insert(role.venv);
+  for (const auto& venv : venvs) {
+    if (venv.empty()) continue;
+    auto& names = wheels[venv] = ordered_json::array();
+    for (const auto& [name, version] : wheels_of(venv)) names.push_back(name + " " + version);
+  }
+  return out;
+}
+
+void add_libraries(ordered_json& lock, const std::string& host, const nlohmann::json& libraries) {
+  const nlohmann::json first = lock.at("libraries");
+  auto others = nlohmann::json::object();
+  for (const auto& [name, library] : libraries.items()) {
+    if (first.value(name, nlohmann::json()) != library) others[name] = library;
+  }
+  for (const auto& [name, library] : first.items()) {
+    if (!libraries.contains(name)) others[name] = nullptr;
+  }
+  if (!others.empty()) lock["libraries_on"][host] = others;
+}
+
+void add_library_hashes(ordered_json& lock) {
+  for (auto& [name, library] : lock["libraries"].items()) {
+    if (const auto hash = sha256(library["path"])) library["sha256"] = *hash;
+  }
+}
+
+}  // namespace nlaunch::launch

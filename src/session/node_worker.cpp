@@ -1,0 +1,86 @@
+#include "session/node_worker.h"
+
+#include <fmt/format.h>
+
+#include "base/exit_code.h"
+#include "base/json.h"
+#include "plan/bound_json.h"
+#include "session/run_evidence.h"
+#include "sys/files.h"
+
+namespace nlaunch::session {
+namespace {
+
+/// A disk that is full is no mistake in the experiment.
+NodeWorker::Refused refused(Diagnostics why) {
+  const auto& id = why.items().front().id;
+  const bool disk = id == "file.write" || id == "file.folder";
+  return {disk ? exit_code::internal : exit_code::bad_input, std::move(why)};
+}
+
+}  // namespace
+
+NodeWorker::NodeWorker(plan::Plan plan, Options options) : plan_(std::move(plan)), options_(options) {}
+
+NodeWorker::~NodeWorker() {
+  if (!node_.scratch.empty()) launch::remove_scratch(node_.scratch);
+}
+
+Result<void> NodeWorker::claim_ports() {
+  return launch::claim_ports(plan_, options_.index, ports_);
+}
+
+std::vector<std::uint16_t> NodeWorker::ports() const {
+  return launch::ports_of(plan_, options_.index);
+}
+
+std::optional<NodeWorker::Refused> NodeWorker::bind(const launch::RunPaths& paths,
+                                                    const launch::NodeAddresses& nodes, bool share_gpus) {
+  paths_ = paths;
+  if (auto taken = launch::take_ports(plan_, nodes); !taken) return refused(std::move(taken.error()));
+  const auto machine = options_.machine.get_for(plan_);
+  if (!machine) return Refused{exit_code::internal, machine.error()};
+  auto node =
+      launch::bind_node({plan_, options_.index, paths_, *machine, options_.machine.install(),
+                         options_.environment, launch::claim_ras_ports(plan_, options_.index, ports_)},
+                        nodes);
+  if (!node) return refused(std::move(node.error()));
+  node_ = std::move(*node);
+  if (!share_gpus) {
+    auto locks = launch::GpuLocks::take(plan_, node_, paths_.folder.string());
+    if (!locks) return refused(std::move(locks.error()));
+    locks_ = std::move(*locks);
+  }
+  auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
+                                          json_text(plan::to_json(plan_, node_), 2) + "\n");
+  if (!saved) return refused(std::move(saved.error()));
+  return std::nullopt;
+}
+
+std::optional<NodeWorker::Refused> NodeWorker::bind_alone(const launch::RunPaths& paths, bool share_gpus) {
+  const auto machine = options_.machine.get_for(plan_);
+  if (!machine) return Refused{exit_code::internal, machine.error()};
+  if (auto claimed = claim_ports(); !claimed) return refused(std::move(claimed.error()));
+  auto nodes = launch::one_machine(machine->host);
+  nodes.front().ports = ports();
+  return bind(paths, nodes, share_gpus);
+}
+
+preflight::Request NodeWorker::preflight_request() const {
+  preflight::Request request{plan_, node_, paths_.attempt.string(), options_.machine.install().probe};
+  if (const auto machine = options_.machine.get_for(plan_)) request.facts = machine->facts;
+  return request;
+}
+
+supervise::Hooks NodeWorker::begin_audit() {
+  auditor_.emplace(plan_, node_, options_.machine.install().probe);
+  auto hooks = auditor_->hooks();
+  install_evidence_hooks(hooks, plan_, node_, options_.machine.install(), paths_.attempt);
+  return hooks;
+}
+
+launch::AuditReport NodeWorker::audit() {
+  return auditor_ ? auditor_->report() : launch::AuditReport();
+}
+
+}  // namespace nlaunch::session
