@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """How the plan, the events and the leader grow with the nodes: a real `nlaunch run` of 8 processes on each of 64, 256
 and 1024 nodes, whose agents are simulated. In place of srun one process plays all of them, over TCP, in the words of
-src/supervise/wire.cpp: every process starts, engines get ready, and learners end when all are there. In a second run of each size
+src/fleet/protocol.cpp: every process starts, engines get ready, and learners end when all are there. In a second run of each size
 the learner in the middle is killed, and all others fail within a tenth of a second: it must be the one that is named.
 
 Prints a table for docs/measurements.md; ends with 1 where the wrong one was named."""
 import argparse
 import asyncio
+import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -43,6 +45,8 @@ class Agents:
     def __init__(self, step, fail):
         self.step = step
         plan = json.loads(pathlib.Path(step["plan"]).read_text())
+        text = json.dumps(plan, separators=(",", ":"), ensure_ascii=False) + "\n"
+        self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         self.nodes = [[] for _ in range(plan["node"]["count"])]
         for number, process in enumerate(plan["processes"]):
             self.nodes[process["node"]].append(number)
@@ -65,27 +69,36 @@ class Agent:
     def __init__(self, all_of_them, node):
         self.all, self.node, self.alive, self.begin = all_of_them, node, set(), time.monotonic()
 
-    def tell(self, **message):
-        self.to.write(json.dumps(message).encode() + b"\n")
+    def tell(self, type, **message):
+        self.to.write(json.dumps({"type": type, **message}).encode() + b"\n")
 
-    def notice(self, kind, **fields):
-        self.tell(notice=kind, at_ms=int((time.monotonic() - self.begin) * 1000), **fields)
+    def event(self, type, **fields):
+        self.tell("event", at_ms=int((time.monotonic() - self.begin) * 1000), what={"type": type, **fields})
 
-    async def connect(self):
-        return await asyncio.open_connection("127.0.0.1", self.all.step["port"], limit=1 << 26)
+    async def connect(self, **hello):
+        """A connection on which the leader has been told who this is: what it reads, what it writes."""
+        come, to = await asyncio.open_connection("127.0.0.1", self.all.step["port"], limit=1 << 26)
+        challenge = json.loads(await come.readline())["challenge"]
+        says = json.dumps({"node": self.node, "plan": self.all.fingerprint, **hello})
+        proof = hmac.digest(self.all.step["token"].encode(), f"agent\n{challenge}\n{says}".encode(), "sha256").hex()
+        to.write(json.dumps({"type": "signed", "says": says, "proof": proof}).encode() + b"\n")
+        return come, to
 
     async def play(self):
-        come, self.to = await self.connect()
-        ports = [20000 + process % 8 for process in self.all.nodes[self.node] if process not in self.all.learners]
-        hello = {"token": self.all.step["token"], "node": self.node}
-        self.tell(**hello, host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}", ports=ports)
-        _, output = await self.connect()
-        output.write(json.dumps({**hello, "output": True}).encode() + b"\n")
+        engines = [process for process in self.all.nodes[self.node] if process not in self.all.learners]
+        of_learners = 2 if self.node == 0 else 0  # for the weights, and their rendezvous
+        come, self.to = await self.connect(
+            type="hello", challenge="not looked at", host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
+            ports=[20000 + number for number in range(len(engines) + of_learners)])
+        answer = json.loads(json.loads(await come.readline())["says"])
+        if answer["type"] != "welcome":
+            sys.exit(f"node {self.node}: {answer}")
+        _, output = await self.connect(type="output")
         lives = asyncio.create_task(self.live())
         while line := await come.readline():
             self.all.received += len(line)
             message = json.loads(line)
-            if "bye" in message:
+            if message["type"] == "bye":
                 break
             self.hear(message)
         lives.cancel()
@@ -93,30 +106,37 @@ class Agent:
         self.to.close()
 
     def hear(self, message):
-        process = message.get("process")
-        match message:
-            case {"bind": _}:
-                self.tell(answer={"notes": [], "dropped": [], "libraries": {}, "lock": {"libraries": {}}})
-            case {"do": "start"}:
+        match message["type"]:
+            case "bind":
+                self.tell("bound", notes=[], dropped=[], libraries={}, lock={"libraries": {}} if self.node == 0 else None, files={})
+            case "perform":
+                self.perform(message["action"])
+            case "finish":
+                self.tell("audit", json={}, lines=[], findings=0)
+                self.tell("end", left_behind=[], survivors=[], last_lines=[], lost_bytes=0)
+            case "settle":
+                self.tell("settled")
+
+    def perform(self, action):
+        process = action.get("process")
+        match action["type"]:
+            case "start":
                 self.alive.add(process)
-                self.notice("started", process=process, pid=1000 + process)
+                self.event("started", process=process, pid=1000 + process)
                 if process in self.all.learners:
                     self.all.ready(process)
-            case {"do": "await"}:
-                self.notice("ready", process=process)
+            case "await":
+                self.event("ready", process=process)
                 self.all.ready(process)
-            case {"do": "signal-group"}:
-                self.ends(process, message["signal"])
-            case {"do": "clean"}:
-                self.notice("cleaned", process=process, killed=[])
-            case {"finish": _}:
-                self.tell(audit={"json": {}, "lines": [], "findings": 0})
-                self.tell(end={"left_behind": [], "survivors": [], "last_lines": [], "lost_bytes": 0})
+            case "signal-group":
+                self.ends(process, action["signal"])
+            case "clean":
+                self.event("cleaned", process=process, killed=[])
 
     def ends(self, process, status):
         if process in self.alive:
             self.alive.discard(process)
-            self.notice("ended", process=process, status=status)
+            self.event("ended", process=process, status=status)
 
     async def live(self):
         """Learners end by themselves; without their peer all fail."""

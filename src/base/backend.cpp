@@ -9,7 +9,7 @@ namespace {
 constexpr std::array kBackends{
     BackendTraits{
         .backend = Backend::nccl,
-        .name = "nccl",
+        .name = name_of(Backend::nccl),
         .title = "NCCL",
         .needs_gpu = true,
         .library = "libnccl",
@@ -23,7 +23,7 @@ constexpr std::array kBackends{
             "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json"},
     BackendTraits{
         .backend = Backend::gloo,
-        .name = "gloo",
+        .name = name_of(Backend::gloo),
         .title = "Gloo",
         .needs_gpu = false,
         .library = "",
@@ -54,17 +54,8 @@ std::span<const BackendTraits> all_backends() {
   return kBackends;
 }
 
-std::optional<Backend> backend_of(std::string_view name) {
-  const auto* const row = std::ranges::find(kBackends, name, &BackendTraits::name);
-  return row == kBackends.end() ? std::nullopt : std::optional(row->backend);
-}
-
 Backend usual_backend(bool on_gpus) {
   return on_gpus ? Backend::nccl : Backend::gloo;
-}
-
-std::string_view name_of(Backend backend) {
-  return traits_of(backend).name;
 }
 
 }  // namespace nlaunch

@@ -36,8 +36,6 @@ struct BackendTraits {
 const BackendTraits& traits_of(Backend backend);
 /// All, in the order in which messages list them.
 std::span<const BackendTraits> all_backends();
-/// Of its name in files.
-std::optional<Backend> backend_of(std::string_view name);
 /// What learners use for collectives of their own: on GPUs, or on CPU slots.
 Backend usual_backend(bool on_gpus);
 

@@ -1,27 +1,21 @@
 #pragma once
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/described.h"
 
 /// What the ranks of a group do together.
 namespace nlaunch {
 
 /// *send_recv*: each rank sends to the next one and receives from the one before, at once.
 enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter, send_recv };
+BOOST_DESCRIBE_ENUM(Collective, all_reduce, broadcast, all_gather, reduce_scatter, send_recv)
+
 enum class DataType { f32, f16, bf16, i32 };
+BOOST_DESCRIBE_ENUM(DataType, f32, f16, bf16, i32)
 
-inline constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
-                                         Collective::all_gather, Collective::reduce_scatter,
-                                         Collective::send_recv};
-inline constexpr std::array kDataTypes{DataType::f32, DataType::f16, DataType::bf16, DataType::i32};
-
-std::string_view name_of(Collective op);
-std::string_view name_of(DataType type);
-std::optional<Collective> collective_of(std::string_view name);
-std::optional<DataType> data_type_of(std::string_view name);
 /// Bytes of one element.
 std::uint64_t size_of(DataType type);
 
@@ -36,6 +30,7 @@ struct Operation {
   std::uint32_t count = 1;  ///< one after another
   bool operator==(const Operation&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(Operation, (), (op, bytes, type, count))
 
 /// Operations that are timed together, as a training step has them.
 struct Workload {

@@ -50,11 +50,6 @@ std::string_view colour_of(Severity severity) {
 
 }  // namespace
 
-std::string_view name_of(Severity severity) {
-  if (severity == Severity::error) return "error";
-  return severity == Severity::warning ? "warning" : "note";
-}
-
 Diagnostic& Diagnostics::add(Diagnostic item) {
   items_.push_back(std::move(item));
   return items_.back();

@@ -7,12 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/described.h"
 #include "base/source.h"
 
 namespace nlaunch {
 
 enum class Severity { error, warning, note };
-std::string_view name_of(Severity severity);
+BOOST_DESCRIBE_ENUM(Severity, error, warning, note)
 
 /// A second place or a measured fact that belongs to a diagnostic.
 struct Note {

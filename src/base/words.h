@@ -7,18 +7,26 @@
 #include <string_view>
 #include <vector>
 
+#include "base/described.h"
 #include "base/units.h"
 
 /// The words of nlaunch that both its files and its plan are written in.
 namespace nlaunch {
 
 enum class RoleKind { learner, engine, service };
+BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service)
+
 enum class Rendezvous { none, torch };
+BOOST_DESCRIBE_ENUM(Rendezvous, torch, none)
+
 enum class PreloadScope {
   process,  ///< the role's program alone
   tree,     ///< the program and all that it starts
 };
+BOOST_DESCRIBE_ENUM(PreloadScope, process, tree)
+
 enum class Backend { nccl, gloo };
+BOOST_DESCRIBE_ENUM(Backend, nccl, gloo)
 
 /// When an operation applies; what is empty always fits. All that is given must fit.
 struct Condition {
@@ -31,16 +39,29 @@ struct Condition {
     return !nodes && gpu.empty() && arch.empty() && !kind && library.empty();
   }
 };
+BOOST_DESCRIBE_STRUCT(Condition, (), (nodes, gpu, arch, kind, library))
 
 struct Stop {
   int signal = 15;
   Duration grace = std::chrono::seconds(30);
 };
+BOOST_DESCRIBE_STRUCT(Stop, (), (signal, grace))
 
 struct Restart {
   bool on_failure = false;
   unsigned max = 3;
   Duration backoff = std::chrono::seconds(5);
+};
+BOOST_DESCRIBE_STRUCT(Restart, (), (on_failure, max, backoff))
+
+/// What the keys of a role say that the plan takes as it is.
+struct RoleSettings {
+  RoleKind kind = RoleKind::service;
+  Rendezvous rendezvous = Rendezvous::none;
+  Stop stop;
+  Restart restart;
+  bool exit_ok = false;  ///< `exit: ok`: ending by itself is no failure
+  bool leave = false;    ///< what a process leaves behind lives until the run ends
 };
 
 /// What happens when the walltime comes near.
@@ -48,10 +69,12 @@ struct Walltime {
   int signal = 15;  ///< to learners
   Duration before = std::chrono::minutes(10);
   enum class Then { stop, requeue, chain };
+  BOOST_DESCRIBE_NESTED_ENUM(Then, stop, requeue, chain)
   Then then = Then::stop;
   std::uint32_t max = 30;                           ///< jobs of a chain
   Duration min_runtime = std::chrono::minutes(15);  ///< a run that fails sooner is not continued
 };
+BOOST_DESCRIBE_STRUCT(Walltime, (), (signal, before, then, max, min_runtime))
 
 /// What is done when a run makes no progress any more.
 enum class OnStall {
@@ -60,35 +83,34 @@ enum class OnStall {
   abort,    ///< evidence, then the end
   restart,  ///< evidence, then another attempt, as after a failure
 };
+BOOST_DESCRIBE_ENUM(OnStall, warn, dump, abort, restart)
 
 enum class PreflightLevel {
   quick,     ///< no CUDA context
   standard,  ///< also the interpreters, and the plan's groups
   deep,      ///< also what takes a minute: every pair of GPUs, all sizes, arithmetic under load
 };
+BOOST_DESCRIBE_ENUM(PreflightLevel, quick, standard, deep)
 
 enum class AuditMode { report, enforce };
+BOOST_DESCRIBE_ENUM(AuditMode, report, enforce)
 
 /// What a signal to nlaunch does.
 struct SignalRule {
   enum class Action { stop, ignore, forward };
+  BOOST_DESCRIBE_NESTED_ENUM(Action, stop, ignore, forward)
   Action action = Action::stop;
   std::vector<std::string> roles;  ///< forward: to these; empty: to all
 };
+BOOST_DESCRIBE_STRUCT(SignalRule, (), (action, roles))
 
 /// How urgent a job of Beaker is.
 enum class BeakerPriority { low, normal, high, urgent, immediate };
+BOOST_DESCRIBE_ENUM(BeakerPriority, low, normal, high, urgent, immediate)
 
-std::string_view name_of(RoleKind kind);
-std::string_view name_of(Rendezvous rendezvous);
-std::string_view name_of(PreloadScope scope);
-std::string_view name_of(Backend backend);
-std::string_view name_of(PreflightLevel level);
 /// Of its word; `standard` for any other.
-PreflightLevel level_of(std::string_view word);
-std::string_view name_of(AuditMode mode);
-std::string_view name_of(BeakerPriority priority);
-std::string_view name_of(Walltime::Then then);
-std::string_view name_of(OnStall on_stall);
+constexpr PreflightLevel level_of(std::string_view word) {
+  return value_of<PreflightLevel>(word).value_or(PreflightLevel::standard);
+}
 
 }  // namespace nlaunch

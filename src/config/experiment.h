@@ -42,13 +42,13 @@ struct Ready {
   std::optional<Duration> timeout;
 };
 
-struct Role {
+struct Role : RoleSettings {
   Text name;
   bool whole = true;  ///< no mistake was found in it: what it lacks, it does not have
-  RoleKind kind = RoleKind::service;
   std::optional<Located<std::uint32_t>> per_node;
   std::optional<Located<std::uint32_t>> count;
   enum class Per { job, node };
+  BOOST_DESCRIBE_NESTED_ENUM(Per, job, node)
   std::optional<Located<Per>> per;
   std::optional<Text> except;  ///< of `per: node`: not on the node where this role runs
   Located<std::uint32_t> gpus{0, {}};
@@ -56,17 +56,12 @@ struct Role {
   std::vector<Text> wrapper;
   std::optional<Text> workdir;
   std::optional<Text> venv;
-  Rendezvous rendezvous = Rendezvous::none;
   std::vector<Text> ports;
   std::vector<Text> preload;
   std::optional<PreloadScope> scope;
   EnvBlock env;
   std::optional<Ready> ready;
-  std::optional<Stop> stop;
-  std::optional<Restart> restart;
   std::optional<bool> ends_run;
-  bool exit_ok = false;  ///< `exit: ok`
-  bool leave = false;
   std::vector<Text> spawned_by;
   std::optional<Text> classify;
 };

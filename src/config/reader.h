@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/described.h"
 #include "base/units.h"
-#include "config/choices.h"
 #include "config/problems.h"
 #include "config/yaml.h"
 
@@ -96,8 +96,8 @@ std::optional<T> read_as(const Value& value) {
   } else if constexpr (std::is_same_v<T, VersionRange>) {
     return value.parsed(VersionRange::parse);
   } else {
-    const auto index = value.choice(Choices<T>::words);
-    return index ? std::optional(Choices<T>::values[*index]) : std::nullopt;
+    const auto index = value.choice(kWords<T>);
+    return index ? std::optional(kValues<T>[*index]) : std::nullopt;
   }
 }
 

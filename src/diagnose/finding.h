@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/described.h"
 #include "base/diagnostic.h"
 #include "diagnose/match.h"
 
@@ -15,8 +16,10 @@ enum class Role {
   consequence,  ///< what followed
   note,         ///< no failure
 };
+BOOST_DESCRIBE_ENUM(Role, cause, other, consequence, note)
 
 enum class Confidence { sure, likely, unsure };
+BOOST_DESCRIBE_ENUM(Confidence, sure, likely, unsure)
 
 /// One thing that went wrong, over all the lines that tell of it.
 struct Finding {

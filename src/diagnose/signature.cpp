@@ -18,22 +18,6 @@ namespace {
   throw std::logic_error(fmt::format("{}:{}: {}", table.name, line, what));
 }
 
-constexpr std::pair<std::string_view, Kind> kKinds[] = {{"root", Kind::root},
-                                                        {"fallback", Kind::fallback},
-                                                        {"consequence", Kind::consequence},
-                                                        {"fatal", Kind::fatal},
-                                                        {"hint", Kind::hint},
-                                                        {"note", Kind::note},
-                                                        {"fact", Kind::fact},
-                                                        {"end", Kind::end}};
-
-Kind kind_of(const TableText& table, std::size_t line, std::string_view name) {
-  for (const auto& [word, kind] : kKinds) {
-    if (word == name) return kind;
-  }
-  broken(table, line, fmt::format("no kind is called '{}'", name));
-}
-
 /// id, class, kind, weight, pattern, why, fix, source
 Signature signature_of(const TableText& table, std::size_t line, const std::vector<std::string>& cells) {
   constexpr std::size_t kColumns = 8;
@@ -42,7 +26,9 @@ Signature signature_of(const TableText& table, std::size_t line, const std::vect
   Signature signature;
   signature.id = cells[0];
   signature.category = cells[1];
-  signature.kind = kind_of(table, line, cells[2]);
+  const auto kind = value_of<Kind>(cells[2]);
+  if (!kind) broken(table, line, fmt::format("no kind is called '{}'", cells[2]));
+  signature.kind = *kind;
   const auto& weight = cells[3];
   if (!weight.empty() &&
       std::from_chars(weight.data(), weight.data() + weight.size(), signature.weight).ec != std::errc())
@@ -81,13 +67,6 @@ const re2::RE2& Signature::regex() const {
     if (!compiled_->ok()) throw std::logic_error(fmt::format("signature {}: {}", id, compiled_->error()));
   }
   return *compiled_;
-}
-
-std::string_view name_of(Kind kind) {
-  for (const auto& [word, known] : kKinds) {
-    if (known == kind) return word;
-  }
-  return "";
 }
 
 std::span<const Signature> signatures() {

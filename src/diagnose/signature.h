@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/described.h"
+
 /// The texts by which failures are known: what src/diagnose/signatures/*.tsv say, compiled in.
 namespace nlaunch::diagnose {
 
@@ -20,9 +22,7 @@ enum class Kind {
   fact,         ///< for the analyses, which know its id
   end,          ///< a program says that it came to a good end
 };
-
-/// "root", as the tables have it.
-std::string_view name_of(Kind kind);
+BOOST_DESCRIBE_ENUM(Kind, root, fallback, consequence, fatal, hint, note, fact, end)
 
 struct Signature {
   std::string id;        ///< "nccl.no-interface"

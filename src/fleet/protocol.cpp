@@ -76,8 +76,9 @@ struct Codec<PreflightLevel> {
   static json write(PreflightLevel value) { return name_of(value); }
   static PreflightLevel read(const json& from) {
     const auto word = from.get<std::string>();
-    if (name_of(level_of(word)) != word) throw Unreadable("no level");
-    return level_of(word);
+    const auto level = value_of<PreflightLevel>(word);
+    if (!level) throw Unreadable("no level");
+    return *level;
   }
 };
 

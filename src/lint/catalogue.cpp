@@ -32,14 +32,9 @@ std::optional<Version> release(const TableText& table, std::size_t line, const s
 }
 
 ValueType type_of(const TableText& table, std::size_t line, std::string_view name) {
-  constexpr std::pair<std::string_view, ValueType> kTypes[] = {
-      {"integer", ValueType::integer}, {"boolean", ValueType::boolean},       {"choice", ValueType::choice},
-      {"list", ValueType::list},       {"interfaces", ValueType::interfaces}, {"path", ValueType::path},
-      {"text", ValueType::text}};
-  for (const auto& [word, type] : kTypes) {
-    if (word == name) return type;
-  }
-  broken(table, line, fmt::format("no type is called '{}'", name));
+  const auto type = value_of<ValueType>(name);
+  if (!type) broken(table, line, fmt::format("no type is called '{}'", name));
+  return *type;
 }
 
 std::vector<Accepted> values_of(const TableText& table, std::size_t line, const std::string& text) {

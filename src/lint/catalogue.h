@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/described.h"
 #include "base/units.h"
 
 /// The variables of the stack, by release: what src/lint/variables/*.tsv say, compiled in.
@@ -20,6 +21,7 @@ enum class ValueType {
   path,
   text,  ///< anything
 };
+BOOST_DESCRIBE_ENUM(ValueType, integer, boolean, choice, list, interfaces, path, text)
 
 /// One of the values that a `choice` or `list` takes.
 struct Accepted {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/text.h"
@@ -12,8 +11,6 @@ namespace nlaunch::plan {
 namespace {
 
 using config::Text;
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 constexpr Duration kStartTimeout = std::chrono::minutes(30);
 constexpr Duration kLongestStart = std::chrono::hours(48);  // Beaker's own limit
@@ -187,54 +184,6 @@ class BeakerBuilder {
   Beaker beaker_;
 };
 
-/// Its members by name, for both directions.
-template <class B, class Then>
-void for_each_member(B& beaker, Then&& then) {
-  then("submit", beaker.submit);
-  then("workspace", beaker.workspace);
-  then("budget", beaker.budget);
-  then("description", beaker.description);
-  then("image", beaker.image);
-  then("cluster", beaker.cluster);
-  then("hostname", beaker.hostname);
-  then("priority", beaker.priority);
-  then("preemptible", beaker.preemptible);
-  then("auto_resume", beaker.auto_resume);
-  then("min_runtime_ms", beaker.min_runtime);
-  then("timeout_ms", beaker.timeout);
-  then("start_timeout_ms", beaker.start_timeout);
-  then("token", beaker.token);
-  then("nlaunch", beaker.program);
-  then("result", beaker.result);
-  then("memory", beaker.memory);
-  then("shared_memory", beaker.shared_memory);
-  then("host_networking", beaker.host_networking);
-  then("port", beaker.port);
-}
-
-void write(ordered_json& to, const Duration& value) {
-  to = value.count();
-}
-void read(const json& from, Duration& value) {
-  value = Duration(from.get<Duration::rep>());
-}
-template <class T>
-void write(ordered_json& to, const T& value) {
-  to = value;
-}
-template <class T>
-void read(const json& from, T& value) {
-  from.get_to(value);
-}
-template <class T>
-void write(ordered_json& to, const std::optional<T>& value) {
-  if (value) write(to, *value);
-}
-template <class T>
-void read(const json& from, std::optional<T>& value) {
-  if (!from.is_null()) read(from, value.emplace());
-}
-
 }  // namespace
 
 Beaker make_beaker(const config::Experiment& experiment, const config::Site& site, std::uint16_t port,
@@ -242,30 +191,6 @@ Beaker make_beaker(const config::Experiment& experiment, const config::Site& sit
   auto beaker = BeakerBuilder(experiment, site, resolve, diagnostics).build(port);
   for (const auto& program : site.submit) beaker.submit.push_back(resolve(program));
   if (beaker.submit.empty()) beaker.submit.emplace_back("beaker");
-  return beaker;
-}
-
-ordered_json to_json(const Beaker& beaker) {
-  ordered_json out;
-  for_each_member(beaker, [&](const char* name, const auto& value) { write(out[name], value); });
-  out["datasets"] = ordered_json::array();
-  for (const auto& mount : beaker.datasets) {
-    out["datasets"].push_back(
-        {{"path", mount.path}, {"kind", mount.kind}, {"source", mount.source}, {"sub_path", mount.sub_path}});
-  }
-  out["secrets"] = ordered_json::array();
-  for (const auto& secret : beaker.secrets)
-    out["secrets"].push_back({{"name", secret.name}, {"secret", secret.secret}});
-  return out;
-}
-
-Beaker beaker_from_json(const json& from) {
-  Beaker beaker;
-  for_each_member(beaker, [&](const char* name, auto& value) { read(from.at(name), value); });
-  for (const auto& mount : from.at("datasets"))
-    beaker.datasets.push_back({mount.at("path"), mount.at("kind"), mount.at("source"), mount.at("sub_path")});
-  for (const auto& secret : from.at("secrets"))
-    beaker.secrets.push_back({secret.at("name"), secret.at("secret")});
   return beaker;
 }
 

@@ -16,7 +16,4 @@ namespace nlaunch::plan {
 Beaker make_beaker(const config::Experiment& experiment, const config::Site& site, std::uint16_t port,
                    const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics);
 
-nlohmann::ordered_json to_json(const Beaker& beaker);
-Beaker beaker_from_json(const nlohmann::json& from);
-
 }  // namespace nlaunch::plan

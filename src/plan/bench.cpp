@@ -4,25 +4,15 @@
 
 #include "base/backend.h"
 #include "base/text.h"
-#include "plan/json_parts.h"
+#include "plan/described_json.h"
 
 namespace nlaunch::plan {
 namespace {
 
-constexpr std::array kGroupKinds{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
-                                 GroupKind::weight_sync};
-
-/// `tensor_parallel`, as keys are written.
-std::string key_of(GroupKind kind) {
-  std::string key(name_of(kind));
-  std::ranges::replace(key, '-', '_');
-  return key;
-}
-
 std::vector<std::uint32_t> groups_for(const std::string& wanted, const Plan& plan) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < plan.groups.size(); ++i) {
-    if (plan.groups[i].name == wanted || key_of(plan.groups[i].kind) == wanted) found.push_back(i);
+    if (plan.groups[i].name == wanted || word_of(plan.groups[i].kind) == wanted) found.push_back(i);
   }
   return found;
 }
@@ -32,8 +22,7 @@ void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Di
   for (const auto& group : plan.groups) names.push_back(group.name);
   const auto there = names.empty() ? "no group at all" : text::join(names, ", ");
   const auto& wanted = workload.group.value;
-  const bool kind = std::ranges::any_of(kGroupKinds, [&](GroupKind one) { return key_of(one) == wanted; });
-  if (kind) {
+  if (value_of<GroupKind>(wanted)) {
     diagnostics
         .error("plan.bench-group", workload.group.span,
                fmt::format("no group of the kind {} has two ranks here, and one alone has nobody to talk to",
@@ -41,8 +30,7 @@ void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Di
         .hint = fmt::format("the plan has {}; give the roles more GPUs, or leave the workload out", there);
     return;
   }
-  std::vector<std::string> allowed;
-  for (const auto one : kGroupKinds) allowed.push_back(key_of(one));
+  std::vector<std::string> allowed(kWords<GroupKind>.begin(), kWords<GroupKind>.end());
   const auto kinds = text::join(allowed, ", ");
   allowed.insert(allowed.end(), names.begin(), names.end());
   const auto nearest = text::nearest(wanted, allowed);
@@ -68,21 +56,12 @@ void check_operations(const config::BenchWorkload& workload, const std::vector<s
   }
 }
 
-ordered_json write(const Operation& operation) {
-  return {{"op", nlaunch::name_of(operation.op)},
-          {"bytes", operation.bytes},
-          {"type", nlaunch::name_of(operation.type)},
-          {"count", operation.count}};
-}
-
 ordered_json write(const BenchWorkload& workload, const Plan& plan) {
-  auto step = ordered_json::array();
-  for (const auto& operation : workload.work.step) step.push_back(write(operation));
   auto groups = ordered_json::array();
   for (const auto group : workload.groups) groups.push_back(plan.groups[group].name);
   return {{"name", workload.work.name},          {"groups", std::move(groups)},
           {"busy", workload.work.busy},          {"steps", workload.work.steps},
-          {"warm_up", workload.work.warm_up},    {"step", std::move(step)},
+          {"warm_up", workload.work.warm_up},    {"step", to_value(workload.work.step)},
           {"budget", workload.targets.budget},   {"busbw", workload.targets.bus_bandwidth},
           {"scaling", workload.targets.scaling}, {"origin", workload.origin}};
 }
@@ -90,10 +69,7 @@ ordered_json write(const BenchWorkload& workload, const Plan& plan) {
 BenchWorkload read(const json& from, const Plan& plan) {
   BenchWorkload workload;
   workload.work = {from.at("name"), {}, from.at("steps"), from.at("warm_up"), from.at("busy")};
-  for (const auto& one : from.at("step")) {
-    workload.work.step.push_back({word(one.at("op"), kCollectives), one.at("bytes"),
-                                  word(one.at("type"), kDataTypes), one.at("count")});
-  }
+  read_value(from.at("step"), workload.work.step);
   for (const auto& name : from.at("groups")) {
     const auto group = std::ranges::find(plan.groups, name.get<std::string>(), &Group::name);
     if (group == plan.groups.end()) throw std::domain_error("a workload names no group");
@@ -124,7 +100,7 @@ ordered_json to_json(const Bench& bench, const Plan& plan) {
 }
 
 Bench bench_from_json(const json& from, const Plan& plan) {
-  Bench bench{{}, milliseconds(from.at("timeout_ms"))};
+  Bench bench{{}, value_from<Duration>(from.at("timeout_ms"))};
   for (const auto& workload : from.at("workloads")) bench.workloads.push_back(read(workload, plan));
   return bench;
 }

@@ -11,7 +11,4 @@ void make_flux(const PartInput& input, Plan& plan);
 /// The long options of flux batch that a directive may name.
 std::vector<std::string> flux_options();
 
-nlohmann::ordered_json to_json(const Flux& flux);
-Flux flux_from_json(const nlohmann::json& from);
-
 }  // namespace nlaunch::plan

@@ -1,35 +1,16 @@
 #include "plan/json.h"
 
-#include "base/backend.h"
 #include "base/format.h"
 #include "base/json.h"
 #include "base/scheduler_traits.h"
+#include "base/secrets.h"
 #include "config/names.h"
 #include "plan/bench.h"
-#include "plan/json_parts.h"
+#include "plan/described_json.h"
 #include "plan/scheduler_part.h"
-#include "plan/slurm.h"
-#include "plan/watch.h"
 
 namespace nlaunch::plan {
 namespace {
-
-Backend backend(const json& from) {
-  const auto& word = from.at("backend");
-  for (const auto& one : all_backends()) {
-    if (word == one.name) return one.backend;
-  }
-  throw std::domain_error(fmt::format("unknown word {}", json_text(word)));
-}
-
-std::string str(const std::optional<VersionRange>& range) {
-  return range ? range->str() : std::string();
-}
-
-constexpr std::array kGroups{GroupKind::node, GroupKind::world, GroupKind::tensor_parallel,
-                             GroupKind::weight_sync};
-constexpr std::array<std::string_view, 3> kSources{"env", "file", "netrc"};
-constexpr std::array<std::string_view, 3> kActions{"stop", "ignore", "forward"};
 
 ordered_json write(const Plan& plan, const Process& process) {
   return {{"role", plan.role_of(process).name},
@@ -55,107 +36,16 @@ Process read_process(const json& from, const std::map<std::string, std::uint32_t
   return process;
 }
 
-ordered_json write(const Node& node) {
-  return {{"count", node.count},         {"gpus", node.gpus},           {"cpus", node.cpus},
-          {"cpu_slots", node.cpu_slots}, {"gpu_model", node.gpu_model}, {"arch", node.arch},
-          {"interface", node.interface}, {"nic_kind", node.nic_kind},   {"nic_count", node.nic_count},
-          {"scratch", node.scratch}};
-}
-
-Node read_node(const json& from) {
-  return {from.at("count"),     from.at("gpus"),   from.at("cpus"),      from.at("cpu_slots"),
-          from.at("gpu_model"), from.at("arch"),   from.at("interface"), from.at("nic_kind"),
-          from.at("nic_count"), from.at("scratch")};
-}
-
-ordered_json write(const Expected& expected) {
-  ordered_json out{{"bus_ids", expected.bus_ids},
-                   {"intra_node", expected.intra_node},
-                   {"inter_node", expected.inter_node},
-                   {"all_reduce_busbw", ordered_json::array()}};
-  for (const auto& row : expected.all_reduce_busbw) {
-    out["all_reduce_busbw"].push_back({{"gpus_per_node", row.gpus_per_node.value_or(0)},
-                                       {"nodes", str(row.nodes)},
-                                       {"size", row.size},
-                                       {"min", row.min},
-                                       {"origin", row.origin}});
-    if (row.limit > 0) out["all_reduce_busbw"].back()["limit"] = row.limit;
-  }
+ordered_json write_signals(const std::map<int, SignalRule>& signals) {
+  auto out = ordered_json::object();
+  for (const auto& [signal, rule] : signals) out[std::to_string(signal)] = to_value(rule);
   return out;
 }
 
-Expected read_expected(const json& from) {
-  Expected expected{{}, from.at("bus_ids"), from.at("intra_node"), from.at("inter_node")};
-  for (const auto& row : from.at("all_reduce_busbw")) {
-    Expectation read{
-        {}, range(row, "nodes"), row.at("size"), row.at("min"), row.at("origin"), row.value("limit", 0.0)};
-    if (const std::uint32_t gpus = row.at("gpus_per_node"); gpus > 0) read.gpus_per_node = gpus;
-    expected.all_reduce_busbw.push_back(std::move(read));
-  }
-  return expected;
-}
-
-ordered_json write_settings(const Plan& plan) {
-  ordered_json signals = ordered_json::object();
-  for (const auto& [signal, rule] : plan.signals) {
-    signals[std::to_string(signal)] = {{"action", kActions[static_cast<std::size_t>(rule.action)]},
-                                       {"roles", rule.roles}};
-  }
-  ordered_json secrets = ordered_json::array();
-  for (const auto& secret : plan.secrets) {
-    secrets.push_back({{"name", secret.name},
-                       {"source", kSources[static_cast<std::size_t>(secret.source)]},
-                       {"from", secret.from},
-                       {"origin", secret.origin}});
-  }
-  ordered_json libraries = ordered_json::object();
-  for (const auto& [name, library] : plan.libraries) {
-    libraries[name] = {{"path", library.path}, {"version", str(library.version)}, {"origin", library.origin}};
-  }
-  return {{"weight_sync",
-           {{"backend", name_of(plan.weight_sync.backend)},
-            {"world_size", plan.weight_sync.world_size},
-            {"port", plan.weight_sync.port}}},
-          {"preflight", {{"level", name_of(plan.preflight.level)}, {"strict", plan.preflight.strict}}},
-          {"audit", name_of(plan.audit)},
-          {"signals", std::move(signals)},
-          {"restart", write_restart(plan.restart)},
-          {"secrets", std::move(secrets)},
-          {"libraries", std::move(libraries)},
-          {"modules",
-           {{"init", plan.modules.init},
-            {"reset", plan.modules.reset},
-            {"load", plan.modules.load},
-            {"set", plan.modules.set},
-            {"source", plan.modules.source},
-            {"origin", plan.modules.origin}}},
-          {"expected", write(plan.expected)}};
-}
-
-void read_settings(const json& from, Plan& plan) {
-  const auto& sync = from.at("weight_sync");
-  plan.weight_sync = {backend(sync), sync.at("world_size"), sync.at("port")};
-  const auto& preflight = from.at("preflight");
-  plan.preflight = {word(preflight.at("level"),
-                         std::array{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep}),
-                    preflight.at("strict")};
-  plan.audit = word(from.at("audit"), std::array{AuditMode::report, AuditMode::enforce});
-  for (const auto& [signal, rule] : from.at("signals").items()) {
-    plan.signals[std::stoi(signal)] = {numbered<SignalRule::Action>(rule.at("action"), kActions),
-                                       rule.at("roles")};
-  }
-  plan.restart = read_restart(from.at("restart"));
-  for (const auto& secret : from.at("secrets")) {
-    plan.secrets.push_back({secret.at("name"), numbered<Secret::Source>(secret.at("source"), kSources),
-                            secret.at("from"), secret.at("origin")});
-  }
-  for (const auto& [name, library] : from.at("libraries").items()) {
-    plan.libraries[name] = {library.at("path"), range(library, "version"), library.at("origin")};
-  }
-  const auto& modules = from.at("modules");
-  plan.modules = {modules.at("init"),   modules.at("reset"), modules.at("load"),
-                  modules.at("origin"), modules.at("set"),   modules.at("source")};
-  plan.expected = read_expected(from.at("expected"));
+Role read_role(const json& from) {
+  json whole{{"command_origin", "plan.json"}, {"heartbeat", ""}};  // which an older plan does not have
+  whole.update(from);
+  return value_from<Role>(whole);
 }
 
 ordered_json write_groups(const Plan& plan) {
@@ -173,7 +63,10 @@ ordered_json write_groups(const Plan& plan) {
 
 void read_groups(const json& from, Plan& plan) {
   for (const auto& group : from) {
-    Group read{group.at("name"), word(group.at("kind"), kGroups), backend(group), {}};
+    Group read{group.at("name"),
+               value_from<GroupKind>(group.at("kind")),
+               value_from<Backend>(group.at("backend")),
+               {}};
     for (const auto& member : group.at("members")) {
       read.members.push_back({member.at(0), member.at(1)});
       if (read.members.back().process >= plan.processes.size())
@@ -208,14 +101,23 @@ Plan read_plan(const json& from) {
   from.at("scheduler").get_to(plan.scheduler);
   if (find_scheduler(plan.scheduler) == nullptr)
     throw std::domain_error(fmt::format("unknown word {}", json_text(from.at("scheduler"))));
-  plan.node = read_node(from.at("node"));
+  read_value(from.at("node"), plan.node);
   if (const auto* part = find_part(plan.scheduler)) part->read(from.at(plan.scheduler), plan);
-  if (from.contains("walltime")) plan.walltime = walltime_from_json(from.at("walltime"));
+  if (from.contains("walltime")) read_value(from.at("walltime"), plan.walltime);
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
   read_processes(from, plan);
   read_groups(from.at("groups"), plan);
-  read_settings(from, plan);
-  if (from.contains("watch")) plan.watch = watch_from_json(from.at("watch"));
+  read_value(from.at("weight_sync"), plan.weight_sync);
+  read_value(from.at("preflight"), plan.preflight);
+  read_value(from.at("audit"), plan.audit);
+  for (const auto& [signal, rule] : from.at("signals").items())
+    read_value(rule, plan.signals[std::stoi(signal)]);
+  read_value(from.at("restart"), plan.restart);
+  read_value(from.at("secrets"), plan.secrets);
+  read_value(from.at("libraries"), plan.libraries);
+  read_value(from.at("modules"), plan.modules);
+  read_value(from.at("expected"), plan.expected);
+  if (from.contains("watch")) read_value(from.at("watch"), plan.watch);
   if (from.contains("bench")) plan.bench = bench_from_json(from.at("bench"), plan);
   from.at("vars").get_to(plan.vars);
   from.at("warnings").get_to(plan.warnings);
@@ -225,6 +127,48 @@ Plan read_plan(const json& from) {
 
 }  // namespace
 
+ordered_json write(const EnvOp& op) {
+  ordered_json out{{"op", name_of(op.kind)}, {"name", op.name}};
+  if (op.kind != EnvOp::Kind::unset && looks_like_secret(op.name)) {
+    out["masked"] = true;
+  } else if (op.kind != EnvOp::Kind::unset) {
+    out["value"] = op.value;
+  }
+  out["layer"] = name_of(op.layer);
+  out["origin"] = op.origin;
+  if (!op.when.always()) out["when"] = to_value(op.when);
+  return out;
+}
+
+void read(const json& from, EnvOp& op) {
+  read_value(from.at("op"), op.kind);
+  from.at("name").get_to(op.name);
+  op.value = from.value("value", "");
+  read_value(from.at("layer"), op.layer);
+  from.at("origin").get_to(op.origin);
+  if (from.contains("when")) read_value(from.at("when"), op.when);
+  op.masked = from.value("masked", false);
+}
+
+ordered_json write(const Expectation& row) {
+  ordered_json out{{"gpus_per_node", row.gpus_per_node.value_or(0)},
+                   {"nodes", row.nodes ? row.nodes->str() : ""},
+                   {"size", row.size},
+                   {"min", row.min},
+                   {"origin", row.origin}};
+  if (row.limit > 0) out["limit"] = row.limit;
+  return out;
+}
+
+void read(const json& from, Expectation& row) {
+  if (const std::uint32_t gpus = from.at("gpus_per_node"); gpus > 0) row.gpus_per_node = gpus;
+  if (from.value("nodes", "") != "") read_value(from.at("nodes"), row.nodes);
+  row.size = from.at("size");
+  row.min = from.at("min");
+  row.origin = from.at("origin");
+  row.limit = from.value("limit", 0.0);
+}
+
 ordered_json to_json(const Plan& plan) {
   auto out = stamped<ordered_json>(formats::kPlan);
   out["name"] = plan.name;
@@ -232,11 +176,10 @@ ordered_json to_json(const Plan& plan) {
   out["site"] = plan.site;
   out["site_path"] = plan.site_path;
   out["scheduler"] = plan.scheduler;
-  out["node"] = write(plan.node);
+  out["node"] = to_value(plan.node);
   if (const auto* part = find_part(plan.scheduler)) out[plan.scheduler] = part->write(plan);
-  if (plan.walltime) out["walltime"] = to_json(*plan.walltime);
-  auto& roles = out["roles"] = ordered_json::array();
-  for (const auto& role : plan.roles) roles.push_back(write_role(role));
+  if (plan.walltime) out["walltime"] = to_value(plan.walltime);
+  out["roles"] = to_value(plan.roles);
   auto& processes = out["processes"] = ordered_json::array();
   for (const auto& process : plan.processes) processes.push_back(write(plan, process));
   out["groups"] = write_groups(plan);
@@ -248,8 +191,16 @@ ordered_json to_json(const Plan& plan) {
     for (const auto role : stage) names.push_back(plan.roles[role].name);
     stages.push_back(std::move(names));
   }
-  out.update(write_settings(plan));
-  if (plan.watch) out["watch"] = to_json(*plan.watch);
+  out["weight_sync"] = to_value(plan.weight_sync);
+  out["preflight"] = to_value(plan.preflight);
+  out["audit"] = name_of(plan.audit);
+  out["signals"] = write_signals(plan.signals);
+  out["restart"] = to_value(plan.restart);
+  out["secrets"] = to_value(plan.secrets);
+  out["libraries"] = to_value(plan.libraries);
+  out["modules"] = to_value(plan.modules);
+  out["expected"] = to_value(plan.expected);
+  if (plan.watch) out["watch"] = to_value(plan.watch);
   if (!plan.bench.workloads.empty()) out["bench"] = to_json(plan.bench, plan);
   out["vars"] = plan.vars;
   out["warnings"] = plan.warnings;

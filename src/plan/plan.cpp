@@ -31,41 +31,12 @@ std::vector<std::uint16_t> gpus_in_reach(const Plan& plan, const Process& proces
 }
 
 std::string_view name_of(Layer layer) {
-  switch (layer) {
-    case Layer::inherited:
-      return "inherited";
-    case Layer::modules:
-      return "modules";
-    case Layer::site:
-      return "site";
-    case Layer::venv:
-      return "venv";
-    case Layer::experiment:
-      return "experiment";
-    case Layer::role:
-      return "role";
-    case Layer::overlay:
-      return "overlay";
-    case Layer::command_line:
-      return "command line";
-    case Layer::nlaunch:
-      return "nlaunch";
-  }
-  return "?";
+  return layer == Layer::command_line ? "command line" : word_of(layer);
 }
 
 std::string_view name_of(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::node:
-      return "node";
-    case GroupKind::world:
-      return "world";
-    case GroupKind::tensor_parallel:
-      return "tensor-parallel";
-    case GroupKind::weight_sync:
-      return "weight-sync";
-  }
-  return "?";
+  if (kind == GroupKind::tensor_parallel) return "tensor-parallel";
+  return kind == GroupKind::weight_sync ? "weight-sync" : word_of(kind);
 }
 
 }  // namespace nlaunch::plan

@@ -10,13 +10,17 @@
 #include "base/words.h"
 
 /// The plan: a value, made before anything starts, complete as far as a login node can know it. Texts may
-/// hold
-/// `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer reads
-/// the plan and nothing that it was made from.
+/// hold `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer
+/// reads the plan and nothing that it was made from. A list of members below a structure is what plan.json
+/// has of it, in that order.
 namespace nlaunch::plan {
+
+using nlaunch::name_of;
 
 /// Where in the order of precedence an operation stands: later wins.
 enum class Layer { inherited, modules, site, venv, experiment, role, overlay, command_line, nlaunch };
+BOOST_DESCRIBE_ENUM(Layer, inherited, modules, site, venv, experiment, role, overlay, command_line, nlaunch)
+std::string_view name_of(Layer layer);
 
 /// One change to an environment, with the place where it was asked for.
 struct EnvOp {
@@ -27,6 +31,7 @@ struct EnvOp {
     append,
     fallback,  ///< set where nobody else has
   };
+  BOOST_DESCRIBE_NESTED_ENUM(Kind, set, unset, prepend, append, fallback)
   Kind kind = Kind::set;
   std::string name;
   std::string value;  ///< may hold references; empty for unset
@@ -50,35 +55,34 @@ struct Ready {
            delay.has_value();
   }
 };
+BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, timeout))
 
-struct Role {
+struct Role : RoleSettings {
   std::string name;
-  RoleKind kind = RoleKind::service;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
   std::string command_origin;        ///< where it was asked for
   std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
   std::string wrapper_origin;
-  std::string workdir;         ///< absolute
-  std::string workdir_origin;  ///< where it was asked for; empty: the experiment file's own folder
-  std::string venv;            ///< absolute, or empty
-  std::uint32_t count = 0;     ///< processes in the whole job
-  std::uint32_t gpus = 0;      ///< for each process
-  Rendezvous rendezvous = Rendezvous::none;
+  std::string workdir;                ///< absolute
+  std::string workdir_origin;         ///< where it was asked for; empty: the experiment file's own folder
+  std::string venv;                   ///< absolute, or empty
+  std::uint32_t count = 0;            ///< processes in the whole job
+  std::uint32_t gpus = 0;             ///< for each process
   std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
   std::vector<std::string> ports;     ///< names; a process's numbers stand in the same order
   std::vector<std::string> preload;   ///< names of libraries
   PreloadScope scope = PreloadScope::process;
   std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
-  Stop stop;
-  Restart restart;
   bool ends_run = false;  ///< the run ends well when all such processes have exited 0
-  bool exit_ok = false;   ///< ending by itself is no failure
-  bool leave = false;     ///< what a process leaves behind lives until the run ends
   std::vector<std::string> spawned_by;
   std::string classify;   ///< glob on the command line of a spawned process
   std::string heartbeat;  ///< file of each process whose new time is progress; may hold references
 };
+BOOST_DESCRIBE_STRUCT(Role, (),
+                      (name, kind, command, command_origin, workdir, workdir_origin, venv, count, gpus,
+                       rendezvous, rendezvous_port, ports, preload, scope, ready, heartbeat, stop, restart,
+                       ends_run, exit_ok, leave, spawned_by, classify, wrapper, wrapper_origin, env))
 
 /// One instance of a role. Holds only what differs from its siblings.
 struct Process {
@@ -94,6 +98,8 @@ struct Process {
 };
 
 enum class GroupKind { node, world, tensor_parallel, weight_sync };
+BOOST_DESCRIBE_ENUM(GroupKind, node, world, tensor_parallel, weight_sync)
+std::string_view name_of(GroupKind kind);
 
 /// One GPU of one process: what one rank of a communicator drives.
 struct Member {
@@ -120,6 +126,7 @@ struct Library {
   std::optional<VersionRange> version;
   std::string origin;
 };
+BOOST_DESCRIBE_STRUCT(Library, (), (path, version, origin))
 
 /// Environment modules and shell files, loaded once a node in a shell of their own.
 struct Modules {
@@ -132,21 +139,25 @@ struct Modules {
   [[nodiscard]] bool loads() const { return reset || !load.empty(); }
   [[nodiscard]] bool any() const { return loads() || !source.empty() || !set.empty(); }
 };
+BOOST_DESCRIBE_STRUCT(Modules, (), (init, reset, load, set, source, origin))
 
 /// Where a secret comes from. Its value is in no plan.
 struct Secret {
   enum class Source { env, file, netrc };
+  BOOST_DESCRIBE_NESTED_ENUM(Source, env, file, netrc)
   std::string name;  ///< the variable that it becomes
   Source source = Source::env;
   std::string from;  ///< env: the variable; file: the path; netrc: the machine
   std::string origin;
 };
+BOOST_DESCRIBE_STRUCT(Secret, (), (name, source, from, origin))
 
 struct WeightSync {
   Backend backend = Backend::nccl;
   std::uint32_t world_size = 0;  ///< 1 + all engine GPUs; 0 without learners or engines
   std::uint16_t port = 0;        ///< on the node of learner 0
 };
+BOOST_DESCRIBE_STRUCT(WeightSync, (), (backend, world_size, port))
 
 /// A figure below which a measurement fails, where its conditions fit.
 struct Expectation {
@@ -164,11 +175,13 @@ struct Expected {
   std::string intra_node;            ///< transport within a node: "P2P", "SHM", "NET/..."; empty: not judged
   std::string inter_node;            ///< between nodes
 };
+BOOST_DESCRIBE_STRUCT(Expected, (), (bus_ids, intra_node, inter_node, all_reduce_busbw))
 
 struct Preflight {
   PreflightLevel level = PreflightLevel::standard;
   bool strict = false;  ///< stop after *unknown* too
 };
+BOOST_DESCRIBE_STRUCT(Preflight, (), (level, strict))
 
 struct Node {
   std::uint32_t count = 1;
@@ -182,6 +195,9 @@ struct Node {
   std::uint32_t nic_count = 0;  ///< of that kind on each node; 0: not said
   std::string scratch;          ///< folder on the node's own disk
 };
+BOOST_DESCRIBE_STRUCT(Node, (),
+                      (count, gpus, cpus, cpu_slots, gpu_model, arch, interface, nic_kind, nic_count,
+                       scratch))
 
 /// A long option of a submit command, without its dashes.
 struct Directive {
@@ -189,6 +205,7 @@ struct Directive {
   std::string value;  ///< empty: a flag
   std::string origin;
 };
+BOOST_DESCRIBE_STRUCT(Directive, (), (name, value, origin))
 
 /// What Slurm is told; empty under another scheduler.
 struct Slurm {
@@ -200,6 +217,7 @@ struct Slurm {
   std::string bad_nodes;              ///< the site's ledger; empty: none
   Duration bad_nodes_ttl{};
 };
+BOOST_DESCRIBE_STRUCT(Slurm, (), (directives, submit, srun, template_file, spares, bad_nodes, bad_nodes_ttl))
 
 /// A folder of the container, and where Beaker takes it from.
 struct BeakerMount {
@@ -208,12 +226,14 @@ struct BeakerMount {
   std::string source;    ///< its name there
   std::string sub_path;  ///< empty: all of it
 };
+BOOST_DESCRIBE_STRUCT(BeakerMount, (), (path, kind, source, sub_path))
 
 /// A variable of the container that Beaker fills from a secret of the workspace.
 struct BeakerSecret {
   std::string name;
   std::string secret;
 };
+BOOST_DESCRIBE_STRUCT(BeakerSecret, (), (name, secret))
 
 /// What Beaker is told; empty under another scheduler. An empty text is left to Beaker.
 struct Beaker {
@@ -234,12 +254,17 @@ struct Beaker {
   bool host_networking = true;
   std::uint16_t port = 0;  ///< on which the leader listens
 };
+BOOST_DESCRIBE_STRUCT(Beaker, (),
+                      (submit, workspace, budget, description, image, cluster, hostname, priority,
+                       preemptible, auto_resume, min_runtime, timeout, start_timeout, token, program, result,
+                       memory, shared_memory, host_networking, port, datasets, secrets))
 
 /// What Flux is told; empty under another scheduler.
 struct Flux {
   std::vector<Directive> directives;  ///< options of flux batch
   std::vector<std::string> submit;    ///< programs; the first on PATH submits
 };
+BOOST_DESCRIBE_STRUCT(Flux, (), (directives, submit))
 
 /// What `nlaunch bench` times.
 struct BenchWorkload {
@@ -258,6 +283,7 @@ struct Metric {
   std::string name;
   std::string pattern;  ///< regular expression; its first group is the number
 };
+BOOST_DESCRIBE_STRUCT(Metric, (), (name, pattern))
 
 /// What is watched while the run goes on.
 struct Watch {
@@ -268,6 +294,7 @@ struct Watch {
   OnStall on_stall = OnStall::dump;
   std::vector<Metric> metrics;
 };
+BOOST_DESCRIBE_STRUCT(Watch, (), (progress, start, stall, slow, on_stall, metrics))
 
 struct Plan {
   std::string name;
@@ -309,8 +336,5 @@ struct Plan {
 
 /// The GPUs that a process may touch: its own, and those of the processes on its node that it spawns.
 std::vector<std::uint16_t> gpus_in_reach(const Plan& plan, const Process& process);
-
-std::string_view name_of(Layer layer);
-std::string_view name_of(GroupKind kind);
 
 }  // namespace nlaunch::plan

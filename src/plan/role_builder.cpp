@@ -49,8 +49,8 @@ RoleBuilder::RoleBuilder(const config::Experiment& experiment, const config::Sit
 
 Role RoleBuilder::build(const config::Role& role) {
   Role made;
+  static_cast<RoleSettings&>(made) = role;
   made.name = role.name.value;
-  made.kind = role.kind;
   for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
   if (!role.command.empty()) made.command_origin = role.command.front().span.where();
   if (!role.wrapper.empty()) add_wrapper(made, role);
@@ -63,7 +63,6 @@ Role RoleBuilder::build(const config::Role& role) {
   if (venv)
     made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), placement_.workdir, placement_.home);
   made.gpus = role.gpus.value;
-  made.rendezvous = role.rendezvous;
   for (const auto& port : role.ports) made.ports.push_back(port.value);
   for (const auto& library : role.preload) add_preload(made, library);
   made.scope =
@@ -73,11 +72,7 @@ Role RoleBuilder::build(const config::Role& role) {
   if (role.kind == RoleKind::learner && experiment_.watch && experiment_.watch->heartbeat) {
     made.heartbeat = names_.resolve(*experiment_.watch->heartbeat, &role, diagnostics_);
   }
-  made.stop = role.stop.value_or(Stop{});
-  made.restart = role.restart.value_or(Restart{});
   made.ends_run = role.ends_run.value_or(role.kind == RoleKind::learner);
-  made.exit_ok = role.exit_ok;
-  made.leave = role.leave;
   for (const auto& spawner : role.spawned_by) made.spawned_by.push_back(spawner.value);
   if (role.classify) made.classify = names_.resolve(*role.classify, &role, diagnostics_);
   return made;

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/registry.h"
 #include "plan/beaker.h"
+#include "plan/described_json.h"
 #include "plan/flux.h"
 #include "plan/slurm.h"
 
 namespace nlaunch::plan {
 namespace {
-
-using nlohmann::json;
 
 /// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
 void make_slurm_part(const PartInput& input, Plan& plan) {
@@ -33,8 +31,8 @@ void make_slurm_part(const PartInput& input, Plan& plan) {
 const Registered<SchedulerPart> slurm_part{
     {.name = "slurm",
      .make = make_slurm_part,
-     .write = [](const Plan& plan) { return to_json(plan.slurm); },
-     .read = [](const json& from, Plan& plan) { plan.slurm = slurm_from_json(from); },
+     .write = [](const Plan& plan) { return to_value(plan.slurm); },
+     .read = [](const json& from, Plan& plan) { read_value(from, plan.slurm); },
      .options = sbatch_options}};
 
 const Registered<SchedulerPart> beaker_part{
@@ -44,15 +42,15 @@ const Registered<SchedulerPart> beaker_part{
            plan.beaker =
                make_beaker(input.experiment, input.site, input.port, input.resolve, input.diagnostics);
          },
-     .write = [](const Plan& plan) { return to_json(plan.beaker); },
-     .read = [](const json& from, Plan& plan) { plan.beaker = beaker_from_json(from); },
+     .write = [](const Plan& plan) { return to_value(plan.beaker); },
+     .read = [](const json& from, Plan& plan) { read_value(from, plan.beaker); },
      .options = nullptr}};
 
 const Registered<SchedulerPart> flux_part{
     {.name = "flux",
      .make = make_flux,
-     .write = [](const Plan& plan) { return to_json(plan.flux); },
-     .read = [](const json& from, Plan& plan) { plan.flux = flux_from_json(from); },
+     .write = [](const Plan& plan) { return to_value(plan.flux); },
+     .read = [](const json& from, Plan& plan) { read_value(from, plan.flux); },
      .options = flux_options}};
 
 }  // namespace

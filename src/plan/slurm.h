@@ -23,9 +23,4 @@ std::vector<std::string> sbatch_options();
 /// True for one that sbatch does not take without a value.
 bool sbatch_needs_value(std::string_view name);
 
-nlohmann::ordered_json to_json(const Slurm& slurm);
-Slurm slurm_from_json(const nlohmann::json& from);
-nlohmann::ordered_json to_json(const Walltime& walltime);
-Walltime walltime_from_json(const nlohmann::json& from);
-
 }  // namespace nlaunch::plan

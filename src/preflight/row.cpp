@@ -5,32 +5,8 @@
 
 namespace nlaunch::preflight {
 
-std::string_view name_of(Status status) {
-  switch (status) {
-    case Status::pass:
-      return "pass";
-    case Status::warn:
-      return "warn";
-    case Status::fail:
-      return "fail";
-    case Status::unknown:
-      return "unknown";
-    case Status::skip:
-      return "skip";
-  }
-  return "";
-}
-
 std::string_view name_of(Responsible responsible) {
-  switch (responsible) {
-    case Responsible::nobody:
-      return "";
-    case Responsible::user:
-      return "user";
-    case Responsible::admin:
-      return "admin";
-  }
-  return "";
+  return responsible == Responsible::nobody ? "" : word_of(responsible);
 }
 
 Row passed(std::string check, std::string subject, std::string value, std::string expected) {

@@ -3,13 +3,18 @@
 #include <string_view>
 #include <vector>
 
+#include "base/described.h"
+
 namespace nlaunch::preflight {
 
 /// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not asked for.
-enum class Status { pass, warn, fail, unknown, skip };
-enum class Responsible { nobody, user, admin };
+using nlaunch::name_of;
 
-std::string_view name_of(Status status);
+enum class Status { pass, warn, fail, unknown, skip };
+BOOST_DESCRIBE_ENUM(Status, pass, warn, fail, unknown, skip)
+enum class Responsible { nobody, user, admin };
+BOOST_DESCRIBE_ENUM(Responsible, nobody, user, admin)
+
 std::string_view name_of(Responsible responsible);
 
 /// What one check says of one subject, as a person should read it.

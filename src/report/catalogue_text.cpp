@@ -10,26 +10,6 @@
 namespace nlaunch::report {
 namespace {
 
-std::string_view name_of(lint::ValueType type) {
-  switch (type) {
-    case lint::ValueType::integer:
-      return "integer";
-    case lint::ValueType::boolean:
-      return "boolean";
-    case lint::ValueType::choice:
-      return "choice";
-    case lint::ValueType::list:
-      return "list";
-    case lint::ValueType::interfaces:
-      return "interfaces";
-    case lint::ValueType::path:
-      return "path";
-    case lint::ValueType::text:
-      return "text";
-  }
-  return "";
-}
-
 std::string accepted_text(const lint::Variable& variable) {
   std::vector<std::string> words;
   for (const auto& accepted : variable.values) {

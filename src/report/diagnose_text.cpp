@@ -23,25 +23,6 @@ constexpr std::size_t kWholeLine = 240;  // characters
 constexpr std::size_t kPartOfLine = 120;
 constexpr const char* kNotHere = "not in this log";
 
-std::string_view word(Confidence confidence) {
-  if (confidence == Confidence::sure) return "sure";
-  return confidence == Confidence::likely ? "likely" : "unsure";
-}
-
-std::string_view word(Role role) {
-  switch (role) {
-    case Role::cause:
-      return "cause";
-    case Role::other:
-      return "other";
-    case Role::consequence:
-      return "consequence";
-    case Role::note:
-      return "note";
-  }
-  return "";
-}
-
 std::string where(const Diagnosis& diagnosis, const Finding& finding) {
   return text::printable(fmt::format("{}:{}", diagnosis.file_of(finding), finding.position.line));
 }
@@ -74,7 +55,7 @@ std::string cause_text(const Diagnosis& diagnosis, const Finding& finding, const
   };
   line("culprit:", culprit(finding));
   line("fix:", text::printable(finding.fix));
-  line("sure?", fmt::format("{}{}{}", word(finding.confidence),
+  line("sure?", fmt::format("{}{}{}", name_of(finding.confidence),
                             finding.count > 1 ? fmt::format(", {} lines say so", finding.count) : "",
                             finding.source.empty() ? "" : fmt::format(" ({})", finding.source)));
   return out;
@@ -137,7 +118,7 @@ nlohmann::ordered_json who_json(const diagnose::Origin& who) {
 
 nlohmann::ordered_json finding_json(const Diagnosis& diagnosis, const Finding& finding) {
   nlohmann::ordered_json one{
-      {"class", finding.category}, {"severity", name_of(finding.severity)}, {"role", word(finding.role)}};
+      {"class", finding.category}, {"severity", name_of(finding.severity)}, {"role", name_of(finding.role)}};
   one["file"] = diagnosis.file_of(finding);
   one["line"] = finding.position.line;
   one["text"] = finding.text;
@@ -147,7 +128,7 @@ nlohmann::ordered_json finding_json(const Diagnosis& diagnosis, const Finding& f
   for (const auto& who : finding.culprits) one["culprits"].push_back(who_json(who));
   one["why"] = finding.why;
   one["fix"] = finding.fix;
-  one["confidence"] = word(finding.confidence);
+  one["confidence"] = name_of(finding.confidence);
   one["lines"] = finding.count;
   one["signature"] = finding.signature;
   one["source"] = finding.source;
@@ -184,7 +165,7 @@ std::string diagnose_brief(const Diagnosis& diagnosis, const Paint& paint) {
 std::string signatures_text(const Paint& paint) {
   Table table({"signature", "class", "kind", "what it means"});
   for (const auto& one : diagnose::signatures())
-    table.add({paint.bold(one.id), one.category, std::string(diagnose::name_of(one.kind)), one.why});
+    table.add({paint.bold(one.id), one.category, std::string(name_of(one.kind)), one.why});
   return table.str(paint);
 }
 
@@ -193,7 +174,7 @@ nlohmann::ordered_json signatures_json() {
   for (const auto& one : diagnose::signatures()) {
     out.push_back({{"id", one.id},
                    {"class", one.category},
-                   {"kind", diagnose::name_of(one.kind)},
+                   {"kind", name_of(one.kind)},
                    {"weight", one.weight},
                    {"pattern", one.pattern},
                    {"literals", diagnose::required_literals(one.pattern)},

@@ -16,8 +16,6 @@ namespace {
 using preflight::Report;
 using preflight::Status;
 
-constexpr Status kStatuses[] = {Status::pass, Status::warn, Status::fail, Status::unknown, Status::skip};
-
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 /// A backslash and a quote are escaped in a label's value; of what cannot be printed nothing is left.
@@ -55,7 +53,7 @@ void write_checks(const Report& report, Page& page) {
   for (const auto& row : report.rows) ++counts[row.check][row.status];
   page.metric("check", "Rows of a check with this status.");
   for (auto& [check, of] : counts) {
-    for (const auto status : kStatuses)
+    for (const auto status : kValues<Status>)
       page.sample(of[status], {{"check", check}, {"status", std::string(name_of(status))}});
   }
 }

@@ -62,7 +62,7 @@ class Flux(CliTest):
         for scheduler, words in (
                 ("{kind: flux, directives: {nodes: 3}}", "error: 'nodes' is set by nlaunch and cannot be given here [plan.flux-owned]"),
                 ("{kind: flux, directives: {env: X}}", "error: 'env' is set by nlaunch and cannot be given here [plan.flux-owned]"),
-                ("{kind: flux, directives: {-q: batch}}", "error: flux batch has no option '-q' [plan.flux-option]"),
+                ("{kind: flux, directives: {-q: batch}}", "error: '-q' is no option of flux batch [plan.flux-option]"),
                 ("{kind: flux, directives: {queue: true}}", "error: 'queue' needs a value, and `true` would make it a flag [plan.flux-value]"),
                 ("""{kind: flux, directives: {queue: "it's"}}""", "error: 'it's' cannot stand in a #flux: line [plan.flux-value]"),
                 ("{kind: flux, srun: [--exclusive]}", "error: 'scheduler.srun' is for Slurm, and the scheduler is flux [plan.flux-key]"),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/described.h"
 #include "launch/audit/observation.h"
 #include "plan/bound.h"
 #include "plan/plan.h"
@@ -22,6 +23,7 @@
 namespace nlaunch::launch {
 
 enum class Part { wrapper, launcher, launcher_helper, program, helper };
+BOOST_DESCRIBE_ENUM(Part, wrapper, launcher, launcher_helper, program, helper)
 
 enum class Proof {
   as_preloaded,  ///< it has what its role preloads
@@ -29,6 +31,7 @@ enum class Proof {
   unknown,       ///< cannot be proven: nothing mapped (yet), or linked statically
   finding,       ///< see the findings of the same pid
 };
+BOOST_DESCRIBE_ENUM(Proof, as_preloaded, own, unknown, finding)
 
 /// One libnccl in one process.
 struct LibraryUse {
@@ -56,6 +59,7 @@ struct AuditFinding {
     helper,           ///< a helper has what only the program should have
     versions_differ,  ///< processes of one communicator have different versions
   };
+  BOOST_DESCRIBE_NESTED_ENUM(Kind, foreign, two_copies, missing, helper, versions_differ)
   Kind kind = Kind::foreign;
   std::string name;
   pid_t pid = 0;  ///< 0 for versions_differ

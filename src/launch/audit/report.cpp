@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -10,50 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-std::string_view name_of(Part part) {
-  switch (part) {
-    case Part::wrapper:
-      return "wrapper";
-    case Part::launcher:
-      return "launcher";
-    case Part::launcher_helper:
-      return "launcher-helper";
-    case Part::program:
-      return "program";
-    case Part::helper:
-      return "helper";
-  }
-  return "?";
-}
-
-std::string_view name_of(Proof proof) {
-  switch (proof) {
-    case Proof::as_preloaded:
-      return "as-preloaded";
-    case Proof::own:
-      return "own";
-    case Proof::unknown:
-      return "unknown";
-    case Proof::finding:
-      return "finding";
-  }
-  return "?";
-}
-
-std::string_view name_of(AuditFinding::Kind kind) {
-  switch (kind) {
-    case AuditFinding::Kind::foreign:
-      return "foreign";
-    case AuditFinding::Kind::two_copies:
-      return "two-copies";
-    case AuditFinding::Kind::missing:
-      return "missing";
-    case AuditFinding::Kind::helper:
-      return "helper";
-    case AuditFinding::Kind::versions_differ:
-      return "versions-differ";
-  }
-  return "?";
+/// "launcher-helper"
+template <DescribedEnum E>
+std::string name_of(E value) {
+  std::string name(word_of(value));
+  std::ranges::replace(name, '_', '-');
+  return name;
 }
 
 json to_json(const LibraryUse& use) {

@@ -54,7 +54,7 @@ void read_workload(const json& line, Progress& progress) {
 }
 
 void read_choice(const json& line, Progress& progress) {
-  const auto op = collective_of(line.at("op").get<std::string>()).value_or(Collective::all_reduce);
+  const auto op = value_of<Collective>(line.at("op").get<std::string>()).value_or(Collective::all_reduce);
   progress.choices.push_back(
       {op, line.at("bytes"), line.at("algorithm"), line.at("protocol"), line.at("channels")});
 }

@@ -27,18 +27,13 @@ Measurement measurement_from_json(const json& from) {
           from.value("floor", 0.0), from.value("limit", 0.0)};
 }
 
-/// The one of `all` that has this name.
-template <class Word, std::size_t N>
-Word word(const json& name, const std::array<Word, N>& all) {
-  for (const auto one : all) {
+template <DescribedEnum E>
+E word(const json& name) {
+  for (const auto one : kValues<E>) {
     if (name == name_of(one)) return one;
   }
   throw std::domain_error("unknown word " + json_text(name));
 }
-
-constexpr std::array kStatuses{Status::pass, Status::warn, Status::fail, Status::unknown, Status::skip};
-constexpr std::array kWho{Responsible::nobody, Responsible::user, Responsible::admin};
-constexpr std::array kLevels{PreflightLevel::quick, PreflightLevel::standard, PreflightLevel::deep};
 
 }  // namespace
 
@@ -77,10 +72,14 @@ NodeSummary summary_from_json(const json& from) {
 }
 
 Row row_from_json(const json& from) {
-  return {from.at("check"),           word(from.at("status"), kStatuses),
-          from.at("subject"),         from.at("value"),
-          from.at("expected"),        from.at("fix"),
-          word(from.at("who"), kWho), from.value("hosts", std::vector<std::string>())};
+  return {from.at("check"),
+          word<Status>(from.at("status")),
+          from.at("subject"),
+          from.at("value"),
+          from.at("expected"),
+          from.at("fix"),
+          word<Responsible>(from.at("who")),
+          from.value("hosts", std::vector<std::string>())};
 }
 
 json to_json(const Report& report) {
@@ -106,8 +105,8 @@ json to_json(const Report& report) {
 
 Report report_from_json(const json& from) {
   Report report;
-  report.level = word(from.at("level"), kLevels);
-  report.verdict = word(from.at("verdict"), kStatuses);
+  report.level = word<PreflightLevel>(from.at("level"));
+  report.verdict = word<Status>(from.at("verdict"));
   report.elapsed =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(from.at("elapsed").get<double>()));
   report.cancelled = from.at("cancelled");

@@ -18,14 +18,14 @@ RankSpec read_rank(const json& from) {
 }
 
 Collective op_in(const json& from) {
-  return collective_of(from.at("op").get<std::string>()).value_or(Collective::all_reduce);
+  return value_of<Collective>(from.at("op").get<std::string>()).value_or(Collective::all_reduce);
 }
 
 Workload read_workload(const json& from) {
   Workload out{from.at("name"), {}, from.at("steps"), from.at("warm_up"), from.at("busy")};
   for (const auto& one : from.at("step")) {
     out.step.push_back({op_in(one), one.at("bytes"),
-                        data_type_of(one.at("type").get<std::string>()).value_or(DataType::f32),
+                        value_of<DataType>(one.at("type").get<std::string>()).value_or(DataType::f32),
                         one.at("count")});
   }
   return out;
@@ -51,7 +51,7 @@ GroupSpec read_group(const json& from) {
   GroupSpec group;
   group.name = from.at("name").get<std::string>();
   group.op = op_in(from);
-  group.backend = backend_of(from.at("backend").get<std::string>()).value_or(Backend::nccl);
+  group.backend = value_of<Backend>(from.at("backend").get<std::string>()).value_or(Backend::nccl);
   group.members = from.at("members").get<std::vector<unsigned>>();
   group.sizes = from.at("sizes").get<std::vector<std::uint64_t>>();
   group.transport = from.value("transport", false);

@@ -6,14 +6,14 @@ namespace nlaunch {
 namespace {
 
 TEST(Backend, EachHasARowThatItsNameFinds) {
-  ASSERT_EQ(all_backends().size(), 2U);
+  ASSERT_EQ(all_backends().size(), kValues<Backend>.size());
   for (const auto& row : all_backends()) {
     EXPECT_EQ(&traits_of(row.backend), &row);
     EXPECT_EQ(name_of(row.backend), row.name);
-    EXPECT_EQ(backend_of(row.name), row.backend);
+    EXPECT_EQ(value_of<Backend>(row.name), row.backend);
   }
-  EXPECT_EQ(backend_of("NCCL"), std::nullopt);
-  EXPECT_EQ(backend_of(""), std::nullopt);
+  EXPECT_EQ(value_of<Backend>("NCCL"), std::nullopt);
+  EXPECT_EQ(value_of<Backend>(""), std::nullopt);
 }
 
 TEST(Backend, WhatNcclCanAndGlooCannot) {

@@ -6,10 +6,10 @@ namespace nlaunch {
 namespace {
 
 TEST(Collective, NamesAreReadAsTheyAreWritten) {
-  for (const auto op : kCollectives) EXPECT_EQ(collective_of(name_of(op)), op);
-  for (const auto type : kDataTypes) EXPECT_EQ(data_type_of(name_of(type)), type);
-  EXPECT_EQ(collective_of("allreduce"), std::nullopt);
-  EXPECT_EQ(data_type_of("fp8"), std::nullopt);
+  for (const auto op : kValues<Collective>) EXPECT_EQ(value_of<Collective>(name_of(op)), op);
+  for (const auto type : kValues<DataType>) EXPECT_EQ(value_of<DataType>(name_of(type)), type);
+  EXPECT_EQ(value_of<Collective>("allreduce"), std::nullopt);
+  EXPECT_EQ(value_of<DataType>("fp8"), std::nullopt);
 }
 
 TEST(Collective, BusBandwidthIsThatOfNcclTests) {

@@ -73,9 +73,9 @@ TEST_F(ExperimentFile, ReadsARole) {
   EXPECT_EQ(learner.rendezvous, Rendezvous::torch);
   EXPECT_EQ(words(learner.preload), "nccl");
   EXPECT_EQ(words(learner.env), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
-  EXPECT_EQ(learner.stop->signal, SIGINT);
-  EXPECT_EQ(learner.stop->grace, 60s);
-  EXPECT_FALSE(learner.restart->on_failure);
+  EXPECT_EQ(learner.stop.signal, SIGINT);
+  EXPECT_EQ(learner.stop.grace, 60s);
+  EXPECT_FALSE(learner.restart.on_failure);
 }
 
 TEST_F(ExperimentFile, ReadsEnginesAndServices) {
@@ -85,8 +85,8 @@ TEST_F(ExperimentFile, ReadsEnginesAndServices) {
   EXPECT_EQ(roles[1].command.back().value, "8");
   EXPECT_EQ(roles[1].ready->http->value, "http://${self.host}:${self.ports.http}/health");
   EXPECT_EQ(roles[1].ready->timeout, 20min);
-  EXPECT_TRUE(roles[1].restart->on_failure);
-  EXPECT_EQ(roles[1].restart->backoff, 1s);
+  EXPECT_TRUE(roles[1].restart.on_failure);
+  EXPECT_EQ(roles[1].restart.backoff, 1s);
   EXPECT_EQ(roles[2].per->value, Role::Per::node);
   EXPECT_EQ(roles[2].except->value, "engine");
   EXPECT_TRUE(roles[2].exit_ok && roles[2].leave);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "plan/described_json.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -144,9 +145,9 @@ TEST(Slurm, JsonReadsBackTheSame) {
   slurm.srun = {"--network=x"};
   slurm.bad_nodes = "/bad";
   slurm.spares = 2;
-  EXPECT_EQ(to_json(slurm_from_json(to_json(slurm))), to_json(slurm));
+  EXPECT_EQ(to_value(value_from<Slurm>(to_value(slurm))), to_value(slurm));
   EXPECT_EQ(
-      to_json(slurm).dump(),
+      to_value(slurm).dump(),
       R"({"directives":[{"name":"partition","value":"workq","origin":"site.yaml:1:12"},)"
       R"({"name":"exclusive","value":"","origin":"site.yaml:2:12"}],"submit":["sbatch"],)"
       R"("srun":["--network=x"],"template":"/sites/job.sbatch","spares":2,"bad_nodes":"/bad","bad_nodes_ttl_ms":604800000})");

@@ -215,7 +215,7 @@ class PlayedProbes : public Probes {
                     {"text", "not done within 20s"}});
         return end(rank);
       }
-      const auto op = collective_of(group["op"].get<std::string>()).value();
+      const auto op = value_of<Collective>(group["op"].get<std::string>()).value();
       const auto ranks = members_[index].size();
       for (const std::uint64_t bytes : group["sizes"]) {
         const auto seconds = allocation_.seconds(op, bytes, ranks, rates_[index]);

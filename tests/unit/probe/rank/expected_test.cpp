@@ -25,7 +25,7 @@ std::vector<std::uint32_t> done(Collective op, std::uint64_t elements, unsigned 
 TEST(Expected, IsWhatEachOperationLeaves) {
   constexpr unsigned kRanks = 3;
   constexpr std::uint64_t kElements = 50;
-  for (const auto op : kCollectives) {
+  for (const auto op : kValues<Collective>) {
     for (unsigned rank = 0; rank < kRanks; ++rank) {
       const auto received = done(op, kElements, rank, kRanks);
       std::uint64_t seen = 0;

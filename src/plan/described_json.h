@@ -1,0 +1,162 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <boost/describe.hpp>
+#include <boost/mp11/algorithm.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/json.h"
+#include "plan/plan.h"
+
+/// The plan's values as JSON and back, by the members that BOOST_DESCRIBE_STRUCT lists in plan.h: a new
+/// member is in plan.json once it stands there. A time is in milliseconds, under its name and `_ms`. What
+/// does not fit is an exception here, which from_json turns into a message.
+namespace nlaunch::plan {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// Those whose JSON is not that of their members.
+ordered_json write(const EnvOp& op);
+void read(const json& from, EnvOp& op);
+ordered_json write(const Expectation& row);
+void read(const json& from, Expectation& row);
+
+namespace described {
+
+template <class T>
+concept Struct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
+template <class T>
+concept ByHand = requires(const T& value) {
+  plan::write(value);
+};
+template <class T>
+concept Enum = boost::describe::has_describe_enumerators<T>::value;
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool kIsList = false;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+template <class T>
+inline constexpr bool kIsMap = false;
+template <class T>
+inline constexpr bool kIsMap<std::map<std::string, T>> = true;
+
+/// The members of T that are left out where they are empty, each between spaces. The others are always there.
+template <class T>
+inline constexpr std::string_view kLeftOut = " ";
+template <>
+inline constexpr std::string_view kLeftOut<Condition> = " nodes gpu arch kind library ";
+template <>
+inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay ";
+template <>
+inline constexpr std::string_view kLeftOut<Role> = " wrapper wrapper_origin ";
+
+template <class T>
+bool may_be_left_out(std::string_view member) {
+  return kLeftOut<T>.contains(fmt::format(" {} ", member));
+}
+
+/// What plan.json calls a member.
+template <class M>
+std::string key_of(std::string_view member) {
+  if (member == "template_file") return "template";
+  if (member == "program") return "nlaunch";
+  const bool time = std::is_same_v<M, Duration> || std::is_same_v<M, std::optional<Duration>>;
+  return fmt::format("{}{}", member, time ? "_ms" : "");
+}
+
+template <class T, class Then>
+void for_each_member(Then&& then) {
+  using Members = boost::describe::describe_members<T, boost::describe::mod_public>;
+  boost::mp11::mp_for_each<Members>([&](auto member) { then(member.name, member.pointer); });
+}
+
+}  // namespace described
+
+template <class T>
+ordered_json to_value(const T& value) {
+  if constexpr (std::is_same_v<T, Duration>) {
+    return value.count();
+  } else if constexpr (std::is_same_v<T, VersionRange>) {
+    return value.str();
+  } else if constexpr (described::Enum<T>) {
+    return name_of(value);
+  } else if constexpr (described::ByHand<T>) {
+    return write(value);
+  } else if constexpr (described::Struct<T>) {
+    auto out = ordered_json::object();
+    described::for_each_member<T>([&](const char* name, auto pointer) {
+      const auto& member = value.*pointer;
+      using M = std::remove_cvref_t<decltype(member)>;
+      auto made = to_value(member);
+      const bool empty = made.is_null() || made == "" || (made.is_structured() && made.empty());
+      if (!empty || !described::may_be_left_out<T>(name)) out[described::key_of<M>(name)] = std::move(made);
+    });
+    return out;
+  } else if constexpr (described::kIsOptional<T>) {
+    return value ? to_value(*value) : ordered_json();
+  } else if constexpr (described::kIsList<T>) {
+    auto out = ordered_json::array();
+    for (const auto& one : value) out.push_back(to_value(one));
+    return out;
+  } else if constexpr (described::kIsMap<T>) {
+    auto out = ordered_json::object();
+    for (const auto& [key, one] : value) out[key] = to_value(one);
+    return out;
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+void read_value(const json& from, T& value) {
+  if constexpr (std::is_same_v<T, Duration>) {
+    value = Duration(from.get<Duration::rep>());
+  } else if constexpr (std::is_same_v<T, VersionRange>) {
+    auto parsed = VersionRange::parse(from.get<std::string>());
+    if (!parsed) throw std::domain_error(parsed.error());
+    value = std::move(*parsed);
+  } else if constexpr (described::Enum<T>) {
+    for (const auto one : kValues<T>) {
+      if (from == name_of(one)) return void(value = one);
+    }
+    throw std::domain_error(fmt::format("unknown word {}", json_text(from)));
+  } else if constexpr (described::ByHand<T>) {
+    read(from, value);
+  } else if constexpr (described::Struct<T>) {
+    described::for_each_member<T>([&](const char* name, auto pointer) {
+      auto& member = value.*pointer;
+      const auto key = described::key_of<std::remove_cvref_t<decltype(member)>>(name);
+      if (from.contains(key) || !described::may_be_left_out<T>(name)) read_value(from.at(key), member);
+    });
+  } else if constexpr (described::kIsOptional<T>) {
+    if (!from.is_null()) read_value(from, value.emplace());
+  } else if constexpr (described::kIsList<T>) {
+    for (const auto& one : from) read_value(one, value.emplace_back());
+  } else if constexpr (described::kIsMap<T>) {
+    for (const auto& [key, one] : from.items()) read_value(one, value[key]);
+  } else {
+    from.get_to(value);
+  }
+}
+
+template <class T>
+T value_from(const json& from) {
+  T value;
+  read_value(from, value);
+  return value;
+}
+
+}  // namespace nlaunch::plan

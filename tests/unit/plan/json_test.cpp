@@ -1,0 +1,119 @@
+#include "plan/json.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "plan/described_json.h"
+
+/// The plan as JSON and back; the form itself is in the golden files.
+namespace nlaunch::plan {
+namespace {
+
+Plan whole_plan() {
+  Plan plan;
+  plan.name = "grpo";
+  plan.scheduler = "slurm";
+  plan.node = {2, 4, 72, false, "GH200", "aarch64", "hsn", "cxi", 4, "/tmp"};
+  plan.slurm = {{{"time", "1:00:00", "site.yaml:3:5"}, {"exclusive", "", "site.yaml:4:5"}},
+                {"sbatch"},
+                {"--network=single_node_vni"},
+                "/site/job.sh.in",
+                1,
+                "/site/bad-nodes",
+                std::chrono::hours(24)};
+  plan.walltime = Walltime{10, std::chrono::minutes(5), Walltime::Then::chain, 3, std::chrono::minutes(1)};
+  Role role;
+  role.name = "learner";
+  role.kind = RoleKind::learner;
+  role.command = {"python", "train.py"};
+  role.command_origin = "grpo.yaml:4:14";
+  role.count = 8;
+  role.gpus = 1;
+  role.rendezvous = Rendezvous::torch;
+  role.scope = PreloadScope::tree;
+  role.ready.delay = std::chrono::seconds(3);
+  role.stop = {2, std::chrono::seconds(90)};
+  role.wrapper = {"apptainer", "exec", "image.sif"};
+  role.wrapper_origin = "grpo.yaml:5:14";
+  EnvOp op{EnvOp::Kind::prepend, "PATH", "/opt/bin", Layer::command_line, "--env PATH", {}, false};
+  op.when.nodes = VersionRange::parse(">1").value();
+  op.when.kind = RoleKind::engine;
+  op.when.library.emplace("nccl", VersionRange::parse("<2.28").value());
+  role.env = {op};
+  plan.roles = {role};
+  plan.processes = {{0, 0, 0, 0, 0, 1, 0, {0}, {20100}}};
+  plan.groups = {{"learner world", GroupKind::tensor_parallel, Backend::gloo, {{0, 0}}}};
+  plan.stages = {{0}};
+  plan.libraries["nccl"] = {"/opt/nccl/lib/libnccl.so.2", VersionRange::parse(">=2.27").value(),
+                            "site.yaml:9:3"};
+  plan.modules.set = {{"A", "1"}};
+  plan.secrets = {{"HF_TOKEN", Secret::Source::file, "/home/user/token", "grpo.yaml:7:3"}};
+  plan.expected.all_reduce_busbw = {
+      {4, VersionRange::parse("1").value(), 1U << 30U, 3e11, "site.yaml:20:7", 4e11},
+      {std::nullopt, std::nullopt, 8, 1, "site.yaml:21:7", 0}};
+  plan.preflight = {PreflightLevel::deep, true};
+  plan.audit = AuditMode::enforce;
+  plan.signals[12] = {SignalRule::Action::forward, {"learner"}};
+  plan.watch = Watch{"step (\\d+)",  std::chrono::minutes(1),  std::chrono::minutes(2), 3,
+                     OnStall::abort, {{"loss", "loss (\\S+)"}}};
+  return plan;
+}
+
+Result<Plan> read_back(const json& text) {
+  return from_json(json_text(text), "plan.json");
+}
+
+TEST(PlanJson, IsReadBackAsItWas) {
+  const json written = to_json(whole_plan());
+  const auto read = read_back(written);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(json(to_json(*read)), written);
+  EXPECT_EQ(read->roles[0].env[0].when.library.at("nccl").str(), "<2.28");
+  EXPECT_EQ(read->walltime->then, Walltime::Then::chain);
+  EXPECT_EQ(read->signals.at(12).action, SignalRule::Action::forward);
+  EXPECT_EQ(read->groups[0].kind, GroupKind::tensor_parallel);
+  EXPECT_EQ(read->expected.all_reduce_busbw[1].gpus_per_node, std::nullopt);
+  EXPECT_EQ(read->modules.set, whole_plan().modules.set);
+}
+
+TEST(PlanJson, LeavesOutWhatARoleDoesNotSay) {
+  const json role = to_json(whole_plan())["roles"][0];
+  EXPECT_EQ(role["ready"], (json{{"delay_ms", 3000}, {"timeout_ms", 600000}}));
+  EXPECT_EQ(role["stop"], (json{{"signal", 2}, {"grace_ms", 90000}}));
+  auto plain = whole_plan();
+  plain.roles[0].wrapper.clear();
+  plain.roles[0].wrapper_origin.clear();
+  EXPECT_FALSE(json(to_json(plain))["roles"][0].contains("wrapper"));
+}
+
+TEST(PlanJson, AnOlderPlanLacksTwoKeys) {
+  json older = to_json(whole_plan());
+  older["roles"][0].erase("command_origin");
+  older["roles"][0].erase("heartbeat");
+  const auto read = read_back(older);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(read->roles[0].command_origin, "plan.json");
+}
+
+TEST(PlanJson, SaysWhatDoesNotFit) {
+  const auto message = [](const std::function<void(json&)>& damage) {
+    json damaged = to_json(whole_plan());
+    damage(damaged);
+    const auto read = read_back(damaged);
+    return read ? "read" : read.error().first_message();
+  };
+  const std::string kBegin = "'plan.json' cannot be read as a plan: ";
+  EXPECT_EQ(message([](json& plan) { plan["audit"] = "loud"; }), kBegin + "unknown word \"loud\"");
+  EXPECT_EQ(message([](json& plan) { plan["roles"][0]["kind"] = 3; }), kBegin + "unknown word 3");
+  EXPECT_EQ(message([](json& plan) { plan["node"].erase("gpus"); }), kBegin + "key 'gpus' not found");
+  EXPECT_EQ(message([](json& plan) { plan["walltime"]["then"] = "rest"; }), kBegin + "unknown word \"rest\"");
+  EXPECT_EQ(
+      message([](json& plan) { plan["libraries"]["nccl"]["version"] = "new"; }).substr(0, kBegin.size()),
+      kBegin);
+}
+
+}  // namespace
+}  // namespace nlaunch::plan
