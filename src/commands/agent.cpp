@@ -63,7 +63,7 @@ int agent_of_step(const std::string& step_file, const Context& context) {
       .run();
 }
 
-void add(Command program, Context& context) {
+void add_agent(Command program, Context& context) {
   auto step = std::make_shared<std::string>();
   auto plan = std::make_shared<std::string>();
   auto command = program.subcommand("agent", "On a node: what `nlaunch run` starts there");
@@ -79,7 +79,7 @@ void add(Command program, Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> registered{{"agent", 220, add}};
+const Registered<cli::CommandEntry> agent_command{{"agent", 220, add_agent}};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ using namespace cli;
 using namespace session;
 namespace {
 
-struct Args {
+struct BenchArgs {
   PlanArgs plan;
   std::vector<std::string> vary;
   std::vector<std::string> only;
@@ -82,7 +82,7 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
 }
 
 /// One repeat. What NCCL chose is read in the first that an arm makes.
-bench::Repeat measure(Bound& arm, const Args& args) {
+bench::Repeat measure(Bound& arm, const BenchArgs& args) {
   auto trials = bench::make_trials(arm.plan, arm.ranks, args.only);
   for (auto& trial : trials)
     trial.transport = arm.result.repeats.empty() && traits_of(trial.backend).logs_transport;
@@ -90,7 +90,8 @@ bench::Repeat measure(Bound& arm, const Args& args) {
   return bench::read_repeat(trials, arm.place->measure(trials, deadlines));
 }
 
-void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const Args& args, const Context& context) {
+void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const BenchArgs& args,
+                 const Context& context) {
   report::ProgressLine line(context.console);
   const auto tell = line.teller();
   for (const auto& turn : bench::make_schedule(arms.size(), args.repeats, bench.seed)) {
@@ -112,7 +113,7 @@ bool wrote(const Result<void>& result, const Context& context) {
   return result.has_value();
 }
 
-int finish(const bench::Bench& bench, const Args& args, const std::filesystem::path& folder,
+int finish(const bench::Bench& bench, const BenchArgs& args, const std::filesystem::path& folder,
            const Context& context) {
   const auto text = json_text(bench::to_json(bench), 2) + "\n";
   bool written = wrote(sys::write_file_atomically(folder / "bench.json", text), context);
@@ -132,7 +133,7 @@ int finish(const bench::Bench& bench, const Args& args, const std::filesystem::p
   return written || code != exit_code::ok ? code : exit_code::internal;
 }
 
-int compare(const Args& args, const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job,
+int compare(const BenchArgs& args, const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job,
             const Context& context, launch::MachineSource& machine) {
   const auto paths = launch::make_run_folder(args.runs_dir, plans.front().plan.name);
   if (!paths) return context.console.error(paths.error());
@@ -186,7 +187,7 @@ Result<void> check_workloads(const plan::Plan& plan, const std::vector<std::stri
   return {};
 }
 
-int run(const Args& args, const Context& context) {
+int run_bench(const BenchArgs& args, const Context& context) {
   if (!args.drill.empty()) return run_drills({args.drill, args.json, args.runs_dir}, args.plan, context);
   if (args.plan.experiment.empty() && args.plan.plan_file.empty()) {
     context.console.say(
@@ -208,8 +209,8 @@ int run(const Args& args, const Context& context) {
   return compare(args, *plans, job->get(), context, machine);
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_bench(Command program, Context& context) {
+  auto args = std::make_shared<BenchArgs>();
   auto command =
       program.subcommand("bench", "Times the plan's own groups, and compares environments with each other");
   add_plan_options(command, args->plan, Experiment::optional);
@@ -223,10 +224,11 @@ void add(Command program, Context& context) {
   command.flag("--json", args->json, "As JSON");
   command.option("--csv", args->csv, "Every repeat as a row of this file");
   command.option("--html", args->html, "A page with curves, tables and environments");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_bench(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"bench", 30, add}};
+const Registered<cli::CommandEntry> bench_command{{"bench", 30, add_bench}};
 
 }  // namespace
 

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 /// Of an attempt that failed; a bundle of another one has it beside README.txt.
 constexpr const char* kDiagnosis = "diagnosis.json";
 
-struct Args {
+struct BundleArgs {
   std::string run;
   std::string runs_dir = "runs";
   std::string output;
@@ -136,14 +136,14 @@ void tell(const record::BundleReport& report, const Context& context) {
 }
 
 /// Where it goes: beside the run's files, unless somebody says otherwise.
-fs::path output_of(const Args& args, const RunView& view, const std::string& name) {
+fs::path output_of(const BundleArgs& args, const RunView& view, const std::string& name) {
   if (args.output.empty()) return view.folder.parent_path() / (name + ".tar.zst");
   std::error_code error;
   const auto behind = fs::is_symlink(args.output, error) ? fs::weakly_canonical(args.output, error) : "";
   return behind.empty() ? fs::absolute(args.output) : behind;
 }
 
-int run(const Args& args, const Context& context) {
+int run_bundle(const BundleArgs& args, const Context& context) {
   const auto limit = parse_size(args.limit);
   if (!limit || *limit < 4096) {
     context.console.say(
@@ -181,8 +181,8 @@ int run(const Args& args, const Context& context) {
   return exit_code::ok;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_bundle(Command program, Context& context) {
+  auto args = std::make_shared<BundleArgs>();
   auto command =
       program.subcommand("bundle", "Everything that a support ticket about a run needs, in one file");
   command.option("RUN", args->run, kRunHelp).required();
@@ -191,10 +191,11 @@ void add(Command program, Context& context) {
                "Without names of hosts and users, home folders, addresses, accounts");
   command.option("--limit", args->limit, "Of a log that is larger, head and tail together (16MiB)");
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_bundle(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"bundle", 170, add}};
+const Registered<cli::CommandEntry> bundle_command{{"bundle", 170, add_bundle}};
 
 }  // namespace
 

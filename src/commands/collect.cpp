@@ -36,7 +36,7 @@ int collect(const std::string& file, const Context& context) {
   ::_exit(exit_code::ok);  // a thread may hang with the process that it looks at
 }
 
-void add(Command program, Context& context) {
+void add_collect(Command program, Context& context) {
   auto file = std::make_shared<std::string>();
   auto command = program.subcommand("collect", "On a node: takes evidence of its processes");
   command.hidden();  // not for people
@@ -45,7 +45,7 @@ void add(Command program, Context& context) {
       [file, &context] { context.run = [file, &context] { return collect(*file, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"collect", 230, add}};
+const Registered<cli::CommandEntry> collect_command{{"collect", 230, add_collect}};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ using namespace cli;
 using namespace session;
 namespace {
 
-struct Args {
+struct DiagnoseArgs {
   std::vector<std::string> paths;
   std::string patience;
   std::string runs_dir = "runs";
@@ -27,7 +27,7 @@ struct Args {
   bool json = false;
 };
 
-int list(const Args& args, const Context& context) {
+int list(const DiagnoseArgs& args, const Context& context) {
   context.console.result(args.json ? json_text(report::signatures_json(), 2) + "\n"
                                    : report::signatures_text(context.console.result_paint));
   return exit_code::ok;
@@ -41,7 +41,7 @@ std::string path_of(const std::string& named, const std::string& runs_dir) {
   return run ? run->string() : named;
 }
 
-int run(const Args& args, const Context& context) {
+int run_diagnose(const DiagnoseArgs& args, const Context& context) {
   if (args.list) return list(args, context);
   if (args.paths.empty()) {
     context.console.say(
@@ -74,8 +74,8 @@ int run(const Args& args, const Context& context) {
   return diagnosis.findings.empty() ? exit_code::ok : exit_code::diagnose_found;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_diagnose(Command program, Context& context) {
+  auto args = std::make_shared<DiagnoseArgs>();
   auto command = program.subcommand("diagnose", "What went wrong, from logs: cause, culprit and fix");
   command.option(
       "PATH", args->paths,
@@ -85,10 +85,11 @@ void add(Command program, Context& context) {
   command.flag("--all", args->all, "Everything that was found, notes too");
   command.flag("--list", args->list, "The signatures that are looked for");
   command.flag("--json", args->json, "As JSON");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_diagnose(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"diagnose", 80, add}};
+const Registered<cli::CommandEntry> diagnose_command{{"diagnose", 80, add_diagnose}};
 
 }  // namespace
 

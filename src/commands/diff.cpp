@@ -14,14 +14,14 @@ namespace {
 /// As diff(1).
 constexpr int kDifferent = 1;
 
-struct Args {
+struct DiffArgs {
   std::string a;
   std::string b;
   std::string runs_dir = "runs";
   bool json = false;
 };
 
-int run(const Args& args, const Context& context) {
+int run_diff(const DiffArgs& args, const Context& context) {
   std::vector<record::RunFiles> runs;
   for (const auto& run : {args.a, args.b}) {
     const auto view = view_run(args.runs_dir, run);
@@ -41,18 +41,19 @@ int run(const Args& args, const Context& context) {
   return comparison.equal() ? exit_code::ok : kDifferent;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_diff(Command program, Context& context) {
+  auto args = std::make_shared<DiffArgs>();
   auto command =
       program.subcommand("diff", "What differs between two runs; exit code 1 where something does");
   command.option("RUN", args->a, kRunHelp).required();
   command.option("OTHER", args->b, "The run to compare it with").required();
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.flag("--json", args->json, "As JSON");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_diff(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"diff", 180, add}};
+const Registered<cli::CommandEntry> diff_command{{"diff", 180, add_diff}};
 
 }  // namespace
 

@@ -21,7 +21,7 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-struct Args {
+struct EnvArgs {
   PlanArgs plan;
   EnvDocArgs doc;
   std::string role;
@@ -193,7 +193,7 @@ int explain(const std::string& name, const View& view, const Context& context) {
   return 0;
 }
 
-int show_all(const View& view, const Args& args, const Context& context) {
+int show_all(const View& view, const EnvArgs& args, const Context& context) {
   const auto paint = context.console.result_paint;
   const auto environment = plan::apply(view.base, view.operations, view.facts);
   if (args.json) {
@@ -222,7 +222,7 @@ int show_all(const View& view, const Args& args, const Context& context) {
   return 0;
 }
 
-int run(const Args& args, const Context& context) {
+int run_env(const EnvArgs& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
@@ -240,8 +240,8 @@ int run(const Args& args, const Context& context) {
   return args.explain.empty() ? show_all(view, args, context) : explain(args.explain, view, context);
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_env(Command program, Context& context) {
+  auto args = std::make_shared<EnvArgs>();
   auto command = program.subcommand("env", "The environment of a role, with the origin of every value");
   add_plan_options(command, args->plan, Experiment::optional);
   auto role = command.option("--role", args->role, "The role");
@@ -259,11 +259,11 @@ void add(Command program, Context& context) {
     if (args->plan.experiment.empty() && args->plan.plan_file.empty())
       missing("EXPERIMENT (or --doc NAME, --list for what is known of variables)");
     if (!role.given()) missing("--role");
-    context.run = [args, &context] { return run(*args, context); };
+    context.run = [args, &context] { return run_env(*args, context); };
   });
 }
 
-const Registered<cli::CommandEntry> registered{{"env", 100, add}};
+const Registered<cli::CommandEntry> env_command{{"env", 100, add_env}};
 
 }  // namespace
 

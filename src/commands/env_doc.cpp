@@ -59,7 +59,7 @@ int doc(const std::string& name, bool json, const Context& context) {
   return exit_code::bad_input;
 }
 
-int list(const std::string& pattern, bool json, const Context& context) {
+int list_variables(const std::string& pattern, bool json, const Context& context) {
   const auto found = matching(pattern);
   if (json) {
     context.console.result(json_text(as_json(found), 2) + "\n");
@@ -83,7 +83,7 @@ void add_env_doc_options(Command command, EnvDocArgs& args) {
 }
 
 int env_doc(const EnvDocArgs& args, bool json, const Context& context) {
-  return args.list->given() ? list(args.pattern, json, context) : doc(args.name, json, context);
+  return args.list->given() ? list_variables(args.pattern, json, context) : doc(args.name, json, context);
 }
 
 }  // namespace nlaunch::commands

@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Args {
+struct EvidenceArgs {
   std::string run;
   std::string runs_dir = "runs";
   bool json = false;
@@ -95,7 +95,7 @@ Result<void> collect(const evidence::Spec& spec) {
   return {};
 }
 
-int tell(const std::string& folder, const Args& args, const Context& context) {
+int tell(const std::string& folder, const EvidenceArgs& args, const Context& context) {
   const auto judged = evidence::judge_folder(folder);
   if (!judged) return context.console.error(judged.error());
   if (args.json) {
@@ -156,7 +156,7 @@ std::optional<std::string> ask_the_run(const RunView& view) {
   return std::nullopt;
 }
 
-int run(const Args& args, const Context& context) {
+int run_evidence(const EvidenceArgs& args, const Context& context) {
   if (is_evidence(args.run)) return tell(args.run, args, context);
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
@@ -178,17 +178,18 @@ int run(const Args& args, const Context& context) {
   return tell(spec.folder, args, context);
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_evidence(Command program, Context& context) {
+  auto args = std::make_shared<EvidenceArgs>();
   auto command =
       program.subcommand("evidence", "What the processes of a run do now, and who holds up the others");
   command.option("RUN", args->run, kRunHelp).required();
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.flag("--json", args->json, "As JSON");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_evidence(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"evidence", 160, add}};
+const Registered<cli::CommandEntry> evidence_command{{"evidence", 160, add_evidence}};
 
 }  // namespace
 

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Args {
+struct ExecArgs {
   std::string run;
   std::string process;
   std::string runs_dir = "runs";
@@ -79,7 +79,7 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
   return become(*srun, step, launch::srun_environment(context.environment), context);
 }
 
-int run(const Args& args, const Context& context) {
+int run_exec(const ExecArgs& args, const Context& context) {
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
   const auto found = std::ranges::find(view->processes, args.process, &ProcessView::name);
@@ -97,17 +97,18 @@ int run(const Args& args, const Context& context) {
                      : run_on_its_node(*view, *found, args.command, context);
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_exec(Command program, Context& context) {
+  auto args = std::make_shared<ExecArgs>();
   auto command = program.subcommand("exec", "Runs a command in the environment of a process of a run");
   command.option("RUN", args->run, kRunHelp).required();
   command.option("PROCESS", args->process, "ROLE.INDEX").required();
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.option("COMMAND", args->command, "The command, after --").required();
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_exec(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"exec", 150, add}};
+const Registered<cli::CommandEntry> exec_command{{"exec", 150, add_exec}};
 
 }  // namespace
 

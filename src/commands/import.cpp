@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kLargestScript = 1U << 20U;  // no script that people wrote is as large
 
-struct Args {
+struct ImportArgs {
   std::string script;
   std::string name;
   std::string output = ".";
@@ -43,7 +43,7 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
-int write(const Args& args, const import::Imported& imported, const Context& context) {
+int write(const ImportArgs& args, const import::Imported& imported, const Context& context) {
   const auto folder = std::filesystem::path(args.output);
   const std::pair<std::string, std::string> files[] = {
       {(folder / (imported.name + ".yaml")).string(), import::experiment_text(imported)},
@@ -70,7 +70,7 @@ int write(const Args& args, const import::Imported& imported, const Context& con
   return 0;
 }
 
-int run(const Args& args, const Context& context) {
+int run_import(const ImportArgs& args, const Context& context) {
   const auto script = read_script(args.script);
   if (!script) return context.console.error(script.error());
   const auto input = lint::script_input(*script);
@@ -92,8 +92,8 @@ int run(const Args& args, const Context& context) {
   return 0;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_import(Command program, Context& context) {
+  auto args = std::make_shared<ImportArgs>();
   auto command =
       program.subcommand("import", "An experiment and a site profile, of an sbatch script that there is");
   command.option("SCRIPT", args->script, "The script; it is read, never run").required();
@@ -107,10 +107,11 @@ void add(Command program, Context& context) {
       });
   auto output = command.option("--output", args->output, "Folder for NAME.yaml and NAME.site.yaml (.)");
   command.flag("--stdout", args->to_stdout, "Print both, and write nothing").excludes(output);
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_import(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"import", 60, add}};
+const Registered<cli::CommandEntry> import_command{{"import", 60, add_import}};
 
 }  // namespace
 

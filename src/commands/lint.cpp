@@ -17,9 +17,9 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-constexpr std::uint64_t kLargestScript = 64U << 20U;
+constexpr std::uint64_t kLargestInput = 64U << 20U;
 
-struct Args {
+struct LintArgs {
   PlanArgs plan;
   std::vector<std::string> files;
   std::vector<std::string> allow;
@@ -76,7 +76,7 @@ Result<std::pair<std::string, Version>> parse_release(const std::string& text) {
 
 class Lint {
  public:
-  Lint(const Args& args, const Context& context)
+  Lint(const LintArgs& args, const Context& context)
       : args_(args), context_(context), machine_(launch::find_install()) {}
 
   int run() {
@@ -123,7 +123,7 @@ class Lint {
   }
 
   Result<lint::LintInput> look_at(const std::string& path) {
-    auto text = sys::read_regular_file(path, kLargestScript);
+    auto text = sys::read_regular_file(path, kLargestInput);
     if (!text) return std::unexpected(text.error());
     const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*text)});
     const auto kind = lint::kind_of(file);
@@ -151,7 +151,7 @@ class Lint {
     }
   }
 
-  const Args& args_;
+  const LintArgs& args_;
   const Context& context_;
   launch::MachineSource machine_;
   std::map<std::string, Version> releases_;
@@ -159,7 +159,7 @@ class Lint {
   std::size_t settings_ = 0;
 };
 
-int run(const Args& args, const Context& context) {
+int run_lint(const LintArgs& args, const Context& context) {
   if (!args.explain.empty()) return explain(args.explain, context);
   if (args.files.empty() && args.plan.plan_file.empty()) {
     context.console.say(
@@ -171,8 +171,8 @@ int run(const Args& args, const Context& context) {
   return Lint(args, context).run();
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_lint(Command program, Context& context) {
+  auto args = std::make_shared<LintArgs>();
   auto command = program.subcommand("lint", "What is wrong with an environment: of a plan, or of any script");
   command.option("FILE", args->files,
                  "Experiments, sbatch and shell scripts, .env files, Beaker specs, nccl.conf");
@@ -185,10 +185,11 @@ void add(Command program, Context& context) {
   command.option("--explain", args->explain, "A rule, or all of them in a list").value_optional(kAllRules);
   command.flag("--strict", args->strict, "Warnings count as errors");
   command.flag("--json", args->json, "As JSON");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_lint(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"lint", 70, add}};
+const Registered<cli::CommandEntry> lint_command{{"lint", 70, add_lint}};
 
 }  // namespace
 }  // namespace nlaunch::commands

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Args {
+struct LogsArgs {
   std::string run;
   std::string role;
   std::string runs_dir = "runs";
@@ -74,7 +74,7 @@ std::vector<fs::path> log_files(const RunView& view, unsigned attempt, const std
   return files;
 }
 
-int run(const Args& args, const Context& context) {
+int run_logs(const LogsArgs& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
   if (args.attempt.value_or(0) > view->attempt) {
@@ -110,18 +110,19 @@ int run(const Args& args, const Context& context) {
   return exit_code::ok;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_logs(Command program, Context& context) {
+  auto args = std::make_shared<LogsArgs>();
   auto command = program.subcommand("logs", "The output of a run's processes");
   command.option("RUN", args->run, kRunHelp).required();
   command.option("--role", args->role, "A role, or one process of it (ROLE.INDEX)");
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.option("--attempt", args->attempt, "An earlier start of the job, from 0 (the last)");
   command.flag("-f,--follow", args->follow, "Go on until the run ends");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_logs(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"logs", 130, add}};
+const Registered<cli::CommandEntry> logs_command{{"logs", 130, add_logs}};
 
 }  // namespace
 

@@ -11,12 +11,12 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-struct Args {
+struct ShowArgs {
   PlanArgs plan;
   bool json = false;
 };
 
-int run(const Args& args, const Context& context) {
+int run_plan(const ShowArgs& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
@@ -36,15 +36,16 @@ int run(const Args& args, const Context& context) {
   return 0;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_plan(Command program, Context& context) {
+  auto args = std::make_shared<ShowArgs>();
   auto command = program.subcommand("plan", "What would run where, with which GPUs, and what is left idle");
   add_plan_options(command, args->plan, Experiment::required);
   command.flag("--json", args->json, "The whole plan as JSON");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_plan(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"plan", 40, add}};
+const Registered<cli::CommandEntry> plan_command{{"plan", 40, add_plan}};
 
 }  // namespace
 

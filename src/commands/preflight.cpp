@@ -24,7 +24,7 @@ using namespace cli;
 using namespace session;
 namespace {
 
-struct Args {
+struct PreflightArgs {
   PlanArgs plan;
   std::string level;
   std::string from;  ///< a saved report
@@ -35,7 +35,7 @@ struct Args {
 };
 
 /// Checks what there is, with results in a run directory.
-int check(const Args& args, const plan::Plan& plan, const Context& context, RunTarget& target) {
+int check(const PreflightArgs& args, const plan::Plan& plan, const Context& context, RunTarget& target) {
   const auto output = Output::open(args.output);
   if (!output) return context.console.error(output.error());
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
@@ -72,13 +72,13 @@ int check(const Args& args, const plan::Plan& plan, const Context& context, RunT
   return code;
 }
 
-int check_here(const Args& args, const plan::Plan& plan, const Context& context,
+int check_here(const PreflightArgs& args, const plan::Plan& plan, const Context& context,
                launch::MachineSource& machine) {
   LocalTarget target(plan, true, context, machine);  // GPUs that another run holds can be looked at
   return check(args, plan, context, target);
 }
 
-int check_nodes(const Args& args, const plan::Plan& plan, const scheduler::CurrentJob& job,
+int check_nodes(const PreflightArgs& args, const plan::Plan& plan, const scheduler::CurrentJob& job,
                 const Context& context) {
   if (const auto misfit = job.misfit(plan); !misfit.empty()) {
     context.console.say(fmt::format("nlaunch preflight: {}\n", misfit));
@@ -88,7 +88,7 @@ int check_nodes(const Args& args, const plan::Plan& plan, const scheduler::Curre
 }
 
 /// The groups of an experiment's plan, where its job would run.
-int check_experiment(const Args& args, const Context& context, launch::MachineSource& machine) {
+int check_experiment(const PreflightArgs& args, const Context& context, launch::MachineSource& machine) {
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
   const auto allocate = traits_of(plan->scheduler).allocate;
@@ -105,7 +105,7 @@ int check_experiment(const Args& args, const Context& context, launch::MachineSo
 }
 
 /// A report that was saved, once more.
-int show(const Args& args, const Context& context) {
+int show(const PreflightArgs& args, const Context& context) {
   if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
     context.console.say(
         "nlaunch preflight: --from shows what was found, and checks nothing: leave the experiment out\n");
@@ -119,7 +119,7 @@ int show(const Args& args, const Context& context) {
   return output->finish(*report, context);
 }
 
-int run(const Args& args, const Context& context) {
+int run_preflight(const PreflightArgs& args, const Context& context) {
   if (!args.from.empty()) return show(args, context);
   if (args.node.wanted) return check_node({args.node, args.plan, args.level, args.output}, context);
   launch::MachineSource machine(launch::find_install());
@@ -132,8 +132,8 @@ int run(const Args& args, const Context& context) {
   return *job ? check_nodes(args, *plan, **job, context) : check_here(args, *plan, context, machine);
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_preflight(Command program, Context& context) {
+  auto args = std::make_shared<PreflightArgs>();
   auto command = program.subcommand(
       "preflight", "The checks alone; without an experiment, of all GPUs of the allocation or the machine");
   add_plan_options(command, args->plan, Experiment::optional);
@@ -149,10 +149,11 @@ void add(Command program, Context& context) {
       .excludes("--node")
       .excludes("--level")
       .excludes("--ladder");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_preflight(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"preflight", 20, add}};
+const Registered<cli::CommandEntry> preflight_command{{"preflight", 20, add_preflight}};
 
 }  // namespace
 

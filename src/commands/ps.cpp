@@ -13,14 +13,14 @@ using namespace cli;
 using namespace session;
 namespace {
 
-struct Args {
+struct PsArgs {
   std::string run;
   std::string runs_dir = "runs";
   bool json = false;
 };
 
 /// All runs, by name, the newest first.
-int list(const Args& args, const Context& context) {
+int list_runs(const PsArgs& args, const Context& context) {
   std::error_code error;
   std::set<std::filesystem::path> names;
   for (const auto& entry : std::filesystem::directory_iterator(args.runs_dir, error))
@@ -56,8 +56,8 @@ int list(const Args& args, const Context& context) {
   return 0;
 }
 
-int run(const Args& args, const Context& context) {
-  if (args.run.empty()) return list(args, context);
+int run_ps(const PsArgs& args, const Context& context) {
+  if (args.run.empty()) return list_runs(args, context);
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
   if (args.json) {
@@ -87,16 +87,17 @@ int run(const Args& args, const Context& context) {
   return 0;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_ps(Command program, Context& context) {
+  auto args = std::make_shared<PsArgs>();
   auto command = program.subcommand("ps", "The runs, or the processes of one");
   command.option("RUN", args->run, fmt::format("{}; without, all runs", kRunHelp));
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.flag("--json", args->json, "As JSON");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_ps(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"ps", 120, add}};
+const Registered<cli::CommandEntry> ps_command{{"ps", 120, add_ps}};
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-int run(const std::string& folder, const Context& context) {
+int run_reference(const std::string& folder, const Context& context) {
   for (const auto& page : report::reference_pages()) {
     const auto path = std::filesystem::path(folder) / (std::string(page.name) + ".md");
     if (const auto wrote = sys::write_named_file(path, page.text()); !wrote)
@@ -18,15 +18,15 @@ int run(const std::string& folder, const Context& context) {
   return 0;
 }
 
-void add(Command program, Context& context) {
+void add_reference(Command program, Context& context) {
   auto folder = std::make_shared<std::string>();
   auto command = program.subcommand("reference", "Writes the pages of docs/reference/").hidden();
   command.option("FOLDER", *folder, "Where to").required().existing_folder();
   command.when_called(
-      [folder, &context] { context.run = [folder, &context] { return run(*folder, context); }; });
+      [folder, &context] { context.run = [folder, &context] { return run_reference(*folder, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"reference", 90, add}};
+const Registered<cli::CommandEntry> reference_command{{"reference", 90, add_reference}};
 
 }  // namespace
 

@@ -11,14 +11,14 @@ using namespace cli;
 using namespace session;
 namespace {
 
-struct Args {
+struct RenderArgs {
   PlanArgs plan;
   std::string runs_dir = "runs";
   std::string output;
   bool no_lint = false;
 };
 
-int run(const Args& args, const Context& context) {
+int run_render(const RenderArgs& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
@@ -50,18 +50,19 @@ int run(const Args& args, const Context& context) {
   return 0;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_render(Command program, Context& context) {
+  auto args = std::make_shared<RenderArgs>();
   auto command = program.subcommand(
       "render", "What a scheduler takes: the batch script of a run for Slurm, the spec for Beaker");
   add_plan_options(command, args->plan, Experiment::required);
   command.option("--output", args->output, "File to write it to, in place of the terminal");
   command.option("--runs-dir", args->runs_dir, "Where run directories are made (runs)");
   command.flag("--no-lint", args->no_lint, "Write it whatever lint finds");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_render(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"render", 50, add}};
+const Registered<cli::CommandEntry> render_command{{"render", 50, add_render}};
 
 }  // namespace
 

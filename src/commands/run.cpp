@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Args {
+struct RunArgs {
   PlanArgs plan;
   RunOptions run;
   bool here = false;
@@ -33,7 +33,7 @@ struct Args {
 };
 
 /// The options of this command that hold for the job, too, and for those that go on after it.
-std::vector<std::string> arguments_for_job(const Args& args, const Context& context) {
+std::vector<std::string> arguments_for_job(const RunArgs& args, const Context& context) {
   std::vector<std::string> out;
   if (args.run.no_preflight) out.emplace_back("--no-preflight");
   if (args.run.strict) out.emplace_back("--strict");
@@ -46,7 +46,7 @@ std::vector<std::string> arguments_for_job(const Args& args, const Context& cont
 /// Who has the scratch folder of a run: its supervisor, or the agents on its nodes.
 enum class Scratch { here, of_agents };
 
-int start(const plan::Plan& plan, const Args& args, const Context& context, RunTarget& target,
+int start(const plan::Plan& plan, const RunArgs& args, const Context& context, RunTarget& target,
           Scratch scratch, JobChaining* continuation = nullptr) {
   Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
   if (args.run_dir.empty()) paths = launch::make_run_folder(args.run.runs_dir, plan.name);
@@ -65,7 +65,7 @@ int start(const plan::Plan& plan, const Args& args, const Context& context, RunT
   return code;
 }
 
-int run_here(const plan::Plan& plan, const Args& args, const Context& context,
+int run_here(const plan::Plan& plan, const RunArgs& args, const Context& context,
              launch::MachineSource& machine) {
   if (plan.node.count > 1) {
     context.console.say(fmt::format(
@@ -77,7 +77,7 @@ int run_here(const plan::Plan& plan, const Args& args, const Context& context,
 }
 
 /// In the job that we are in, which fits the plan.
-int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, Args args, const Context& context,
+int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, RunArgs args, const Context& context,
            launch::MachineSource& machine) {
   if (const auto folder = job.runs_dir(plan); !folder.empty()) args.run.runs_dir = folder;
   if (job.follows()) return job.follow(plan, context);
@@ -90,7 +90,7 @@ int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, Args args, 
 }
 
 /// Where we are, if that fits the plan; else as a job of its own.
-int run_or_submit(const plan::Plan& plan, const Args& args, const Context& context,
+int run_or_submit(const plan::Plan& plan, const RunArgs& args, const Context& context,
                   launch::MachineSource& machine) {
   const auto* scheduler = scheduler::find(plan.scheduler);
   if (scheduler == nullptr && (args.submit || args.detach)) {
@@ -116,7 +116,7 @@ int run_or_submit(const plan::Plan& plan, const Args& args, const Context& conte
 }
 
 /// What a run that is one of many, here and one after another, cannot have.
-int compare(const Args& args, const Context& context) {
+int compare(const RunArgs& args, const Context& context) {
   const std::pair<bool, std::string_view> excluded[] = {{args.submit, "--submit"},
                                                         {args.detach, "--detach"},
                                                         {!args.plan.plan_file.empty(), "--plan"},
@@ -136,7 +136,7 @@ int compare(const Args& args, const Context& context) {
   return run_arms(std::move(arms), args.plan, context);
 }
 
-int run(const Args& args, const Context& context) {
+int run_run(const RunArgs& args, const Context& context) {
   if (args.here && args.submit) {
     context.console.say("nlaunch run: --here and --submit exclude each other\n");
     return exit_code::usage;
@@ -158,8 +158,8 @@ int run(const Args& args, const Context& context) {
   return run_or_submit(*plan, args, context, machine);
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_run(Command program, Context& context) {
+  auto args = std::make_shared<RunArgs>();
   auto command = program.subcommand("run", "Runs an experiment: plan, preflight, start, supervise, explain");
   add_plan_options(command, args->plan, Experiment::required);
   command.option("--runs-dir", args->run.runs_dir, "Where run directories are made (runs)");
@@ -173,10 +173,11 @@ void add(Command program, Context& context) {
   command.flag("--detach", args->detach, "Submit, and do not follow");
   command.option("--run-dir", args->run_dir, "The run directory, made by who submitted the job").hidden();
   add_arms_options(command, args->arms);
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_run(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"run", 10, add}};
+const Registered<cli::CommandEntry> run_command{{"run", 10, add_run}};
 
 }  // namespace
 

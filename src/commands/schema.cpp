@@ -6,7 +6,7 @@
 namespace nlaunch::commands {
 namespace {
 
-void add(cli::Command program, cli::Context& context) {
+void add_schema(cli::Command program, cli::Context& context) {
   auto of = std::make_shared<std::string>();
   auto command = program.subcommand("schema", "The JSON schema of a file, for editors");
   command.option("FILE", *of, "experiment or site").required().one_of({"experiment", "site"});
@@ -18,7 +18,7 @@ void add(cli::Command program, cli::Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> registered{{"schema", 190, add}};
+const Registered<cli::CommandEntry> schema_command{{"schema", 190, add_schema}};
 
 }  // namespace
 }  // namespace nlaunch::commands

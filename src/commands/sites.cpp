@@ -35,7 +35,7 @@ int show(const std::string& name, const std::vector<std::string>& folders, const
   return 0;
 }
 
-void add(Command program, Context& context) {
+void add_sites(Command program, Context& context) {
   auto args = std::make_shared<SitesArgs>();
   auto command = program.subcommand("sites", "The site profiles, and where each was found");
   command.option("NAME", args->name, "One profile, in detail");
@@ -57,7 +57,7 @@ void add(Command program, Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> registered{{"sites", 110, add}};
+const Registered<cli::CommandEntry> sites_command{{"sites", 110, add_sites}};
 
 }  // namespace
 

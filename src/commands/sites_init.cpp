@@ -13,7 +13,7 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-struct Args {
+struct SitesInitArgs {
   std::string name;
   std::string output;
 };
@@ -28,7 +28,7 @@ std::string simple_name(std::string_view called) {
   return name.empty() || name.front() == '-' ? "site" + name : name;
 }
 
-int init(const Args& args, const Context& context) {
+int init(const SitesInitArgs& args, const Context& context) {
   const auto facts = launch::find_site_facts(launch::find_install(), context.environment);
   const auto name =
       args.name.empty() ? simple_name(facts.cluster.empty() ? facts.host : facts.cluster) : args.name;
@@ -57,7 +57,7 @@ int init(const Args& args, const Context& context) {
 }  // namespace
 
 void add_sites_init(Command sites, Context& context) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<SitesInitArgs>();
   auto command = sites.subcommand("init", "A profile for this machine, of what is found on it");
   command.option("--name", args->name, "Its name (that of the cluster or the machine)")
       .checked([](const std::string& name) {

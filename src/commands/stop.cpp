@@ -17,7 +17,7 @@ using namespace cli;
 using namespace session;
 namespace {
 
-struct Args {
+struct StopArgs {
   std::string run;
   std::string runs_dir = "runs";
   bool now = false;
@@ -53,7 +53,7 @@ int stop_job(const RunView& view, bool now, const Context& context) {
 }
 
 /// As Ctrl-C in its terminal: once it stops gracefully, a second time it kills.
-int run(const Args& args, const Context& context) {
+int run_stop(const StopArgs& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
   if (!view->alive) {
@@ -78,16 +78,17 @@ int run(const Args& args, const Context& context) {
   return exit_code::ok;
 }
 
-void add(Command program, Context& context) {
-  auto args = std::make_shared<Args>();
+void add_stop(Command program, Context& context) {
+  auto args = std::make_shared<StopArgs>();
   auto command = program.subcommand("stop", "Stops a run gracefully and waits for its end");
   command.option("RUN", args->run, kRunHelp).required();
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.flag("--now", args->now, "Kill at once, without the grace");
-  command.when_called([args, &context] { context.run = [args, &context] { return run(*args, context); }; });
+  command.when_called(
+      [args, &context] { context.run = [args, &context] { return run_stop(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> registered{{"stop", 140, add}};
+const Registered<cli::CommandEntry> stop_command{{"stop", 140, add_stop}};
 
 }  // namespace
 

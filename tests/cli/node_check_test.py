@@ -71,7 +71,7 @@ class NodeCheck(CliTest):
         self.assertEqual(self.check("--site", "local", "--prolog", env={}, cwd="/proc").returncode, 0)
 
     def test_a_prolog_is_of_one_machine_whatever_the_job_has(self):
-        site = self.site("scheduler: {slurm: {}}\n")
+        site = self.site("scheduler: {kind: slurm}\n")
         for job in ({"SLURM_JOB_ID": "7"}, {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "nid[001-512]"}):
             done = self.check("--site", site, "--prolog", preexec_fn=few_files, env={**self.env, **job})
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"nlaunch: {NAME}: {FAILS}\n"))

@@ -39,7 +39,7 @@ class Ras(unittest.TestCase):
                              timeout=30, check=True)
         return json.loads(ran.stdout)
 
-    def opinion(self, source):
+    def analysis(self, source):
         return next(one for one in self.verdict()["sources"] if one["source"] == source)
 
     def counts(self, *launched):
@@ -49,20 +49,20 @@ class Ras(unittest.TestCase):
         with FakeRas(self.counts(120, 119, 120)) as ras:
             self.collect(ras=ras.address)
             self.assertEqual(sorted(ras.heard)[::3], ["CLIENT PROTOCOL 2", "SET FORMAT json", "TIMEOUT 5", "VERBOSE STATUS"])
-        self.assertEqual(self.opinion("NCCL RAS"), {
+        self.assertEqual(self.analysis("NCCL RAS"), {
             "source": "NCCL RAS", "sure": True, "accused": ["learner.1"],
             "says": ["communicator 0xd1f2: learner.1 has launched 119 AllReduce, most ranks 120"]})
 
     def test_json_with_a_rank_that_does_not_answer(self):
         with FakeRas(self.counts(120, None, 120)) as ras:
             self.collect(ras=ras.address)
-        self.assertEqual(self.opinion("NCCL RAS")["says"], ["communicator 0xd1f2: learner.1 does not answer"])
+        self.assertEqual(self.analysis("NCCL RAS")["says"], ["communicator 0xd1f2: learner.1 does not answer"])
 
     def test_text_of_a_release_before_json(self):
         with FakeRas(self.counts(120, 120, 7), knows_json=False) as ras:
             self.collect(ras=ras.address)
         self.assertTrue((self.folder / "evidence/node0/learner.0/ras.txt").exists())
-        self.assertEqual(self.opinion("NCCL RAS")["accused"], ["learner.2"])
+        self.assertEqual(self.analysis("NCCL RAS")["accused"], ["learner.2"])
 
     def test_a_server_that_says_nothing_holds_up_nobody(self):
         with FakeRas({}, mute=True) as ras:
@@ -85,9 +85,9 @@ class Ras(unittest.TestCase):
         prefix = str(self.folder / "trace_")
         said = self.collect(recorder_pipe=prefix, recorder_dump=prefix)
         self.assertIn("flight-recorder.1", said["processes"]["learner.1"]["got"])
-        opinion = self.opinion("flight recorder")
-        self.assertEqual(opinion["accused"], ["learner.1"])
-        self.assertEqual(opinion["says"], ["group 0 (default_pg), collective 8 (all_reduce): ranks 0 and 2 entered it, "
+        analysis = self.analysis("flight recorder")
+        self.assertEqual(analysis["accused"], ["learner.1"])
+        self.assertEqual(analysis["says"], ["group 0 (default_pg), collective 8 (all_reduce): ranks 0 and 2 entered it, "
                                            "rank 1 never did"])
 
     def play_recorder(self, rank, last):

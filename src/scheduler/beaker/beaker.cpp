@@ -117,7 +117,7 @@ const Scheduler& the_beaker() {
   return beaker;
 }
 
-const Registered<SchedulerEntry> registered{{"beaker", 0, the_beaker}};
+const Registered<SchedulerEntry> beaker_scheduler{{"beaker", 0, the_beaker}};
 
 }  // namespace
 }  // namespace nlaunch::scheduler

@@ -287,7 +287,7 @@ const Scheduler& the_flux() {
   return flux;
 }
 
-const Registered<SchedulerEntry> registered{{"flux", 0, the_flux}};
+const Registered<SchedulerEntry> flux_scheduler{{"flux", 0, the_flux}};
 
 }  // namespace
 }  // namespace nlaunch::scheduler

@@ -107,7 +107,7 @@ const Scheduler& the_slurm() {
   return slurm;
 }
 
-const Registered<SchedulerEntry> registered{{"slurm", 0, the_slurm}};
+const Registered<SchedulerEntry> slurm_scheduler{{"slurm", 0, the_slurm}};
 
 }  // namespace
 }  // namespace nlaunch::scheduler

@@ -400,7 +400,7 @@ Evidence told(std::vector<RasRank> ranks) {
   return evidence;
 }
 
-TEST(RasOpinion, WhoLagsIsTheCulprit) {
+TEST(RasAnalyzer, WhoLagsIsTheCulprit) {
   auto evidence = told({counted(0, 120, 3), counted(1, 119, 3), counted(2, 120, 3)});
   EXPECT_FALSE(judge(evidence).sure);  // it waits for its GPU, for whatever
   for (auto& member : evidence.members) member.python = member.native = {};
@@ -411,7 +411,7 @@ TEST(RasOpinion, WhoLagsIsTheCulprit) {
       "0xd1f2 120");
 }
 
-TEST(RasOpinion, WhoDoesNotAnswerIsTheCulprit) {
+TEST(RasAnalyzer, WhoDoesNotAnswerIsTheCulprit) {
   auto silent = counted(2, 0, 0);
   silent.launched.clear();
   silent.silent = true;
@@ -419,7 +419,7 @@ TEST(RasOpinion, WhoDoesNotAnswerIsTheCulprit) {
   EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{2});
 }
 
-TEST(RasOpinion, EqualCountsSayNothing) {
+TEST(RasAnalyzer, EqualCountsSayNothing) {
   const auto evidence = told({counted(0, 120, 3), counted(1, 120, 3), counted(2, 120, 3)});
   EXPECT_TRUE(judge(evidence).culprits.empty());
 }
