@@ -23,21 +23,21 @@ Duration since(Clock::time_point begin) {
 class Examiner {
  public:
   Examiner(sys::Loop& loop, const Examination& request)
-      : loop_(loop), request_(request), evidence_(evidence_for(request, {})) {}
+      : loop_(loop), request_(request), observations_(observations_for(request, {})) {}
 
   Report go(std::vector<Findings> findings) {
     const auto begin = Clock::now();
     take(std::move(findings));
-    evidence_.groups = make_trials(evidence_);
+    observations_.groups = make_trials(observations_);
     judge(Stage::before);
-    for (auto& figure : clock_figures(evidence_)) evidence_.figures.push_back(std::move(figure));
-    const bool any = std::ranges::any_of(evidence_.ranks, &std::string::empty, &Rank::no_probe);
+    for (auto& figure : clock_figures(observations_)) observations_.figures.push_back(std::move(figure));
+    const bool any = std::ranges::any_of(observations_.ranks, &std::string::empty, &Rank::no_probe);
     if (request_.options.level >= PreflightLevel::standard && any) {
       if (!request_.options.ladder || climb()) probe();
     }
     judge(Stage::measured);
-    report_.figures = std::move(evidence_.figures);
-    report_.nodes = std::move(evidence_.nodes);
+    report_.figures = std::move(observations_.figures);
+    report_.nodes = std::move(observations_.nodes);
     report_.level = request_.options.level;
     report_.plan = request_.plan.name;
     report_.site = request_.plan.site;
@@ -48,10 +48,10 @@ class Examiner {
   }
 
   Measured measure(std::vector<Rank> ranks, std::vector<GroupTrial> trials) {
-    evidence_.ranks = std::move(ranks);
-    evidence_.groups = std::move(trials);
+    observations_.ranks = std::move(ranks);
+    observations_.groups = std::move(trials);
     try_plan();
-    return {std::move(report_.rows), std::move(evidence_.reports), evidence_.went, report_.cancelled};
+    return {std::move(report_.rows), std::move(observations_.reports), observations_.went, report_.cancelled};
   }
 
  private:
@@ -67,7 +67,7 @@ class Examiner {
 
   sys::Loop& loop_;
   const Examination& request_;
-  Observations evidence_;
+  Observations observations_;
   Report report_;
   bool judged_identity_ = false;
 };
@@ -80,15 +80,15 @@ void Examiner::take(std::vector<Findings> findings) {
     }
     for (auto& figure : findings[node].figures) {
       if (!request_.hosts.empty()) figure.host = request_.hosts[node];
-      evidence_.figures.push_back(std::move(figure));
+      observations_.figures.push_back(std::move(figure));
     }
     for (auto& print : findings[node].fingerprints) {
       print.node = static_cast<std::uint32_t>(node);
-      evidence_.fingerprints.push_back(std::move(print));
+      observations_.fingerprints.push_back(std::move(print));
     }
-    evidence_.nodes.push_back(std::move(findings[node].summary));
+    observations_.nodes.push_back(std::move(findings[node].summary));
     auto& ranks = findings[node].ranks;
-    evidence_.ranks.insert(evidence_.ranks.end(), ranks.begin(), ranks.end());
+    observations_.ranks.insert(observations_.ranks.end(), ranks.begin(), ranks.end());
   }
 }
 
@@ -106,7 +106,7 @@ bool Examiner::judge(Stage stage) {
   judged_identity_ = judged_identity_ || stage == Stage::identity;
   for (const auto* check : checks()) {
     if (check->stage != stage) continue;
-    for (auto& row : check->judge(evidence_)) {
+    for (auto& row : check->judge(observations_)) {
       fit = fit && row.status != Status::fail;
       add(std::move(row));
     }
@@ -117,7 +117,7 @@ bool Examiner::judge(Stage stage) {
 /// The rungs below the plan's own groups. True when these are next.
 bool Examiner::climb() {
   request_.options.tell("the ladder, from one GPU upwards");
-  auto lower = climb_ladder(loop_, request_, evidence_);
+  auto lower = climb_ladder(loop_, request_, observations_);
   add(std::move(lower.rows));
   if (lower.cancelled) cancel();
   return lower.all_well;
@@ -131,7 +131,7 @@ void Examiner::cancel() {
 void Examiner::probe() {
   const auto begin = Clock::now();
   const auto before = report_.rows.size();
-  request_.options.tell(fmt::format("{} groups of the plan", evidence_.groups.size()));
+  request_.options.tell(fmt::format("{} groups of the plan", observations_.groups.size()));
   if (!try_plan()) return;
   if (request_.options.ladder) {
     const std::vector<Row> judged(report_.rows.begin() + static_cast<std::ptrdiff_t>(before),
@@ -139,18 +139,18 @@ void Examiner::probe() {
     add(top_rung(judged, since(begin)));
   }
   search();
-  report_.measurements = measurements(evidence_);
-  set_expectations(evidence_, report_.measurements);
+  report_.measurements = measurements(observations_);
+  set_expectations(observations_, report_.measurements);
 }
 
 /// False when nothing more can be asked.
 bool Examiner::try_plan() {
   const auto fit = [this](const std::vector<RankReport>& reports) {
-    evidence_.reports = reports;
+    observations_.reports = reports;
     return judge(Stage::identity);
   };
   const auto cancelled =
-      try_groups(loop_, request_, evidence_, {.folder = request_.folder + "/preflight", .fit = fit});
+      try_groups(loop_, request_, observations_, {.folder = request_.folder + "/preflight", .fit = fit});
   if (!cancelled) {
     add(unknown("identity", "preflight folder", cancelled.error().first_message()));
     return false;
@@ -159,19 +159,19 @@ bool Examiner::try_plan() {
     cancel();
     return false;
   }
-  if (!evidence_.went && !judged_identity_) judge(Stage::identity);
+  if (!observations_.went && !judged_identity_) judge(Stage::identity);
   judge(Stage::after);
   return true;
 }
 
 /// Which part of a group that is not well is to blame.
 void Examiner::search() {
-  const auto wrong = complaints(evidence_);
+  const auto wrong = complaints(observations_);
   if (wrong.empty()) return;
   request_.options.tell("looking for the part that is to blame");
-  auto found = bisect(loop_, request_, evidence_, wrong);
+  auto found = bisect(loop_, request_, observations_, wrong);
   add(std::move(found.rows));
-  std::ranges::move(found.figures, std::back_inserter(evidence_.figures));
+  std::ranges::move(found.figures, std::back_inserter(observations_.figures));
   if (found.cancelled) cancel();
 }
 

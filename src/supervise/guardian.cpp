@@ -102,7 +102,7 @@ class Guardian {
 };
 
 [[noreturn]] void guard(Guardian guardian, const std::function<void(const SupervisorLost&)>& on_lost) {
-  // In the background, a terminal with `tostop` must not stop the one who waits.
+  // In the background, a terminal with `tostop` must not stop the guardian, which waits.
   ::signal(SIGTTOU, SIG_IGN);
   ::signal(SIGTTIN, SIG_IGN);
   const int code = guardian.run(on_lost);

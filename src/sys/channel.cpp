@@ -167,7 +167,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Accepted accepted, 
   error_code error;
   state->acceptor.open(tcp::v4(), error);
   if (!error) ::fcntl(state->acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
-  // Connections of the one who listened there before may still be dying.
+  // Connections of the earlier listener may still be closing.
   if (!error) state->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) state->acceptor.bind(tcp::endpoint(tcp::v4(), port), error);
   if (!error) state->acceptor.listen(asio::socket_base::max_listen_connections, error);

@@ -53,8 +53,8 @@ bool has_gpus(const NodeObservations& observations);
 std::vector<std::string> devices_of_plan(const NodeObservations& observations,
                                          const plan::BoundProcess* process);
 
-/// Asks those of the level. Returns when all have answered, or have had their time. Of `evidence` the plan,
-/// the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
+/// Asks those of the level. Returns when all have answered, or have had their time. Of `observations` the
+/// plan, the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
 Answers ask(const Request& request, const NodeObservations& observations);
 
 }  // namespace nlaunch::preflight

@@ -56,7 +56,7 @@ void drop_sizes_without_room(Observations& observations, const std::vector<std::
 
 }  // namespace
 
-Observations evidence_for(const Examination& request, const std::vector<Rank>& ranks) {
+Observations observations_for(const Examination& request, const std::vector<Rank>& ranks) {
   Observations out{.plan = request.plan,
                    .hosts = request.hosts,
                    .clocks = request.clocks,

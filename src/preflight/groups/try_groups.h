@@ -12,12 +12,13 @@ struct GroupRun {
   std::function<bool(const std::vector<RankReport>&)> fit{};  ///< as in ProbeWork
 };
 
-/// Lets probes try `evidence.groups`, and puts what they said into the evidence. Sizes for which there was no
-/// room are taken out of the groups. True when it was cancelled. A folder that cannot be made is an error.
+/// Lets probes try `observations.groups`, and puts what they said into the observations. Sizes for which
+/// there was no room are taken out of the groups. True when it was cancelled. A folder that cannot be made is
+/// an error.
 Result<bool> try_groups(sys::Loop& loop, const Examination& request, Observations& observations,
                         const GroupRun& run);
 
 /// What the job has, without any group or report.
-Observations evidence_for(const Examination& request, const std::vector<Rank>& ranks);
+Observations observations_for(const Examination& request, const std::vector<Rank>& ranks);
 
 }  // namespace nlaunch::preflight

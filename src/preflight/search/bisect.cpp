@@ -49,7 +49,7 @@ TakenApart bisect(sys::Loop& loop, const Examination& request, const Observation
   TakenApart out;
   std::vector<Search> searches;
   for (const auto& complaint : complaints) searches.push_back({dissect(observations, complaint), {}, {}});
-  auto round = evidence_for(request, observations.ranks);
+  auto round = observations_for(request, observations.ranks);
   round.deadlines = {std::min(request.deadlines.join, kOfPair.join),
                      std::min(request.deadlines.op, kOfPair.op)};
   for (unsigned number = 1;; ++number) {

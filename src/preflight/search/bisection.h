@@ -28,7 +28,7 @@ Bisection dissect(const Observations& observations, const Complaint& complaint);
 /// Two parts as a group of their own.
 GroupTrial pair_trial(const Bisection& what, UnitPair pair);
 
-/// What the pair showed; nothing where it could not be tried. `evidence` after the round, `index` of the
+/// What the pair showed; nothing where it could not be tried. `observations` after the round, `index` of the
 /// pair's group in it.
 std::optional<PairTrial> read_trial(const Observations& observations, std::size_t index, UnitPair pair);
 

@@ -136,7 +136,7 @@ void search_nodes(sys::Loop& loop, const Examination& request, const Observation
 Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Observations& observations) {
   Ladder ladder;
   for (const auto& rung : kRungs) {
-    auto here = evidence_for(request, observations.ranks);
+    auto here = observations_for(request, observations.ranks);
     here.groups = rung.groups(observations);
     if (here.groups.empty()) {
       ladder.rows.push_back(skipped("ladder", rung.name, rung.absent));

@@ -11,8 +11,8 @@ struct Ladder {
   bool cancelled = false;
 };
 
-/// One GPU, one node, two nodes, each with fresh probes, up to the first rung that fails. `evidence` before
-/// any probe.
+/// One GPU, one node, two nodes, each with fresh probes, up to the first rung that fails. `observations`
+/// before any probe.
 Ladder climb_ladder(sys::Loop& loop, const Examination& request, const Observations& observations);
 
 /// The last rung: the plan's own groups, of which these rows tell.

@@ -8,10 +8,10 @@
 
 namespace nlaunch::probe {
 
-/// What the one who started this rank says on standard input: "go [BYTES]", and "id KEY HEX", what another
-/// rank of a communicator has told of it: its id, or where it listens. Ids travel this way and not through
-/// files, because a file of another node may be seen only half a minute after it was looked for in vain (NFS,
-/// acdirmin).
+/// What the prober, which started this rank, says on standard input: "go [BYTES]", and "id KEY HEX", what
+/// another rank of a communicator has told of it: its id, or where it listens. Ids travel this way and not
+/// through files, because a file of another node may be seen only half a minute after it was looked for in
+/// vain (NFS, acdirmin).
 class Mail {
  public:
   /// `ids`: those that an earlier program of this process has read already.

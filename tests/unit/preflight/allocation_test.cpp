@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& out, const Blamed& blamed) {
 
 // --- the judgement alone, a thousand times ---
 
-/// What the ranks of all groups say, put into the evidence.
+/// What the ranks of all groups say, put into the observations.
 void play(const Allocation& allocation, Observations& observations) {
   for (auto& group : observations.groups) {
     if (!group.not_run.empty()) continue;
