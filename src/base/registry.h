@@ -6,7 +6,7 @@ namespace nlaunch {
 
 /// The entries of one kind (commands, checks, rules, ...) that the linked files have. A file adds its own by
 /// a namespace-scope object, and is all that an addition takes:
-///   const Registered<Check> registered{{"identity", ...}};
+///   const Registered<Check> identity_check{{"identity", ...}};
 /// The libraries of such files are linked whole, since nothing else refers to them.
 template <class Entry>
 class Registered {

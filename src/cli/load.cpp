@@ -167,7 +167,7 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launc
 
 namespace {
 
-/// Of all GPUs of so many nodes of the site, or of this machine's (0 nodes).
+/// A plan of all GPUs of `nodes` nodes of the site; 0: of this machine alone.
 Result<plan::Plan> plan_of_all_gpus(config::Site site, std::uint32_t nodes, const PlanArgs& args,
                                     const Context& context, launch::MachineSource& machine) {
   const bool fleet = nodes > 0;

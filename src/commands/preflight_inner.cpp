@@ -21,7 +21,6 @@
 namespace nlaunch::commands {
 
 using namespace cli;
-using namespace session;
 namespace {
 
 namespace fs = std::filesystem;

@@ -7,11 +7,8 @@
 #include <csignal>
 
 #include "base/exit_code.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "launch/run_dir/provenance.h"
-#include "plan/json.h"
-#include "session/check.h"
 #include "sys/addresses.h"
 #include "sys/command.h"
 #include "sys/files.h"

@@ -4,7 +4,6 @@
 #include "base/diagnostic.h"
 #include "config/experiment.h"
 #include "config/site.h"
-#include "plan/json.h"
 #include "plan/plan.h"
 
 /// What Beaker is told, from the profile and the experiment.

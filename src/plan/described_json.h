@@ -15,9 +15,10 @@
 #include "base/json.h"
 #include "plan/plan.h"
 
-/// The plan's values as JSON and back, by the members that BOOST_DESCRIBE_STRUCT lists in plan.h: a new
-/// member is in plan.json once it stands there. A time is in milliseconds, under its name and `_ms`. What
-/// does not fit is an exception here, which from_json turns into a message.
+/// The plan's values as JSON and back, by the members that BOOST_DESCRIBE_STRUCT lists in plan.h. A time is
+/// in milliseconds, under its name and `_ms`. A member that is missing is an exception, as all is that does
+/// not fit; from_json turns it into a message. One that older plans do not have stands in kLeftOut, or gets
+/// its value in json.cpp.
 namespace nlaunch::plan {
 
 using nlohmann::json;
@@ -53,7 +54,7 @@ inline constexpr bool kIsMap = false;
 template <class T>
 inline constexpr bool kIsMap<std::map<std::string, T>> = true;
 
-/// The members of T that are left out where they are empty, each between spaces. The others are always there.
+/// The members of T that are left out where they are empty, each between spaces.
 template <class T>
 inline constexpr std::string_view kLeftOut = " ";
 template <>
@@ -75,6 +76,11 @@ std::string key_of(std::string_view member) {
   if (member == "program") return "nlaunch";
   const bool time = std::is_same_v<M, Duration> || std::is_same_v<M, std::optional<Duration>>;
   return fmt::format("{}{}", member, time ? "_ms" : "");
+}
+
+/// In the words of the library, which checks what it reads itself.
+inline void expect(bool fits, std::string_view type, const json& from) {
+  if (!fits) throw std::domain_error(fmt::format("type must be {}, but is {}", type, from.type_name()));
 }
 
 template <class T, class Then>
@@ -105,6 +111,8 @@ ordered_json to_value(const T& value) {
       if (!empty || !described::may_be_left_out<T>(name)) out[described::key_of<M>(name)] = std::move(made);
     });
     return out;
+  } else if constexpr (std::is_same_v<T, std::optional<VersionRange>>) {
+    return value ? value->str() : "";
   } else if constexpr (described::kIsOptional<T>) {
     return value ? to_value(*value) : ordered_json();
   } else if constexpr (described::kIsList<T>) {
@@ -136,16 +144,24 @@ void read_value(const json& from, T& value) {
   } else if constexpr (described::ByHand<T>) {
     read(from, value);
   } else if constexpr (described::Struct<T>) {
+    described::expect(from.is_object(), "object", from);
     described::for_each_member<T>([&](const char* name, auto pointer) {
       auto& member = value.*pointer;
       const auto key = described::key_of<std::remove_cvref_t<decltype(member)>>(name);
-      if (from.contains(key) || !described::may_be_left_out<T>(name)) read_value(from.at(key), member);
+      if (!described::may_be_left_out<T>(name)) return read_value(from.at(key), member);
+      if (!from.contains(key)) return;
+      described::expect(!from.at(key).is_null(), "a value", from.at(key));
+      read_value(from.at(key), member);
     });
+  } else if constexpr (std::is_same_v<T, std::optional<VersionRange>>) {
+    if (from != "") read_value(from, value.emplace());
   } else if constexpr (described::kIsOptional<T>) {
     if (!from.is_null()) read_value(from, value.emplace());
   } else if constexpr (described::kIsList<T>) {
+    described::expect(from.is_array(), "array", from);
     for (const auto& one : from) read_value(one, value.emplace_back());
   } else if constexpr (described::kIsMap<T>) {
+    described::expect(from.is_object(), "object", from);
     for (const auto& [key, one] : from.items()) read_value(one, value[key]);
   } else {
     from.get_to(value);

@@ -64,7 +64,7 @@ bool DirectiveMerger::check_value(const std::string& name, const std::string& va
   }
   if (value != "true" || !needs_value(syntax_, name)) return true;
   return refuse("value", span, fmt::format("'{}' needs a value, and `true` would make it a flag", name),
-                fmt::format("`{0}: VALUE`; `{0}: false` takes away the site's", name));
+                fmt::format("`{0}: VALUE`; `{0}: false` takes it away", name));
 }
 
 bool DirectiveMerger::refuse(std::string_view id, const SourceSpan& span, std::string message,

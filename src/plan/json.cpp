@@ -152,7 +152,7 @@ void read(const json& from, EnvOp& op) {
 
 ordered_json write(const Expectation& row) {
   ordered_json out{{"gpus_per_node", row.gpus_per_node.value_or(0)},
-                   {"nodes", row.nodes ? row.nodes->str() : ""},
+                   {"nodes", to_value(row.nodes)},
                    {"size", row.size},
                    {"min", row.min},
                    {"origin", row.origin}};
@@ -162,7 +162,7 @@ ordered_json write(const Expectation& row) {
 
 void read(const json& from, Expectation& row) {
   if (const std::uint32_t gpus = from.at("gpus_per_node"); gpus > 0) row.gpus_per_node = gpus;
-  if (from.value("nodes", "") != "") read_value(from.at("nodes"), row.nodes);
+  if (from.contains("nodes")) read_value(from.at("nodes"), row.nodes);
   row.size = from.at("size");
   row.min = from.at("min");
   row.origin = from.at("origin");

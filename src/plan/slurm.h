@@ -7,7 +7,6 @@
 #include "base/diagnostic.h"
 #include "config/experiment.h"
 #include "config/site.h"
-#include "plan/json.h"
 #include "plan/plan.h"
 
 /// What Slurm is told, from the profile and the experiment.

@@ -7,11 +7,12 @@
 
 namespace nlaunch::preflight {
 
-/// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not asked for.
 using nlaunch::name_of;
 
+/// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not asked for.
 enum class Status { pass, warn, fail, unknown, skip };
 BOOST_DESCRIBE_ENUM(Status, pass, warn, fail, unknown, skip)
+
 enum class Responsible { nobody, user, admin };
 BOOST_DESCRIBE_ENUM(Responsible, nobody, user, admin)
 

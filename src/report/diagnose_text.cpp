@@ -14,7 +14,6 @@
 namespace nlaunch::report {
 namespace {
 
-using diagnose::Confidence;
 using diagnose::Diagnosis;
 using diagnose::Finding;
 using diagnose::Role;

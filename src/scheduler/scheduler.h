@@ -115,7 +115,7 @@ class Scheduler {
                                             const std::vector<std::string>& environment) const = 0;
 };
 
-/// A scheduler adds itself: const Registered<SchedulerEntry> registered{{"slurm", 0, the_slurm}};
+/// A scheduler adds itself: const Registered<SchedulerEntry> slurm_scheduler{{"slurm", 0, the_slurm}};
 struct SchedulerEntry {
   std::string_view name;  ///< of its traits
   int order = 0;

@@ -51,9 +51,10 @@ std::optional<NodeWorker::Refused> NodeWorker::bind(const launch::RunPaths& path
     if (!locks) return refused(std::move(locks.error()));
     locks_ = std::move(*locks);
   }
-  auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
-                                          json_text(plan::to_json(plan_, node_), 2) + "\n");
-  if (!saved) return refused(std::move(saved.error()));
+  const auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
+                                                json_text(plan::to_json(plan_, node_), 2) + "\n");
+  // It explains the run, which does not need it.
+  if (!saved) node_.notes.push_back(saved.error().first_message());
   return std::nullopt;
 }
 

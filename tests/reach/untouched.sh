@@ -20,6 +20,7 @@ make_root() {
     return 1
   }
   cp /etc/resolv.conf "$ROOT/etc/resolv.conf"
+  printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$(uname -n)" >"$ROOT/etc/hosts" # as the installer of Debian does
   chmod 700 "$ROOT/root"
   git clone --quiet "file://$PWD" "$ROOT/root/nlaunch"
 }

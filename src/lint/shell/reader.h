@@ -3,8 +3,8 @@
 
 #include "lint/shell/shell.h"
 
-/// How shell.cpp reads: one pass over the text, words in shell_words.cpp, commands in shell_commands.cpp,
-/// what reserved words begin in shell_reserved.cpp.
+/// How shell.cpp reads: one pass over the text, words in words.cpp, commands in commands.cpp, what
+/// reserved words begin in reserved.cpp.
 namespace nlaunch::lint {
 
 inline bool is_name_start(char c) {

@@ -1,7 +1,6 @@
 #include "preflight/report/report_json.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 

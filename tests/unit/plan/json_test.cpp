@@ -89,6 +89,17 @@ TEST(PlanJson, LeavesOutWhatARoleDoesNotSay) {
   EXPECT_FALSE(json(to_json(plain))["roles"][0].contains("wrapper"));
 }
 
+TEST(PlanJson, ALibraryMayHaveNoVersion) {
+  auto plan = whole_plan();
+  plan.libraries["nccl"].version.reset();
+  const json written = to_json(plan);
+  EXPECT_EQ(written["libraries"]["nccl"]["version"], "");
+  const auto read = read_back(written);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(read->libraries.at("nccl").version, std::nullopt);
+  EXPECT_EQ(json(to_json(*read)), written);
+}
+
 TEST(PlanJson, AnOlderPlanLacksTwoKeys) {
   json older = to_json(whole_plan());
   older["roles"][0].erase("command_origin");
@@ -110,6 +121,14 @@ TEST(PlanJson, SaysWhatDoesNotFit) {
   EXPECT_EQ(message([](json& plan) { plan["roles"][0]["kind"] = 3; }), kBegin + "unknown word 3");
   EXPECT_EQ(message([](json& plan) { plan["node"].erase("gpus"); }), kBegin + "key 'gpus' not found");
   EXPECT_EQ(message([](json& plan) { plan["walltime"]["then"] = "rest"; }), kBegin + "unknown word \"rest\"");
+  EXPECT_EQ(message([](json& plan) { plan["roles"][0]["command"] = "python"; }),
+            kBegin + "type must be array, but is string");
+  EXPECT_EQ(message([](json& plan) { plan["roles"][0]["env"][0]["when"]["kind"] = nullptr; }),
+            kBegin + "type must be a value, but is null");
+  EXPECT_EQ(message([](json& plan) { plan["libraries"] = json::array({1}); }),
+            kBegin + "type must be object, but is array");
+  EXPECT_EQ(message([](json& plan) { plan["roles"][0]["env"][0]["when"] = 3; }),
+            kBegin + "type must be object, but is number");
   EXPECT_EQ(
       message([](json& plan) { plan["libraries"]["nccl"]["version"] = "new"; }).substr(0, kBegin.size()),
       kBegin);

@@ -123,7 +123,7 @@ TEST(Slurm, WhatNeedsAValueIsNoFlag) {
       "run.yaml:1:12: error: 'partition' needs a value, and `true` would make it a flag [plan.slurm-value]\n"
       "   1 | partition: true\n"
       "     |            ^^^^\n"
-      "hint: `partition: VALUE`; `partition: false` takes away the site's\n");
+      "hint: `partition: VALUE`; `partition: false` takes it away\n");
   EXPECT_EQ(
       words(make({{"partition", "workq"}}, {{"partition", "false"}, {"a-flag-of-tomorrow", "true"}}).slurm),
       "a-flag-of-tomorrow=@run.yaml:2:21");

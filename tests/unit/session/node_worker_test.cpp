@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/exit_code.h"
 #include "launch/run_dir/run_folder.h"
@@ -74,14 +75,27 @@ TEST_F(NodeWorkerTest, TwoThatLiveHaveNoPortInCommon) {
   EXPECT_NE(first.ports(), second.ports());
 }
 
-TEST_F(NodeWorkerTest, WhatCannotBeWrittenIsNoMistakeInTheExperiment) {
+TEST_F(NodeWorkerTest, ARecordThatCannotBeWrittenIsNoted) {
   const auto where = paths();
   fs::create_directory(record(where));
   NodeWorker worker(plan_, options());
   const auto refused = worker.bind_alone(where, false);
+  ASSERT_FALSE(refused) << render(refused->why);
+  ASSERT_EQ(worker.node().notes.size(), 1U);
+  EXPECT_TRUE(worker.node().notes.front().contains(record(where).string())) << worker.node().notes.front();
+}
+
+TEST_F(NodeWorkerTest, AFolderThatCannotBeMadeIsNoMistakeInTheExperiment) {
+  const auto where = paths();
+  fs::remove_all(where.attempt / "env");
+  std::ofstream(where.attempt / "env") << "a file\n";
+  NodeWorker worker(plan_, options());
+  const auto refused = worker.bind_alone(where, false);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->exit_code, exit_code::internal);
-  EXPECT_TRUE(refused->why.first_message().contains(record(where).string())) << refused->why.first_message();
+  EXPECT_TRUE(refused->why.first_message().contains((where.attempt / "env").string()))
+      << refused->why.first_message();
+  EXPECT_FALSE(fs::exists(launch::scratch_of(plan_, 0, where.id)));
 }
 
 TEST_F(NodeWorkerTest, AMistakeInTheExperimentIsOne) {
