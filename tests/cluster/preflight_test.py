@@ -81,15 +81,19 @@ class Preflight(LooksAtRuns):
 
     def spoil(self, node):
         """Takes /dev/shm away from a node, until it is started anew."""
-        slurmd = next(self.pids_of(node))
         script = WITHOUT_SHM.format(folder=f"{self.folder}.dev")
-        subprocess.run(["nsenter", f"--mount=/proc/{slurmd}/ns/mnt", "bash", "-c", script], check=True)
+        subprocess.run([*self.among_mounts_of(node), "bash", "-c", script], check=True)
         self.addCleanup(self.mend, node)
 
     def mend(self, node):
         self.cluster.kill_node(node)
         self.cluster.revive_node(node)
         pathlib.Path(f"{self.folder}.dev").rmdir()
+
+    def among_mounts_of(self, node):
+        """The begin of a command that sees the file systems of a node, from the root folder that its slurmd has."""
+        slurmd = next(self.pids_of(node))
+        return ["nsenter", f"--mount=/proc/{slurmd}/ns/mnt", f"--root=/proc/{slurmd}/root"]
 
     def pids_of(self, node):
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
@@ -234,9 +238,9 @@ class Preflight(LooksAtRuns):
         self.assertEqual([p["host"] for p in summary["processes"][:3]], ["node0", "node2", "node3"])
 
     def test_a_node_that_does_not_share_the_file_system_is_named(self):
-        mounts = f"--mount=/proc/{next(self.pids_of(2))}/ns/mnt"
-        subprocess.run(["nsenter", mounts, "mount", "-t", "tmpfs", "none", self.folder], check=True)
-        self.addCleanup(subprocess.run, ["nsenter", mounts, "umount", self.folder], check=True)
+        on_node = self.among_mounts_of(2)
+        subprocess.run([*on_node, "mount", "-t", "tmpfs", "none", self.folder], check=True)
+        self.addCleanup(subprocess.run, [*on_node, "umount", self.folder], check=True)
         done = self.run_it(3)
         self.assertEqual(done.returncode, 65, done.stderr)
         self.assertRegex(done.stderr, r"^nlaunch: nlaunch agent on node2: error: cannot open '.*/attempt-0/step\.json': No such file or directory; "
