@@ -17,8 +17,10 @@ Collector::Collector() {
   for (const auto* entry : analyses()) analyses_.push_back(entry->make());
 }
 
-void Collector::begin(Origin whose) {
+void Collector::begin(Origin whose, Standing standing) {
   whose_ = std::move(whose);
+  standings_.push_back(standing);
+  is_ending_ = standing == Standing::asked;
   whose_is_guessed_ = whose_.empty();
   last_who_ = {};
 }
@@ -40,6 +42,7 @@ void Collector::on_match(const Match& found) {
   Match match = found;
   learn(match);
   attribute(match.origin, match.position);
+  match.aside = is_aside(match);
   for (const auto& analysis : analyses_) analysis->on_match(match);
   if (match.signature->kind == Kind::end) {
     good_ends_[match.position.file] = match.position;
@@ -48,9 +51,17 @@ void Collector::on_match(const Match& found) {
   }
 }
 
+/// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason counts.
+bool Collector::is_aside(const Match& match) {
+  if (match.signature->id == "end.asked" && match.level != Level::error) is_ending_ = true;
+  if (match.level == Level::info || match.level == Level::warning || standing(match.position.file) == Standing::well) return true;
+  return is_ending_ && match.signature->kind != Kind::root;
+}
+
 /// A fallback waits for the end of its line: who knows the line better may come after it.
 void Collector::weigh(const Match& match) {
   const auto& signature = *match.signature;
+  if (match.aside && signature.kind != Kind::note) return;
   // What NCCL tries and can do without, it tells in the same words, as INFO.
   if (signature.kind != Kind::note && match.before.find("NCCL INFO ") != std::string_view::npos) return;
   const bool fallback = signature.kind == Kind::fallback || signature.kind == Kind::hint;

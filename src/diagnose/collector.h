@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnose/analysis.h"
+#include "diagnose/standing.h"
 
 namespace nlaunch::diagnose {
 
@@ -22,7 +23,7 @@ class Collector : public Listener {
   Collector();
 
   /// A new stream, and whom its lines are about unless they say otherwise.
-  void begin(Origin whose);
+  void begin(Origin whose, Standing standing = Standing::unknown);
 
   void on_match(const Match& match) override;
   void on_line(const Line& line) override;
@@ -32,10 +33,14 @@ class Collector : public Listener {
   /// All streams have ended.
   void finish() { keep_fallback(); }
   [[nodiscard]] std::vector<Finding> analysed() const;
+  [[nodiscard]] Standing standing(std::uint32_t file) const {
+    return file < standings_.size() ? standings_[file] : Standing::unknown;
+  }
   /// By file: the last line that tells of a good end.
   [[nodiscard]] const std::map<std::uint32_t, LogPosition>& good_ends() const { return good_ends_; }
 
  private:
+  bool is_aside(const Match& match);
   void weigh(const Match& match);
   void keep(const Finding& finding, const Signature& signature);
   void keep_fallback();
@@ -50,6 +55,8 @@ class Collector : public Listener {
   const Signature* fallback_ = nullptr;
   Finding fallen_;                 ///< of a line that only `fallback_` knows so far
   Origin whose_;                   ///< of the file
+  std::vector<Standing> standings_;  ///< by file, in the order of reading
+  bool is_ending_ = false;         ///< an orderly end was asked for in this file
   bool whose_is_guessed_ = false;  ///< its lines may tell
   Origin last_who_;                ///< of the last line that said so
   LogPosition last_position_;

@@ -1,8 +1,10 @@
 #include "diagnose/diagnose.h"
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/text.h"
 #include "diagnose/collector.h"
@@ -20,6 +22,13 @@ Origin whose_file(const std::string& name) {
   origin.process = process_of_file(name);
   if (origin.process.empty()) re2::RE2::PartialMatch(name, kRank, &origin.rank);
   return origin;
+}
+
+/// What the run that is read says of the process whose log this is.
+Standing standing_of(const Diagnosis& diagnosis, const std::string& name) {
+  if (!diagnosis.run) return Standing::unknown;
+  const auto found = diagnosis.run->standing.find(process_of_file(name));
+  return found == diagnosis.run->standing.end() ? Standing::unknown : found->second;
 }
 
 /// Keeps the end of a text that comes in blocks, and its last line.
@@ -74,26 +83,59 @@ void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
   diagnosis.findings.push_back(std::move(*confirmed));
 }
 
-/// A run that failed in words that no signature knows: its summary knows who ended first.
-void add_end_of_run(Diagnosis& diagnosis) {
-  if (!diagnosis.run || !diagnosis.run->failed || !diagnosis.findings.empty() || diagnosis.inputs.empty())
-    return;
+/// How a process ended that failed first, by its exit code as a shell has it.
+struct FirstEnd {
+  int code;
+  std::string_view category;
+  std::string_view why;
+  std::string_view fix;
+};
+constexpr FirstEnd kFirstEnds[] = {
+    {kOfSignals + SIGKILL, "process-killed", "it was killed (SIGKILL), and not by nlaunch",
+     "who kills: the kernel where memory runs out (dmesg -T | grep -i oom; the memory limit of the job), the "
+     "scheduler, a person"},
+    {kOfSignals + SIGSEGV, "segfault-native-library", "native code in it crashed (SIGSEGV)",
+     "PYTHONFAULTHANDLER=1 prints where; a core dump"},
+    {kOfSignals + SIGBUS, "segfault-native-library",
+     "native code in it crashed (SIGBUS): often /dev/shm or a disk is full",
+     "df -h /dev/shm; PYTHONFAULTHANDLER=1 prints where"},
+    {kOfSignals + SIGABRT, "aborted", "native code in it gave up (SIGABRT)",
+     "its last lines; PYTHONFAULTHANDLER=1 prints where"},
+    {kOfSignals + SIGTERM, "process-terminated", "it was asked to end (SIGTERM), and not by nlaunch",
+     "who ends it: a person, the scheduler, a script of the site"},
+    {kOfSignals + SIGINT, "process-terminated", "it was interrupted (SIGINT), and not by nlaunch",
+     "who ends it: a person, a script"},
+};
+
+/// What the summary of a run knows of the process that failed first.
+std::optional<Finding> end_of_first(const Diagnosis& diagnosis) {
+  if (!diagnosis.run || !diagnosis.run->failed || diagnosis.inputs.empty()) return std::nullopt;
+  const auto& run = *diagnosis.run;
   Finding finding;
   finding.category = "process-exited";
   finding.signature = "summary";
-  finding.role = Role::cause;
-  finding.why = diagnosis.run->what;
+  finding.weight = kEndOfFirst;
+  finding.why = run.what;
   finding.fix = "its last lines say why, in words that nlaunch does not know";
   finding.confidence = Confidence::unsure;
+  for (const auto& end : kFirstEnds) {
+    if (run.code != end.code) continue;
+    finding.category = end.category;
+    finding.why = fmt::format("{}: {}", run.what, end.why);
+    finding.fix = end.fix;
+    finding.weight = kKilledFirst;
+    finding.confidence = Confidence::sure;
+  }
   for (std::size_t i = 0; i < diagnosis.inputs.size(); ++i) {
-    if (process_of_file(diagnosis.inputs[i].name) != diagnosis.run->first) continue;
+    if (process_of_file(diagnosis.inputs[i].name) != run.first) continue;
     finding.position = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
     finding.text = diagnosis.inputs[i].last;
     Origin origin;
-    origin.process = diagnosis.run->first;
+    origin.process = run.first;
     finding.culprits = {origin};
+    break;
   }
-  diagnosis.findings.push_back(std::move(finding));
+  return finding;
 }
 
 }  // namespace
@@ -106,7 +148,7 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
   for_each_input(paths, options, diagnosis, [&](Input& input, sys::ByteSource& bytes) {
     const auto file = static_cast<std::uint32_t>(diagnosis.inputs.size() - 1);
     const auto lines = scanner.lines();
-    collector.begin(whose_file(input.name));
+    collector.begin(whose_file(input.name), standing_of(diagnosis, input.name));
     scanner.begin(file);
     LastLine last;
     while (const auto got = bytes.read(block)) {
@@ -122,11 +164,10 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
     input.last = last.take();
   });
   collector.finish();
-  for (auto& finding : ranked(collector)) {
+  for (auto& finding : ranked(collector, end_of_first(diagnosis))) {
     (finding.role == Role::note ? diagnosis.notes : diagnosis.findings).push_back(std::move(finding));
   }
   confirm_missing_program(diagnosis, collector);
-  add_end_of_run(diagnosis);
   return diagnosis;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/level.h"
 #include "diagnose/origin.h"
 #include "diagnose/signature.h"
 
@@ -24,6 +25,10 @@ struct Match {
   LogPosition position;
   std::string_view line;    ///< the line, or of a long one what is near
   std::string_view before;  ///< the part of it before the match
+  std::string_view previous;  ///< the line before it, where that is still at hand
+  Level level = Level::unsaid;
+  /// Said as information or as a warning, or after an orderly end was asked for: no failure by itself.
+  bool aside = false;
   std::vector<std::pair<std::string_view, std::string_view>> groups;  ///< the named ones that matched
   Origin origin;
   std::optional<double>

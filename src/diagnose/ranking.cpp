@@ -6,9 +6,6 @@
 namespace nlaunch::diagnose {
 namespace {
 
-// A finding of this weight or less never explains another one.
-constexpr int kConsequence = 40;
-
 bool is_failure(Kind kind) {
   return kind != Kind::note && kind != Kind::fact && kind != Kind::end;
 }
@@ -71,6 +68,16 @@ Finding finding_of(const Signature& signature, const Tally& tally) {
 }
 
 using Classes = std::map<std::string, Finding>;
+
+/// That it exited says little where it has said something itself.
+void add_first_end(Classes& classes, const Finding& end, const Collector& collected) {
+  const bool said = std::ranges::any_of(classes, [&](const auto& known) {
+    return end.culprits.empty() || collected.standing(known.second.position.file) == Standing::failed;
+  });
+  if (end.weight == kEndOfFirst && said) return;
+  const auto [position, fresh] = classes.try_emplace(end.category, end);
+  if (!fresh) merge(position->second, end);
+}
 
 /// Where processes lost a peer, and one is known to have ended: it is the peer. The one on the host that they
 /// lost, or else the first that ended.
@@ -154,6 +161,22 @@ bool got_over(const Finding& finding, const Collector& collected, bool failed) {
   return finding.position < end->second || finding.weight <= kConsequence;
 }
 
+/// Of a run it is known who failed first. What processes say that ended after it explains nothing, as long as the first
+/// one or its end does.
+void put_the_first_first(std::vector<Finding>& findings, const Collector& collected) {
+  const auto of_the_first = [&](const Finding& finding) {
+    return collected.standing(finding.position.file) == Standing::failed;
+  };
+  const bool explained = std::ranges::any_of(findings, [&](const Finding& finding) {
+    return of_the_first(finding) && finding.weight > kConsequence;
+  });
+  if (!explained) return;
+  for (auto& finding : findings) {
+    if (collected.standing(finding.position.file) == Standing::stopped)
+      finding.weight = std::min(finding.weight, kConsequence);
+  }
+}
+
 void give_roles(std::vector<Finding>& findings) {
   for (auto& finding : findings) {
     const bool first = &finding == &findings.front();
@@ -165,7 +188,7 @@ void give_roles(std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::vector<Finding> ranked(const Collector& collected) {
+std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& first_end) {
   Classes classes;
   std::vector<Finding> notes;
   bool ended_badly = false;
@@ -186,6 +209,11 @@ std::vector<Finding> ranked(const Collector& collected) {
     failed = true;
     add(std::move(finding));
   }
+  if (first_end) {
+    failed = true;
+    ended_badly = true;
+    add_first_end(classes, *first_end, collected);
+  }
   name_the_peer(classes, collected);
   name_the_engine(classes);
   complete_culprits(classes, collected);
@@ -196,6 +224,7 @@ std::vector<Finding> ranked(const Collector& collected) {
     if (!wrong) finding.role = Role::note;
     (wrong ? all : notes).push_back(std::move(finding));
   }
+  put_the_first_first(all, collected);
   std::ranges::stable_sort(all, [](const Finding& a, const Finding& b) {
     return a.weight != b.weight ? a.weight > b.weight : earlier(a, b);
   });

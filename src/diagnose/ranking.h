@@ -5,8 +5,17 @@
 
 namespace nlaunch::diagnose {
 
+/// A finding of this weight or less never explains another one.
+inline constexpr int kConsequence = 40;
+/// The first process to fail exited, and nobody knows why.
+inline constexpr int kEndOfFirst = 41;
+/// A signal ended the first process to fail: more than any word about what followed.
+inline constexpr int kKilledFirst = 46;
+
 /// What was found, best first: what explains most before what explains less, of equals the earliest. The
 /// first that is no note is the cause.
-std::vector<Finding> ranked(const Collector& collected);
+/// `first_end` is what the summary of a run says of the process that failed first: its own words explain more, and what
+/// others said later explains less.
+std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& first_end = std::nullopt);
 
 }  // namespace nlaunch::diagnose

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "sys/files.h"
+#include "sys/wait_status.h"
 
 namespace nlaunch::diagnose {
 namespace {
@@ -45,19 +46,41 @@ std::string text_in(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// The exit code of a process, as a summary has it.
-std::optional<int> code_of(const Json& summary, const std::string& process) {
+std::optional<double> number_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+/// The exit code of a process as a shell has it: 137 for SIGKILL. Nothing while it runs.
+std::optional<int> code_of(const Json& process) {
+  const auto end = process.find("end");
+  if (end == process.end() || !end->is_object()) return std::nullopt;
+  if (const auto signal = sys::signal_number(text_in(*end, "signal")); signal > 0) return kOfSignals + signal;
+  const auto code = number_in(*end, "code");
+  return code ? std::optional(static_cast<int>(*code)) : std::nullopt;
+}
+
+Standing standing_of(const Json& process, const RunFolder& run, const Json& summary) {
+  const auto outcome = text_in(summary, "outcome");
+  if (outcome == "finished") return Standing::well;
+  if (text_in(process, "name") == run.first) return Standing::failed;
+  const auto ended = number_in(process, "ended_ms");
+  const auto decided = number_in(summary, "decided_ms");
+  const bool by_itself = ended && decided && *ended <= *decided;
+  if (by_itself) return code_of(process) == 0 ? Standing::well : Standing::unknown;
+  const bool asked = outcome == "interrupted" || outcome == "terminated" || outcome == "walltime";
+  return asked ? Standing::asked : decided ? Standing::stopped : Standing::unknown;
+}
+
+void read_processes(const Json& summary, RunFolder& run) {
   const auto processes = summary.find("processes");
-  if (processes == summary.end() || !processes->is_array()) return std::nullopt;
-  for (const auto& one : *processes) {
-    if (!one.is_object() || text_in(one, "name") != process) continue;
-    const auto end = one.find("end");
-    if (end == one.end() || !end->is_object()) return std::nullopt;
-    const auto code = end->find("code");
-    if (code == end->end() || !code->is_number_integer()) return std::nullopt;
-    return code->get<int>();
+  if (processes == summary.end() || !processes->is_array()) return;
+  for (const auto& process : *processes) {
+    if (!process.is_object()) continue;
+    const auto name = text_in(process, "name");
+    if (name == run.first) run.code = code_of(process);
+    run.standing[name] = standing_of(process, run, summary);
   }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -80,10 +103,13 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder) {
     run.unread = known.error();
   } else if (summary.is_object()) {
     run.first = text_in(summary, "first");
-    run.code = code_of(summary, run.first);
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");
     run.failed = code != summary.end() && code->is_number() && *code != 0;
+    read_processes(summary, run);
+    std::ranges::stable_partition(run.logs, [&](const fs::path& log) {
+      return !run.first.empty() && process_of_file(log.string()) == run.first;
+    });
   }
   return run;
 }

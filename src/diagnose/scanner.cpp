@@ -47,6 +47,16 @@ std::string address_of(std::string_view peer) {
   return fmt::format("{}:{}", peer.substr(0, comma), peer.substr(comma + 2));
 }
 
+/// The line that ends where another one begins.
+std::string_view line_before(std::string_view region, std::size_t begin) {
+  if (begin == 0) return {};
+  const auto end = begin - 1;
+  const auto from = end < kBefore ? 0 : end - kBefore;
+  const auto newline = region.substr(from, end - from).find_last_of(kLineEnds);
+  return newline == std::string_view::npos ? region.substr(from, end - from)
+                                           : region.substr(from + newline + 1, end - from - newline - 1);
+}
+
 }  // namespace
 
 std::string_view Match::operator[](std::string_view group) const {
@@ -128,6 +138,7 @@ void Scanner::hit(std::string_view region, const Prefilter::Hit& found) {
   const auto end = found.at + std::min(after.find_first_of(kLineEnds), after.size());
   show_lines(region, begin);
   count_to(region, begin);
+  previous_ = line_before(region, begin);
   for (const auto index : catalogue().signatures_of[found.literal]) {
     if (offset_ + found.at >= tried_until_[index])
       try_signature(index, region.substr(begin, end - begin), offset_ + begin);
@@ -162,10 +173,12 @@ void Scanner::tell(const Signature& signature, std::string_view line,
               .position = position_,
               .line = line,
               .before = {},
+              .previous = previous_,
               .groups = {},
               .origin = {},
               .time = time_of(line)};
   match.before = line.substr(0, static_cast<std::size_t>(groups[0].data() - line.data()));
+  match.level = level_of(match.before);
   for (const auto& [name, number] : signature.regex().NamedCapturingGroups()) {
     const auto& group = groups[static_cast<std::size_t>(number)];
     if (group.data() == nullptr || group.empty()) continue;

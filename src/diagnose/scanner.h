@@ -42,6 +42,7 @@ class Scanner {
   std::uint64_t bytes_ = 0;
   std::uint64_t longest_ = 0;
   LogPosition position_;
+  std::string_view previous_;               ///< of the region: the line before the one that is looked at
   std::size_t counted_ = 0;                 ///< of the region: newlines before it are in position_.line
   std::size_t shown_ = 0;                   ///< of the region: where the next wanted line begins
   std::uint64_t shown_line_ = 0;            ///< and its number
