@@ -211,6 +211,8 @@ constexpr std::tuple kEvents{
     form("ready", process<event::Ready>()),
     form("not-ready", process<event::NotReady>(), field("waited", &event::NotReady::waited)),
     form("ended", process<event::Ended>(), field("status", &event::Ended::status)),
+    form("child-ended", process<event::ChildEnded>(), field("pid", &event::ChildEnded::pid),
+         field("title", &event::ChildEnded::title), field("status", &event::ChildEnded::status)),
     form("cleaned", process<event::CleanedUp>(), field("killed", &event::CleanedUp::killed)),
     form("not-killable", process<event::NotKillable>()),
     form("signal", field("signal", &event::Signal::signal)),

@@ -91,6 +91,7 @@ LocalBackend::LocalBackend(sys::Loop& loop, const Rules& rules, Options options,
   }
   look_at_files();
   look_at_progress();
+  watch_children();
   if (options_.hooks.tick) tick();
   if (options_.hooks.beside)
     beside_ = std::make_unique<sys::ExecCheck>(loop_, *options_.hooks.beside, [](const auto&) {});
@@ -108,6 +109,22 @@ void LocalBackend::look_at_files() {
     output_->check();
     look_at_files();
   });
+}
+
+void LocalBackend::watch_children() {
+  const auto roots = [this] {
+    std::map<ProcessIndex, pid_t> leaders;
+    for (const auto& [process, live] : live_) {
+      if (live.subtree.leader > 0 && !live.ended) leaders.emplace(process, live.subtree.leader);
+    }
+    return leaders;
+  };
+  children_ = std::make_unique<ChildWatch>(
+      loop_, roots, [this](ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status) {
+        // How it ended is lost on older kernels: the end of one that has a name is worth knowing all the same.
+        const bool matters = status ? !status->ok() : sys::is_own_title(child.title);
+        if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status});
+      });
 }
 
 void LocalBackend::tick() {
@@ -276,6 +293,7 @@ void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& resul
 }
 
 void LocalBackend::ending() {
+  children_.reset();
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
 

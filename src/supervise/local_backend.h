@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "plan/bound.h"
+#include "supervise/child_watch.h"
 #include "supervise/cleaner.h"
 #include "supervise/output.h"
 #include "supervise/process_backend.h"
@@ -86,6 +87,7 @@ class LocalBackend : public ProcessBackend {
   Result<pid_t> spawn(Live& live);
   void watch_for_line(Live& live);
   void ended(ProcessIndex process, sys::WaitStatus status);
+  void watch_children();
   void give_up_later(ProcessIndex process);
   void cleaned_up(ProcessIndex process, const Cleaner::Result& result);
   [[nodiscard]] LivePids live_pids() const;
@@ -100,6 +102,7 @@ class LocalBackend : public ProcessBackend {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Cleaner cleaner_;
   std::unique_ptr<Output> output_;
+  std::unique_ptr<ChildWatch> children_;  ///< until the run ends: what ends then is ended
   std::optional<ProgressPattern> pattern_;
   std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, that goes on
   std::unique_ptr<sys::ExecCheck> beside_;

@@ -7,6 +7,7 @@
 
 #include "base/exit_code.h"
 #include "base/format.h"
+#include "base/text.h"
 #include "supervise/stop_signal.h"
 
 namespace nlaunch::supervise {
@@ -47,7 +48,16 @@ Json status_json(const std::optional<sys::WaitStatus>& status) {
   return {{"code", status->code()}};
 }
 
+Json child_json(const ChildReport& child) {
+  return {{"name", text::printable(child.child.title)},
+          {"pid", child.child.pid},
+          {"ended_ms", child.at.count()},
+          {"end", status_json(child.status)}};
+}
+
 Json process_json(const ProcessReport& process) {
+  auto children = Json::array();
+  for (const auto& child : process.children) children.push_back(child_json(child));
   return {{"name", process.name},
           {"host", process.host},
           {"rank", process.rank},
@@ -57,11 +67,38 @@ Json process_json(const ProcessReport& process) {
           {"ended_ms", milliseconds(process.ended)},
           {"end", status_json(process.status)},
           {"restarts", process.restarts},
+          {"children", std::move(children)},
           {"left_behind", process.left_behind},
           {"log", process.log}};
 }
 
+/// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
+std::string after_a_child(const Outcome& outcome) {
+  const auto killed = killed_child(outcome);
+  if (!killed) return {};
+  return fmt::format("; before that, {} of {} {} after {}", killed->child->child.str(), who(*killed->process),
+                     killed->child->status->str(), in_seconds(killed->child->at));
+}
+
 }  // namespace
+
+std::optional<KilledChild> killed_child(const Outcome& outcome) {
+  // What hangs for the want of a process hangs for as long as its timeouts.
+  const bool hung = std::holds_alternative<Aborted>(outcome.cause);
+  const Duration window = hung ? Duration(std::chrono::minutes(15)) : Duration(std::chrono::minutes(1));
+  const auto decided = outcome.decided.value_or(outcome.took);
+  std::optional<KilledChild> first;
+  for (const auto& process : outcome.processes) {
+    for (const auto& child : process.children) {
+      if (child.at + window < decided || child.at > decided) continue;
+      if (!first || child.at < first->child->at) first = {&process, &child};
+    }
+  }
+  if (!first) return std::nullopt;
+  const int signal = first->child->status ? first->child->status->signal() : 0;
+  const bool asked = signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGPIPE;
+  return signal == 0 || asked ? std::nullopt : first;
+}
 
 std::string in_seconds(Duration duration) {
   const auto ms = duration.count();
@@ -112,9 +149,9 @@ std::string sentence(const Outcome& outcome) {
   return std::visit(
       Overloaded{[&](const Finished&) { return fmt::format("finished after {}", when); },
                  [&](const ProcessFailed& failed) {
-                   return fmt::format("{} {}{} after {}{}", name, failed.status.str(),
-                                      failed.status.ok() ? ", though it was to go on," : "", when,
-                                      before_the_next(outcome));
+                   return fmt::format("{} {}{} after {}{}{}", name, failed.status.str(),
+                                      failed.status.ok() ? " but was expected to keep running," : "", when,
+                                      before_the_next(outcome), after_a_child(outcome));
                  },
                  [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
                  [&](const NeverReady&) {
@@ -130,7 +167,7 @@ std::string sentence(const Outcome& outcome) {
                  [&](const NodeLost& lost) {
                    return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
                  },
-                 [&](const Aborted& aborted) { return fmt::format("{} (after {})", aborted.reason, when); }},
+                 [&](const Aborted& aborted) { return fmt::format("{} (after {}){}", aborted.reason, when, after_a_child(outcome)); }},
       outcome.cause);
 }
 

@@ -3,11 +3,19 @@
 #include <string>
 #include <vector>
 
+#include "supervise/child_watch.h"
 #include "supervise/events.h"
 #include "supervise/state_machine.h"
 #include "supervise/terminal.h"
 
 namespace nlaunch::supervise {
+
+/// A process below one of the plan's that did not end well.
+struct ChildReport {
+  Child child;
+  std::optional<sys::WaitStatus> status;  ///< not always known
+  Duration at{};
+};
 
 /// The life of one process in an attempt. Times are since the attempt began.
 struct ProcessReport {
@@ -21,6 +29,7 @@ struct ProcessReport {
   std::optional<sys::WaitStatus> status;
   bool stopped = false;  ///< nlaunch has asked it to end, or killed it
   unsigned restarts = 0;
+  std::vector<ChildReport> children;     ///< the last ones that did not end well
   std::vector<std::string> left_behind;  ///< processes that it left and that were killed: "python (pid 4711)"
   std::string log;                       ///< path of its log file
 };
@@ -47,6 +56,14 @@ struct Outcome {
 
 /// A time as it is said of a run: "80ms", "12.4s".
 std::string in_seconds(Duration duration);
+/// The child of a process whose end explains that of the run: a signal that ends a process at once ended it before the run
+/// was decided, and no other child ended badly before it.
+struct KilledChild {
+  const ProcessReport* process = nullptr;  ///< whose child it is
+  const ChildReport* child = nullptr;
+};
+std::optional<KilledChild> killed_child(const Outcome& outcome);
+
 /// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "walltime",
 /// "node-lost", "stalled", "aborted".
 std::string_view name_of(const Cause& cause);

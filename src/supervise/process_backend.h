@@ -35,6 +35,13 @@ struct CleanedUp {
   ProcessIndex process = 0;
   std::vector<std::string> killed;  ///< that it had left behind: "python (pid 4711)"
 };
+/// A process below it ended by a signal or with another code than 0, or ended and nobody can say how.
+struct ChildEnded {
+  ProcessIndex process = 0;
+  pid_t pid = 0;
+  std::string title;
+  std::optional<sys::WaitStatus> status;
+};
 /// SIGKILL did not end it in time: it counts as ended all the same.
 struct NotKillable {
   ProcessIndex process = 0;
@@ -57,7 +64,7 @@ struct Trouble {
 struct ProcessEvent {
   Duration at{};
   std::variant<process_event::Started, process_event::NotStarted, process_event::Ready,
-               process_event::NotReady, process_event::Ended, process_event::CleanedUp,
+               process_event::NotReady, process_event::Ended, process_event::ChildEnded, process_event::CleanedUp,
                process_event::NotKillable, process_event::Signal, process_event::NodeLost,
                process_event::Abort, process_event::Progress, process_event::Collected,
                process_event::Trouble>

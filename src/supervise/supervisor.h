@@ -71,6 +71,7 @@ class Supervisor {
   void on(Duration at, const process_event::Ready& ready);
   void on(Duration at, const process_event::NotReady& not_ready);
   void on(Duration at, const process_event::Ended& ended);
+  void on(Duration at, const process_event::ChildEnded& child);
   void on(Duration at, const process_event::CleanedUp& cleaned);
   void on(Duration at, const process_event::NotKillable& stuck);
   void on(Duration at, const process_event::Signal& signal);

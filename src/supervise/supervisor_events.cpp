@@ -4,6 +4,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "supervise/supervisor.h"
 
 // What the crew tells, as it goes into the record and into the table.
@@ -69,6 +70,18 @@ void Supervisor::on(Duration at, const process_event::Ended& ended) {
   record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
   if (watching_) watching_->on(ended);
   handle(ended);
+}
+
+void Supervisor::on(Duration at, const process_event::ChildEnded& ended) {
+  constexpr std::size_t kMostChildren = 32;
+  auto& report = outcome_.processes[ended.process];
+  const Child child{ended.pid, ended.title};
+  record("child-ended", {{"process", report.name},
+                         {"pid", ended.pid},
+                         {"child", text::printable(ended.title)},
+                         {"how", ended.status ? ended.status->str() : "ended"}});
+  if (report.children.size() == kMostChildren) report.children.erase(report.children.begin());
+  report.children.push_back({child, ended.status, at});
 }
 
 void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "sys/files.h"
+#include "sys/pidfd.h"
 
 namespace nlaunch::sys {
 namespace {
@@ -81,7 +81,7 @@ Result<CommandResult> run_command(SpawnRequest request, Duration deadline, std::
   for (const int fd : {out->read.get(), err->read.get()}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
 
   CommandResult result;
-  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  const auto handle = open_pidfd(*pid);
   std::array<pollfd, 3> watched{pollfd{out->read.get(), POLLIN, 0}, pollfd{err->read.get(), POLLIN, 0},
                                 pollfd{handle.get(), POLLIN, 0}};
   if (follow(*pid, watched, result, limit, Clock::now() + deadline, cut_short)) return result;

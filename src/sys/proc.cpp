@@ -55,6 +55,13 @@ std::string other_root(pid_t pid) {
   return same_root && mounts == std::filesystem::read_symlink("/proc/self/ns/mnt", error) ? "" : root;
 }
 
+/// What multiprocessing starts: a worker or its own helper.
+bool argument_of_multiprocessing(const std::vector<std::string>& arguments) {
+  return std::ranges::any_of(arguments, [](const std::string& argument) {
+    return argument.find("from multiprocessing.") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::string device_text(dev_t device) {
@@ -108,19 +115,26 @@ std::map<pid_t, ProcessInfo> all_processes() {
   return found;
 }
 
+ByParent processes_by_parent() {
+  ByParent all;
+  for_each_process([&](const ProcessInfo& info) { all.emplace(info.parent, info); });
+  return all;
+}
+
 std::vector<ProcessInfo> descendants(pid_t root) {
-  const auto all = all_processes();
-  std::multimap<pid_t, const ProcessInfo*> by_parent;
-  for (const auto& [pid, info] : all) by_parent.emplace(info.parent, &info);
+  return descendants(root, processes_by_parent());
+}
+
+std::vector<ProcessInfo> descendants(pid_t root, const ByParent& all) {
   std::vector<ProcessInfo> found;
   std::vector<pid_t> open{root};
   std::set<pid_t> seen{root};
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const auto [first, last] = by_parent.equal_range(open[i]);
+    const auto [first, last] = all.equal_range(open[i]);
     for (auto child = first; child != last; ++child) {
-      if (!seen.insert(child->second->pid).second) continue;
-      found.push_back(*child->second);
-      open.push_back(child->second->pid);
+      if (!seen.insert(child->second.pid).second) continue;
+      found.push_back(child->second);
+      open.push_back(child->second.pid);
     }
   }
   return found;
@@ -144,6 +158,33 @@ bool sees_all_processes() {
   constexpr std::string_view kOfTheHost = "pid:[4026531836]";  // PROC_PID_INIT_INO, linux/proc_ns.h
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/ns/pid", error) == kOfTheHost && process_info(1);
+}
+
+std::string process_title(const std::vector<std::string>& arguments, const std::string& name) {
+  const auto base = [](std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); };
+  if (arguments.empty() || arguments.front().empty()) return name;
+  const auto first = arguments.front().substr(0, arguments.front().find(' '));
+  if (is_own_title(first)) return first;
+  const auto program = base(first);
+  const bool interpreter = program.starts_with("python") || program == "bash" || program == "sh" || program == "node";
+  if (!interpreter) return program;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const auto& argument = arguments[i];
+    const bool module = argument == "-m" && i + 1 < arguments.size();
+    if (module) return fmt::format("{} -m {}", program, arguments[i + 1]);
+    if (argument == "-c") {
+      return argument_of_multiprocessing(arguments) ? program + " (multiprocessing)" : program + " -c";
+    }
+    if (argument.starts_with('-')) continue;
+    const auto script = base(argument);
+    const bool serves = script == "vllm" && i + 1 < arguments.size();
+    return serves ? fmt::format("{} {}", script, arguments[i + 1]) : script;
+  }
+  return program;
+}
+
+bool is_own_title(std::string_view title) {
+  return title.find("::") != std::string_view::npos || title == "raylet" || title == "gcs_server";
 }
 
 std::vector<std::string> command_line(pid_t pid) {

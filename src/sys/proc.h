@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// What /proc says of processes. A process may end between two calls: everything here is then absent, not an
@@ -41,6 +42,10 @@ void for_each_process(const std::function<void(const ProcessInfo&)>& then);
 std::map<pid_t, ProcessInfo> all_processes();
 /// All processes below `root`, parents before children; `root` itself is not among them.
 std::vector<ProcessInfo> descendants(pid_t root);
+/// The same among processes that were looked at before, for several roots.
+using ByParent = std::multimap<pid_t, ProcessInfo>;
+ByParent processes_by_parent();
+std::vector<ProcessInfo> descendants(pid_t root, const ByParent& all);
 
 /// The name of a user, or the number where it has none.
 std::string user_name(uid_t user);
@@ -54,6 +59,12 @@ bool sees_all_processes();
 
 /// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
 std::vector<std::string> command_line(pid_t pid);
+/// What a person calls the process: the title that the program gave itself ("VLLM::EngineCore", "ray::Trainer.step"), the
+/// script or module of an interpreter ("train.py", "vllm serve"), else its program. `name` is its comm(5), for one
+/// that has no arguments.
+std::string process_title(const std::vector<std::string>& arguments, const std::string& name);
+/// The program called itself so: setproctitle(3) leaves one argument with a blank behind it, or none.
+bool is_own_title(std::string_view title);
 /// The path of the program that it executes; empty as above.
 std::string executable(pid_t pid);
 /// The environment with which it was started.

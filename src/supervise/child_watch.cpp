@@ -1,0 +1,72 @@
+#include "supervise/child_watch.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.h"
+#include "sys/pidfd.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+constexpr Duration kBetweenLooks = std::chrono::seconds(1);
+/// Each takes a descriptor: many more are data loaders and the like.
+constexpr std::size_t kMostWatched = 256;
+
+}  // namespace
+
+std::string Child::str() const {
+  return fmt::format("{} (pid {})", text::printable(title), pid);
+}
+
+ChildWatch::ChildWatch(sys::Loop& loop, Roots roots, Ended ended)
+    : loop_(loop), roots_(std::move(roots)), ended_(std::move(ended)) {
+  timer_ = loop_.after(kBetweenLooks, [this] { look(); });
+}
+
+ChildWatch::~ChildWatch() {
+  if (timer_) loop_.cancel(*timer_);
+  for (const auto& [id, watched] : watched_) {
+    if (watched.handle) loop_.unwatch(watched.handle.get());
+  }
+}
+
+void ChildWatch::look() {
+  std::map<sys::ProcessId, Watched> seen;
+  const auto all = sys::processes_by_parent();
+  for (const auto& [root, leader] : roots_()) {
+    for (const auto& info : sys::descendants(leader, all)) take(root, info, seen);
+  }
+  // One that is watched is told of by its descriptor, also where it is no longer below its parent.
+  for (auto& [id, watched] : watched_) {
+    if (watched.handle) seen.try_emplace(id, std::move(watched));
+  }
+  watched_ = std::move(seen);
+  timer_ = loop_.after(kBetweenLooks, [this] { look(); });
+}
+
+void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info, std::map<sys::ProcessId, Watched>& seen) {
+  const sys::ProcessId id{info.pid, info.start_ticks};
+  auto known = watched_.extract(id);
+  const bool twice = !known.empty();
+  auto watched = twice ? std::move(known.mapped()) : Watched{.root = root, .child = {info.pid, ""}};
+  // A title may come later than the process.
+  watched.child.title = sys::process_title(sys::command_line(info.pid), info.name);
+  if (twice && !watched.handle && seen.size() < kMostWatched) {
+    watched.handle = sys::open_pidfd(info.pid);
+    if (watched.handle) loop_.watch(watched.handle.get(), [this, id] { ended(id); });
+  }
+  seen.emplace(id, std::move(watched));
+}
+
+void ChildWatch::ended(sys::ProcessId id) {
+  auto node = watched_.extract(id);
+  if (node.empty()) return;
+  const auto& watched = node.mapped();
+  const auto status = sys::status_of_ended(watched.handle.get(), id.pid);
+  loop_.unwatch(watched.handle.get());
+  ended_(watched.root, watched.child, status);
+}
+
+}  // namespace nlaunch::supervise
