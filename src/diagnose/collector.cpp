@@ -11,16 +11,23 @@ constexpr std::size_t kMostRanks = 65536;
 constexpr std::size_t kMostWhos = 256;
 constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is kept
 
+/// A traceback shows the line of the program that raised: "    raise ValueError(".
+bool is_source_line(const Match& match) {
+  const auto rest = text::trim(match.before);
+  return rest.ends_with("raise") && match.before.ends_with("    raise ");
+}
+
 }  // namespace
 
 Collector::Collector() {
   for (const auto* entry : analyses()) analyses_.push_back(entry->make());
 }
 
-void Collector::begin(Origin whose, Standing standing) {
+void Collector::begin(Origin whose, FileStanding standing) {
   whose_ = std::move(whose);
   standings_.push_back(standing);
-  is_ending_ = standing == Standing::asked;
+  is_ending_ = standing.of == Standing::asked;
+  has_failed_ = false;
   whose_is_guessed_ = whose_.empty();
   last_who_ = {};
 }
@@ -42,6 +49,7 @@ void Collector::on_match(const Match& found) {
   Match match = found;
   learn(match);
   attribute(match.origin, match.position);
+  if (is_beyond_the_run(match)) return;
   match.aside = is_aside(match);
   for (const auto& analysis : analyses_) analysis->on_match(match);
   if (match.signature->kind == Kind::end) {
@@ -51,17 +59,36 @@ void Collector::on_match(const Match& found) {
   }
 }
 
+/// What a process says that came to a good end, or after the run was decided.
+bool Collector::is_beyond_the_run(const Match& match) const {
+  const auto& standing = standings_.at(match.position.file);
+  return standing.of == Standing::well || (standing.decided_at && match.offset >= *standing.decided_at);
+}
+
 /// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason counts.
 bool Collector::is_aside(const Match& match) {
-  if (match.signature->id == "end.asked" && match.level != Level::error) is_ending_ = true;
-  if (match.level == Level::info || match.level == Level::warning || standing(match.position.file) == Standing::well) return true;
+  const bool asked = match.signature->id == "end.asked";
+  if (asked || match.signature->id == "end.begun") {
+    if (asked && !has_failed_) note_asked(match);
+    is_ending_ = true;
+  }
+  if (is_source_line(match)) return true;
+  if (match.level == Level::info || match.level == Level::warning) return true;
   return is_ending_ && match.signature->kind != Kind::root;
+}
+
+/// In the log of one that nlaunch has not asked yet, or that failed by itself.
+void Collector::note_asked(const Match& match) {
+  const auto& standing = standings_.at(match.position.file);
+  if (standing.of != Standing::failed && !standing.decided_at) return;
+  asked_to_end_.try_emplace(match.position.file, finding_at(match, "process-terminated", "end.asked", 0));
 }
 
 /// A fallback waits for the end of its line: who knows the line better may come after it.
 void Collector::weigh(const Match& match) {
   const auto& signature = *match.signature;
   if (match.aside && signature.kind != Kind::note) return;
+  has_failed_ = has_failed_ || signature.kind == Kind::root || signature.kind == Kind::consequence;
   // What NCCL tries and can do without, it tells in the same words, as INFO.
   if (signature.kind != Kind::note && match.before.find("NCCL INFO ") != std::string_view::npos) return;
   const bool fallback = signature.kind == Kind::fallback || signature.kind == Kind::hint;
@@ -113,11 +140,13 @@ std::vector<Finding> Collector::analysed() const {
 void Collector::learn(const Match& match) {
   if (const auto size = text::whole_number<unsigned>(match["world"]); size && *size > 0)
     world_.size = std::max(world_.size.value_or(0), *size);
-  if (match.signature->id == "world.ranks" && whose_is_guessed_) {
+  // The processes of a server have ranks of their own, and a process of a run has a name.
+  const bool of_the_file = match.origin.actor.empty() && whose_.process.empty();
+  if (match.signature->id == "world.ranks" && of_the_file && whose_is_guessed_) {
     // A file that tells of one rank is that rank's; one that tells of several is nobody's.
     whose_is_guessed_ = whose_.rank.empty();
     whose_.rank = match.origin.rank;
-  } else if (match.signature->id == "world.ranks" && whose_.rank != match.origin.rank) {
+  } else if (match.signature->id == "world.ranks" && of_the_file && whose_.rank != match.origin.rank) {
     whose_ = {};
   }
   const auto rank = text::whole_number<unsigned>(match.origin.rank);

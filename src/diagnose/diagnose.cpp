@@ -4,13 +4,13 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "base/text.h"
 #include "diagnose/collector.h"
 #include "diagnose/inputs.h"
 #include "diagnose/ranking.h"
 #include "diagnose/scanner.h"
+#include "sys/wait_status.h"
 
 namespace nlaunch::diagnose {
 namespace {
@@ -25,10 +25,16 @@ Origin whose_file(const std::string& name) {
 }
 
 /// What the run that is read says of the process whose log this is.
-Standing standing_of(const Diagnosis& diagnosis, const std::string& name) {
-  if (!diagnosis.run) return Standing::unknown;
-  const auto found = diagnosis.run->standing.find(process_of_file(name));
-  return found == diagnosis.run->standing.end() ? Standing::unknown : found->second;
+FileStanding standing_of(const Diagnosis& diagnosis, const std::string& name) {
+  if (!diagnosis.run) return {};
+  const auto process = process_of_file(name);
+  FileStanding standing;
+  if (const auto found = diagnosis.run->standing.find(process); found != diagnosis.run->standing.end())
+    standing.of = found->second;
+  if (const auto found = diagnosis.run->log_when_decided.find(process);
+      found != diagnosis.run->log_when_decided.end() && standing.of != Standing::failed)
+    standing.decided_at = found->second;
+  return standing;
 }
 
 /// Keeps the end of a text that comes in blocks, and its last line.
@@ -83,58 +89,125 @@ void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
   diagnosis.findings.push_back(std::move(*confirmed));
 }
 
-/// How a process ended that failed first, by its exit code as a shell has it.
-struct FirstEnd {
-  int code;
+/// What an end means that a process was not asked for by nlaunch.
+struct End {
+  std::string_view how;  ///< the name of a signal
   std::string_view category;
   std::string_view why;
   std::string_view fix;
 };
-constexpr FirstEnd kFirstEnds[] = {
-    {kOfSignals + SIGKILL, "process-killed", "it was killed (SIGKILL), and not by nlaunch",
+constexpr End kEnds[] = {
+    {"SIGKILL", "process-killed", "was killed (SIGKILL), and not by nlaunch",
      "who kills: the kernel where memory runs out (dmesg -T | grep -i oom; the memory limit of the job), the "
      "scheduler, a person"},
-    {kOfSignals + SIGSEGV, "segfault-native-library", "native code in it crashed (SIGSEGV)",
+    {"SIGSEGV", "segfault-native-library", "crashed in native code (SIGSEGV)",
      "PYTHONFAULTHANDLER=1 prints where; a core dump"},
-    {kOfSignals + SIGBUS, "segfault-native-library",
-     "native code in it crashed (SIGBUS): often /dev/shm or a disk is full",
+    {"SIGBUS", "segfault-native-library", "crashed in native code (SIGBUS): often /dev/shm or a disk is full",
      "df -h /dev/shm; PYTHONFAULTHANDLER=1 prints where"},
-    {kOfSignals + SIGABRT, "aborted", "native code in it gave up (SIGABRT)",
+    {"SIGABRT", "aborted", "was aborted by its own native code (SIGABRT)",
      "its last lines; PYTHONFAULTHANDLER=1 prints where"},
-    {kOfSignals + SIGTERM, "process-terminated", "it was asked to end (SIGTERM), and not by nlaunch",
-     "who ends it: a person, the scheduler, a script of the site"},
-    {kOfSignals + SIGINT, "process-terminated", "it was interrupted (SIGINT), and not by nlaunch",
-     "who ends it: a person, a script"},
+    {"SIGTERM", "process-terminated", "was terminated (SIGTERM), and not by nlaunch",
+     "who sends SIGTERM: a person, the scheduler, a script of the site"},
+    {"SIGINT", "process-terminated", "was interrupted (SIGINT), and not by nlaunch",
+     "who sends SIGINT: a person, a script"},
 };
 
-/// What the summary of a run knows of the process that failed first.
-std::optional<Finding> end_of_first(const Diagnosis& diagnosis) {
+const End* end_by(std::string_view signal) {
+  const auto* const found = std::ranges::find(kEnds, signal, &End::how);
+  return found == std::end(kEnds) ? nullptr : found;
+}
+
+/// At the end of the log of a process of the run.
+Finding at_the_end_of(const Diagnosis& diagnosis, const std::string& process) {
+  Finding finding;
+  finding.signature = "summary";
+  finding.confidence = Confidence::sure;
+  for (std::size_t i = 0; i < diagnosis.inputs.size(); ++i) {
+    if (process.empty() || process_of_file(diagnosis.inputs[i].name) != process) continue;
+    finding.position = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
+    finding.text = diagnosis.inputs[i].last;
+    break;
+  }
+  return finding;
+}
+
+Origin origin_from(const KnownCulprit& culprit) {
+  Origin origin;
+  origin.process = culprit.process;
+  origin.actor = culprit.program;
+  origin.pid = culprit.pid;
+  return origin;
+}
+
+/// "VLLM::EngineCore (pid 4711) of engine.0"
+std::string name_of(const Origin& origin) {
+  auto program = origin;
+  program.process.clear();
+  program.rank.clear();
+  return program.empty() ? origin.process : fmt::format("{} of {}", program.str(), origin.process);
+}
+
+Finding end_of(Finding finding, const Origin& who, const End& end, int weight) {
+  finding.category = end.category;
+  finding.why = fmt::format("{} {}", name_of(who), end.why);
+  finding.fix = end.fix;
+  finding.culprits = {who};
+  finding.weight = weight;
+  return finding;
+}
+
+Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
+  const auto first = hang.culprits.empty() ? KnownCulprit() : hang.culprits.front();
+  auto finding = at_the_end_of(diagnosis, first.process);
+  finding.category = "hang";
+  finding.why = diagnosis.run->what;
+  finding.fix = "nlaunch evidence shows what each process did";
+  if (hang.doing == "stopped") {
+    finding.category = "process-stopped";
+    finding.fix = fmt::format("kill -CONT {} continues it; who stops: a debugger, a person, job control of a shell", first.pid);
+  } else if (hang.doing == "uninterruptible") {
+    finding.category = "process-stuck";
+    finding.fix = "a file server, a disk or a driver does not answer: the kernel's log of that node (dmesg -T)";
+  }
+  for (const auto& culprit : hang.culprits) finding.culprits.push_back(origin_from(culprit));
+  finding.weight = hang.sure ? kSureHang : kEndOfFirst;
+  if (!hang.sure) finding.confidence = Confidence::unsure;
+  return finding;
+}
+
+/// Who was asked to end before the run was decided, by the words of its own log.
+std::optional<Finding> asked_to_end(const Collector& collector) {
+  if (collector.asked_to_end().empty()) return std::nullopt;
+  const auto& [file, asked] = *collector.asked_to_end().begin();
+  if (asked.culprits.empty()) return std::nullopt;
+  auto finding = end_of(asked, asked.culprits.front(), *end_by("SIGTERM"), kKilledChild);
+  finding.confidence = Confidence::likely;
+  return finding;
+}
+
+/// What the summary of a run knows of its end: who was killed, who held it up, who failed first.
+std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& collector) {
   if (!diagnosis.run || !diagnosis.run->failed || diagnosis.inputs.empty()) return std::nullopt;
   const auto& run = *diagnosis.run;
-  Finding finding;
+  if (run.hang && run.hang->sure) return end_of_hang(diagnosis, *run.hang);
+  const bool by_itself = run.code.value_or(0) <= kOfSignals;
+  if (auto asked = asked_to_end(collector); asked && by_itself) return asked;
+  if (const auto* end = run.killed_child ? end_by(run.killed_child->how) : nullptr) {
+    return end_of(at_the_end_of(diagnosis, run.killed_child->process), origin_from(*run.killed_child), *end,
+                  kKilledChild);
+  }
+  if (run.hang) return end_of_hang(diagnosis, *run.hang);
+  auto finding = at_the_end_of(diagnosis, run.first);
+  Origin who;
+  who.process = run.first;
+  const auto* end = by_itself ? nullptr : end_by(sys::signal_name(*run.code - kOfSignals));
+  if (end != nullptr && !run.first.empty()) return end_of(std::move(finding), who, *end, kKilledFirst);
   finding.category = "process-exited";
-  finding.signature = "summary";
-  finding.weight = kEndOfFirst;
   finding.why = run.what;
   finding.fix = "its last lines say why, in words that nlaunch does not know";
   finding.confidence = Confidence::unsure;
-  for (const auto& end : kFirstEnds) {
-    if (run.code != end.code) continue;
-    finding.category = end.category;
-    finding.why = fmt::format("{}: {}", run.what, end.why);
-    finding.fix = end.fix;
-    finding.weight = kKilledFirst;
-    finding.confidence = Confidence::sure;
-  }
-  for (std::size_t i = 0; i < diagnosis.inputs.size(); ++i) {
-    if (process_of_file(diagnosis.inputs[i].name) != run.first) continue;
-    finding.position = {static_cast<std::uint32_t>(i), diagnosis.inputs[i].lines};
-    finding.text = diagnosis.inputs[i].last;
-    Origin origin;
-    origin.process = run.first;
-    finding.culprits = {origin};
-    break;
-  }
+  finding.weight = kEndOfFirst;
+  if (!run.first.empty()) finding.culprits = {who};
   return finding;
 }
 
@@ -164,7 +237,7 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
     input.last = last.take();
   });
   collector.finish();
-  for (auto& finding : ranked(collector, end_of_first(diagnosis))) {
+  for (auto& finding : ranked(collector, known_end(diagnosis, collector))) {
     (finding.role == Role::note ? diagnosis.notes : diagnosis.findings).push_back(std::move(finding));
   }
   confirm_missing_program(diagnosis, collector);

@@ -70,7 +70,7 @@ Finding finding_of(const Signature& signature, const Tally& tally) {
 using Classes = std::map<std::string, Finding>;
 
 /// That it exited says little where it has said something itself.
-void add_first_end(Classes& classes, const Finding& end, const Collector& collected) {
+void add_end(Classes& classes, const Finding& end, const Collector& collected) {
   const bool said = std::ranges::any_of(classes, [&](const auto& known) {
     return end.culprits.empty() || collected.standing(known.second.position.file) == Standing::failed;
   });
@@ -172,7 +172,8 @@ void put_the_first_first(std::vector<Finding>& findings, const Collector& collec
   });
   if (!explained) return;
   for (auto& finding : findings) {
-    if (collected.standing(finding.position.file) == Standing::stopped)
+    if (collected.standing(finding.position.file) == Standing::stopped &&
+        !collected.is_from_before(finding.position.file))
       finding.weight = std::min(finding.weight, kConsequence);
   }
 }
@@ -188,7 +189,7 @@ void give_roles(std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& first_end) {
+std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& end) {
   Classes classes;
   std::vector<Finding> notes;
   bool ended_badly = false;
@@ -209,10 +210,10 @@ std::vector<Finding> ranked(const Collector& collected, const std::optional<Find
     failed = true;
     add(std::move(finding));
   }
-  if (first_end) {
+  if (end) {
     failed = true;
     ended_badly = true;
-    add_first_end(classes, *first_end, collected);
+    add_end(classes, *end, collected);
   }
   name_the_peer(classes, collected);
   name_the_engine(classes);

@@ -11,11 +11,15 @@ inline constexpr int kConsequence = 40;
 inline constexpr int kEndOfFirst = 41;
 /// A signal ended the first process to fail: more than any word about what followed.
 inline constexpr int kKilledFirst = 46;
+/// A signal ended a process below one of the plan's: more than an exception that nobody knows.
+inline constexpr int kKilledChild = 55;
+/// Evidence showed who held the run up.
+inline constexpr int kSureHang = 72;
 
 /// What was found, best first: what explains most before what explains less, of equals the earliest. The
 /// first that is no note is the cause.
-/// `first_end` is what the summary of a run says of the process that failed first: its own words explain more, and what
+/// `end` is what the summary of a run says of its end: its own words explain more, and what
 /// others said later explains less.
-std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& first_end = std::nullopt);
+std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& end = std::nullopt);
 
 }  // namespace nlaunch::diagnose

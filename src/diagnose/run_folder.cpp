@@ -60,6 +60,12 @@ std::optional<int> code_of(const Json& process) {
   return code ? std::optional(static_cast<int>(*code)) : std::nullopt;
 }
 
+/// By a person or the scheduler.
+bool was_asked_to_end(const Json& summary) {
+  const auto outcome = text_in(summary, "outcome");
+  return outcome == "interrupted" || outcome == "terminated" || outcome == "walltime";
+}
+
 Standing standing_of(const Json& process, const RunFolder& run, const Json& summary) {
   const auto outcome = text_in(summary, "outcome");
   if (outcome == "finished") return Standing::well;
@@ -68,8 +74,45 @@ Standing standing_of(const Json& process, const RunFolder& run, const Json& summ
   const auto decided = number_in(summary, "decided_ms");
   const bool by_itself = ended && decided && *ended <= *decided;
   if (by_itself) return code_of(process) == 0 ? Standing::well : Standing::unknown;
-  const bool asked = outcome == "interrupted" || outcome == "terminated" || outcome == "walltime";
-  return asked ? Standing::asked : decided ? Standing::stopped : Standing::unknown;
+  return was_asked_to_end(summary) ? Standing::asked : decided ? Standing::stopped : Standing::unknown;
+}
+
+std::string whole_number_in(const Json& object, const char* key) {
+  const auto number = number_in(object, key);
+  return number ? std::to_string(static_cast<std::int64_t>(*number)) : "";
+}
+
+void read_killed_child(const Json& summary, RunFolder& run) {
+  const auto child = summary.find("killed_child");
+  if (child == summary.end() || !child->is_object()) return;
+  const auto end = child->find("end");
+  run.killed_child = {text_in(*child, "process"), text_in(*child, "name"), whole_number_in(*child, "pid"),
+                      end != child->end() && end->is_object() ? text_in(*end, "signal") : ""};
+}
+
+/// The last of what was found while the run was watched, where that is why it was ended.
+void read_hang(const Json& summary, RunFolder& run) {
+  const auto watch = summary.find("watch");
+  if (text_in(summary, "outcome") != "stalled" || watch == summary.end() || !watch->is_object()) return;
+  const auto findings = watch->find("findings");
+  if (findings == watch->end() || !findings->is_array() || findings->empty()) return;
+  const auto& last = findings->back();
+  const auto verdict = last.is_object() ? last.find("verdict") : last.end();
+  if (!last.is_object() || verdict == last.end() || !verdict->is_object()) return;
+  KnownHang hang;
+  const auto sure = verdict->find("sure");
+  hang.sure = sure != verdict->end() && sure->is_boolean() && sure->get<bool>();
+  hang.sentence = text_in(*verdict, "sentence");
+  const auto culprits = verdict->find("culprits");
+  if (culprits != verdict->end() && culprits->is_array()) {
+    for (const auto& one : *culprits) {
+      if (!one.is_object()) continue;
+      if (hang.culprits.empty()) hang.doing = text_in(one, "doing");
+      hang.culprits.push_back(
+          {text_in(one, "process"), text_in(one, "program"), whole_number_in(one, "pid"), text_in(one, "why")});
+    }
+  }
+  run.hang = std::move(hang);
 }
 
 void read_processes(const Json& summary, RunFolder& run) {
@@ -80,6 +123,8 @@ void read_processes(const Json& summary, RunFolder& run) {
     const auto name = text_in(process, "name");
     if (name == run.first) run.code = code_of(process);
     run.standing[name] = standing_of(process, run, summary);
+    if (const auto bytes = number_in(process, "log_when_decided"))
+      run.log_when_decided[name] = static_cast<std::uint64_t>(std::max(0.0, *bytes));
   }
 }
 
@@ -105,8 +150,10 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder) {
     run.first = text_in(summary, "first");
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");
-    run.failed = code != summary.end() && code->is_number() && *code != 0;
+    run.failed = code != summary.end() && code->is_number() && *code != 0 && !was_asked_to_end(summary);
     read_processes(summary, run);
+    read_killed_child(summary, run);
+    read_hang(summary, run);
     std::ranges::stable_partition(run.logs, [&](const fs::path& log) {
       return !run.first.empty() && process_of_file(log.string()) == run.first;
     });

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -13,14 +14,34 @@ namespace nlaunch::diagnose {
 /// A shell adds it to the number of the signal that ended a process.
 inline constexpr int kOfSignals = 128;
 
+/// Who held a run up or ended it, as its summary has it.
+struct KnownCulprit {
+  std::string process;  ///< "engine.0"
+  std::string program;  ///< "VLLM::EngineCore"
+  std::string pid;
+  std::string how;  ///< "was killed by SIGKILL", "is stopped (state T)"
+};
+
+/// Why a run without progress was ended: what the evidence showed.
+struct KnownHang {
+  bool sure = false;
+  std::string sentence;
+  std::string doing;  ///< of the first culprit: "stopped"; see evidence::Situation
+  std::vector<KnownCulprit> culprits;
+};
+
 /// A run directory of nlaunch, as far as a diagnosis needs it.
 struct RunFolder {
   std::vector<std::filesystem::path> logs;  ///< of its last attempt: of the process that failed first, then by name
-  bool failed = false;                      ///< its summary says so
+  bool failed = false;                      ///< its summary says so, and nobody had asked for its end
   std::string first;                        ///< the process that failed first: "learner.1"; may be empty
   std::optional<int> code;                  ///< the exit code of that process, as a shell has it
   std::string what;                         ///< how it ended, in a sentence
   std::map<std::string, Standing> standing;  ///< by process
+  /// By process: bytes of its log when the run was decided. What stands behind them followed.
+  std::map<std::string, std::uint64_t> log_when_decided;
+  std::optional<KnownCulprit> killed_child;  ///< a signal ended it before the run was decided
+  std::optional<KnownHang> hang;
   Diagnostics unread;  ///< its summary is of a newer format: nothing but `logs` is known
 };
 

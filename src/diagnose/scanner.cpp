@@ -161,18 +161,19 @@ void Scanner::try_signature(std::size_t index, std::string_view line, std::uint6
   tried_until_[index] = offset + line.size();
   while (from < line.size() && regex.Match(all, from, line.size(), re2::RE2::UNANCHORED, groups.data(),
                                            static_cast<int>(groups.size()))) {
-    tell(signature, line, groups);
+    tell(signature, line, offset, groups);
     const auto end = static_cast<std::size_t>(groups[0].data() + groups[0].size() - line.data());
     from = std::max(end, from + 1);
   }
 }
 
-void Scanner::tell(const Signature& signature, std::string_view line,
+void Scanner::tell(const Signature& signature, std::string_view line, std::uint64_t offset,
                    const std::vector<re2::StringPiece>& groups) {
   Match match{.signature = &signature,
               .position = position_,
               .line = line,
               .before = {},
+              .offset = offset,
               .previous = previous_,
               .groups = {},
               .origin = {},

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kTracebacks = "tracebacks";
 constexpr int kException = 50;
+constexpr int kOfAPeer = 42;
 constexpr std::size_t kWindow = 400;       // lines of one chain that are looked at
 constexpr std::size_t kMostOpen = 64;      // chains that are read at once
 constexpr std::size_t kMostChains = 256;   // chains that are kept
@@ -64,6 +65,16 @@ bool follows(std::string_view type) {
   type = type.substr(0, type.find('('));
   type = type.substr(type.rfind('.') + 1);
   return type.ends_with("Warning") || std::ranges::find(kFollow, type) != kFollow.end();
+}
+
+/// Exceptions that tell of a server which did not answer, or with an error: it knows more.
+bool is_of_a_peer(std::string_view type) {
+  constexpr std::array<std::string_view, 14> kTypes{
+      "HTTPError",      "HTTPStatusError", "URLError",       "ConnectionError",     "ConnectionRefusedError",
+      "ConnectError",   "ReadTimeout",     "ConnectTimeout", "RemoteDisconnected",  "ServerDisconnectedError",
+      "MaxRetryError",  "NewConnectionError", "APIConnectionError", "InternalServerError"};
+  type = type.substr(type.rfind('.') + 1);
+  return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
 struct Chain {
@@ -294,7 +305,7 @@ class Tracebacks : public Analysis {
     Finding finding;
     finding.category = "python-exception";
     finding.signature = kTracebacks;
-    finding.weight = kException;
+    finding.weight = is_of_a_peer(root.type) ? kOfAPeer : kException;
     finding.position = root.position;
     finding.text = root.text;
     if (!chain.who.empty()) finding.culprits = {chain.who};

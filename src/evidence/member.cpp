@@ -68,6 +68,14 @@ std::string how(const Member& member) {
   return member.state == 'R' || member.cpu > kBusy ? "computes" : "waits";
 }
 
+/// One of its further processes that cannot go on, unless its main program cannot either.
+std::optional<Part> part_held_up(const Member& member) {
+  constexpr std::string_view kHeld = "TtD";
+  if (kHeld.contains(member.state) || member.state == 'X' || member.state == 'Z') return std::nullopt;
+  const auto found = std::ranges::find_if(member.parts, [&](const Part& part) { return kHeld.contains(part.state); });
+  return found == member.parts.end() ? std::nullopt : std::optional(*found);
+}
+
 }  // namespace
 
 std::string Member::name() const {
@@ -80,7 +88,20 @@ std::string Member::str() const {
   return host.empty() ? who : fmt::format("{} on {}", who, host);
 }
 
+std::string Part::str() const {
+  return fmt::format("{} (pid {})", title, pid);
+}
+
 Situation situation_of(const Member& member) {
+  // A server answers while those that work for it are stopped: they are what holds it up.
+  if (const auto held = part_held_up(member)) {
+    return {.doing = held->state == 'D' ? Doing::uninterruptible : Doing::stopped,
+            .operation = "",
+            .place = "",
+            .how = "",
+            .certain = true,
+            .part = held};
+  }
   switch (member.state) {
     case 'X':
     case 'Z':
@@ -109,6 +130,11 @@ Situation situation_of(const Member& member) {
 }
 
 std::string describe(const Situation& situation) {
+  if (situation.part) {
+    return fmt::format("has a process that is {}: {}",
+                       situation.doing == Doing::stopped ? "stopped (state T)" : "in uninterruptible sleep (state D)",
+                       situation.part->str());
+  }
   const auto at = situation.place.empty() ? "" : fmt::format(" in {}", situation.place);
   switch (situation.doing) {
     case Doing::gone:

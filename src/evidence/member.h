@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/described.h"
 #include "evidence/readers/stacks.h"
 
 namespace nlaunch::evidence {
@@ -15,6 +16,16 @@ struct Connection {
   std::string peer;
 };
 
+/// A further program of a member: what a server has its work done by.
+struct Part {
+  pid_t pid = 0;
+  std::string title;  ///< "VLLM::EngineCore"
+  char state = '?';   ///< as in proc(5)
+  bool operator==(const Part&) const = default;
+  /// "VLLM::EngineCore (pid 4711)"
+  [[nodiscard]] std::string str() const;
+};
+
 /// One rank, or a process of the plan that has none: what evidence says of it.
 struct Member {
   std::string process;  ///< "learner.0"
@@ -22,6 +33,8 @@ struct Member {
   std::optional<int> rank;
   std::string host;
   pid_t pid = 0;             ///< of its program, not of the shell around it
+  std::string title{};       ///< of that program: "train.py", "vLLM API server"
+  std::vector<Part> parts{};  ///< the other programs of its tree
   std::vector<pid_t> pids;   ///< of its whole tree
   char state = 'X';          ///< of its main thread, as in proc(5); X: it is gone
   double cpu = 0;            ///< CPUs that its main thread used
@@ -52,12 +65,14 @@ struct Situation {
     elsewhere,
     unknown,
   };
+  BOOST_DESCRIBE_NESTED_ENUM(Doing, gone, stopped, uninterruptible, collective, gpu, elsewhere, unknown)
   Doing doing = Doing::unknown;
   std::string operation;  ///< of `collective`: "all_reduce"; empty where only native code is known
   std::string place;      ///< where in the user's program: "step (train.py:12)"; may be empty
   std::string how;        ///< of `elsewhere`: "sleeps", "computes", "waits"
   /// Of `elsewhere`: there is no doubt that it does not wait for the GPU.
   bool certain = false;
+  std::optional<Part> part{};  ///< who of its processes that is, where it is not its main program
 };
 Situation situation_of(const Member& member);
 

@@ -95,6 +95,7 @@ std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
 
 void describe(Member& member, const json& process, const Files& files) {
   member.pid = process.value("pid", 0);
+  member.title = process.value("title", "");
   const auto state = process.value("state", "");
   member.state = state.empty() ? '?' : state[0];
   member.cpu = process.value("main_cpu", 0.0);
@@ -106,6 +107,21 @@ void describe(Member& member, const json& process, const Files& files) {
   if (const auto stack = files.native.find(member.pid); stack != files.native.end())
     member.native = stack->second;
   member.connections = connections_of(files.sockets, member.pid);
+}
+
+/// The other programs below one: no shells, and nothing that is gone.
+std::vector<Part> parts_below(const json& processes, pid_t root) {
+  std::set<pid_t> below{root};
+  std::vector<Part> parts;
+  for (const auto& process : processes) {  // parents before children
+    const auto pid = process.value("pid", 0);
+    if (pid == root || !below.contains(process.value("parent", 0))) continue;
+    below.insert(pid);
+    const auto state = process.value("state", "");
+    if (!process.value("program", false) || state.empty() || state == "X" || state == "Z") continue;
+    parts.push_back({pid, process.value("title", process.value("name", "")), state[0]});
+  }
+  return parts;
 }
 
 std::vector<Member> members_of(const Files& files) {
@@ -126,6 +142,7 @@ std::vector<Member> members_of(const Files& files) {
     auto& member = members.emplace_back(common);
     if (const auto rank = rank_of(*process)) member.rank = rank;
     describe(member, *process, files);
+    member.parts = parts_below(processes, member.pid);
   }
   for (auto& member : members) {
     if (members.size() > 1) member.pids = {member.pid};

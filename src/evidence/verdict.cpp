@@ -124,6 +124,10 @@ ordered_json to_json(const Verdict& verdict, const Evidence& evidence) {
   object["missing"] = evidence.missing;
   for (const auto& one : verdict.culprits) {
     auto culprit = to_json(evidence.members[one.member]);
+    const auto situation = situation_of(evidence.members[one.member]);
+    if (situation.part) culprit["pid"] = situation.part->pid;
+    culprit["program"] = situation.part ? situation.part->title : evidence.members[one.member].title;
+    culprit["doing"] = word_of(situation.doing);
     culprit["why"] = one.why;
     object["culprits"].push_back(std::move(culprit));
   }

@@ -66,7 +66,8 @@ Verdict judge(const Evidence& evidence);
 
 /// verdict.json:
 ///   {"format", "version", "sure", "sentence",
-///    "culprits": [{"process", "rank", "host", "pid", "why"}], "victims": [the same, without "why"],
+///    "culprits": [{"process", "rank", "host", "pid", "program", "doing", "why"}],
+///    "victims": [{"process", "rank", "host", "pid"}],
 ///    "sources": [{"source", "sure", "accused": [names], "says": [lines]}], "missing": [lines]}
 nlohmann::ordered_json to_json(const Verdict& verdict, const Evidence& evidence);
 

@@ -287,7 +287,8 @@ constexpr std::tuple kMessages{
     form("end", field("left_behind", &supervise::BackendEnd::left_behind),
          field("survivors", &supervise::BackendEnd::survivors),
          field("last_lines", &supervise::BackendEnd::last_lines),
-         field("lost_bytes", &supervise::BackendEnd::lost_bytes)),
+         field("lost_bytes", &supervise::BackendEnd::lost_bytes),
+         field("log_when_decided", &supervise::BackendEnd::log_when_decided)),
     form("lost", field("why", &Lost::why))};
 using Line = VariantCodec<Message, kMessages>;
 

@@ -122,7 +122,7 @@ void LocalBackend::watch_children() {
   children_ = std::make_unique<ChildWatch>(
       loop_, roots, [this](ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status) {
         // How it ended is lost on older kernels: the end of one that has a name is worth knowing all the same.
-        const bool matters = status ? !status->ok() : sys::is_own_title(child.title);
+        const bool matters = status ? !status->ok() : sys::is_telling_title(child.title);
         if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status});
       });
 }
@@ -232,7 +232,11 @@ void LocalBackend::on(const action::AwaitReady& await) {
 
 void LocalBackend::on(const action::SignalGroup& send) {
   auto& live = live_.at(send.process);
-  if (live.subtree.leader > 0) signal_group(live.subtree.leader, live.bound->wrapper, send.signal);
+  if (live.subtree.leader > 0) {
+    signal_group(live.subtree.leader, live.bound->wrapper, send.signal);
+    // One that is stopped would hear of it only when it is killed.
+    signal_group(live.subtree.leader, live.bound->wrapper, SIGCONT);
+  }
   live.readiness.reset();
 }
 
@@ -294,6 +298,11 @@ void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& resul
 
 void LocalBackend::ending() {
   children_.reset();
+  for (const auto& [process, live] : live_) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(output_->log_path(live.output), error);
+    if (!error) log_when_decided_[live.bound->name] = size;
+  }
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
 
@@ -311,6 +320,7 @@ void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(Bac
   for (const auto& process : swept.survivors) end.survivors.push_back(describe_survivor(process));
   for (const auto& [process, live] : live_) output_->close(live.output);
   end.lost_bytes = output_->lost_bytes();
+  end.log_when_decided = log_when_decided_;
   if (of && live_.contains(*of)) {
     end.last_lines = output_->last_lines(live_.at(*of).output, kLastLines);
     for (auto& line : end.last_lines) line = line.substr(0, kLongestLastLine);

@@ -108,6 +108,7 @@ class LocalBackend : public ProcessBackend {
   std::unique_ptr<sys::ExecCheck> beside_;
   std::vector<ProgressReader> readers_;  ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
+  std::map<std::string, std::uint64_t> log_when_decided_;
   std::uint32_t starts_ = 0;
 };
 

@@ -69,7 +69,8 @@ Json process_json(const ProcessReport& process) {
           {"restarts", process.restarts},
           {"children", std::move(children)},
           {"left_behind", process.left_behind},
-          {"log", process.log}};
+          {"log", process.log},
+          {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
 }
 
 /// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
@@ -185,6 +186,10 @@ Json to_json(const Outcome& outcome) {
                   {"started", outcome.started_at},     {"ended", outcome.ended_at},
                   {"took_ms", outcome.took.count()},   {"decided_ms", milliseconds(outcome.decided)}};
   summary["first"] = outcome.first ? Json(outcome.processes[*outcome.first].name) : Json(nullptr);
+  if (const auto killed = killed_child(outcome)) {
+    summary["killed_child"] = child_json(*killed->child);
+    summary["killed_child"]["process"] = killed->process->name;
+  }
   summary["last_lines"] = outcome.last_lines;
   summary["processes"] = Json::array();
   for (const auto& process : outcome.processes) summary["processes"].push_back(process_json(process));

@@ -32,6 +32,7 @@ struct ProcessReport {
   std::vector<ChildReport> children;     ///< the last ones that did not end well
   std::vector<std::string> left_behind;  ///< processes that it left and that were killed: "python (pid 4711)"
   std::string log;                       ///< path of its log file
+  std::optional<std::uint64_t> log_when_decided{};  ///< bytes that the log had then
 };
 
 /// How an attempt went: data for people and for summary.json.

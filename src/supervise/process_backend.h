@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -77,6 +78,8 @@ struct BackendEnd {
   std::vector<std::string> survivors;    ///< that could not be killed, with their state
   std::vector<std::string> last_lines;   ///< of the process that was asked for
   std::uint64_t lost_bytes = 0;          ///< missing in log files
+  /// Bytes that the log of each process had when the run was decided: what follows in it followed.
+  std::map<std::string, std::uint64_t> log_when_decided{};
 };
 
 /// Those who start, signal and end processes where they live: this machine, or the agents of many. What comes

@@ -238,6 +238,10 @@ void Supervisor::conclude(BackendEnd end) {
   outcome_.survivors = std::move(end.survivors);
   outcome_.last_lines = std::move(end.last_lines);
   outcome_.lost_bytes = end.lost_bytes;
+  for (auto& process : outcome_.processes) {
+    const auto found = end.log_when_decided.find(process.name);
+    if (found != end.log_when_decided.end()) process.log_when_decided = found->second;
+  }
   if (!outcome_.left_behind.empty()) record("leftovers-killed", {{"killed", outcome_.left_behind}});
   if (!outcome_.survivors.empty()) record("not-killable", {{"processes", outcome_.survivors}});
   if (!outlived_their_grace_.empty()) {

@@ -55,6 +55,8 @@ std::string other_root(pid_t pid) {
   return same_root && mounts == std::filesystem::read_symlink("/proc/self/ns/mnt", error) ? "" : root;
 }
 
+constexpr std::string_view kVllmServer = "vLLM API server";  // its other processes have titles of their own
+
 /// What multiprocessing starts: a worker or its own helper.
 bool argument_of_multiprocessing(const std::vector<std::string>& arguments) {
   return std::ranges::any_of(arguments, [](const std::string& argument) {
@@ -164,27 +166,28 @@ std::string process_title(const std::vector<std::string>& arguments, const std::
   const auto base = [](std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); };
   if (arguments.empty() || arguments.front().empty()) return name;
   const auto first = arguments.front().substr(0, arguments.front().find(' '));
-  if (is_own_title(first)) return first;
+  if (is_telling_title(first)) return first;
   const auto program = base(first);
   const bool interpreter = program.starts_with("python") || program == "bash" || program == "sh" || program == "node";
   if (!interpreter) return program;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const auto& argument = arguments[i];
     const bool module = argument == "-m" && i + 1 < arguments.size();
+    if (module && arguments[i + 1].starts_with("vllm.entrypoints.")) return std::string(kVllmServer);
     if (module) return fmt::format("{} -m {}", program, arguments[i + 1]);
     if (argument == "-c") {
       return argument_of_multiprocessing(arguments) ? program + " (multiprocessing)" : program + " -c";
     }
     if (argument.starts_with('-')) continue;
     const auto script = base(argument);
-    const bool serves = script == "vllm" && i + 1 < arguments.size();
-    return serves ? fmt::format("{} {}", script, arguments[i + 1]) : script;
+    const bool serves = script == "vllm" && i + 1 < arguments.size() && arguments[i + 1] == "serve";
+    return serves ? std::string(kVllmServer) : script;
   }
   return program;
 }
 
-bool is_own_title(std::string_view title) {
-  return title.find("::") != std::string_view::npos || title == "raylet" || title == "gcs_server";
+bool is_telling_title(std::string_view title) {
+  return title.find("::") != std::string_view::npos || title == "raylet" || title == "gcs_server" || title == kVllmServer;
 }
 
 std::vector<std::string> command_line(pid_t pid) {

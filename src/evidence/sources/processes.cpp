@@ -37,6 +37,7 @@ ordered_json process_json(const ProcessState& process) {
                       {"cpu", process.cpu},
                       {"main_cpu", process.main_cpu},
                       {"command", process.command},
+                      {"title", process.title},
                       {"program", process.program},
                       {"python", process.python},
                       {"cuda", process.cuda},

@@ -72,6 +72,7 @@ ProcessState look_at(const sys::ProcessInfo& info) {
 void look_into(ProcessState& process) {
   const auto argv = sys::command_line(process.pid);
   process.command = text::join(argv, " ");
+  process.title = sys::process_title(argv, process.name);
   process.rank = rank_of(process.pid);
   process.program = is_program(process.executable, argv);
   process.cuda = has_cuda(process.pid);
