@@ -1,10 +1,11 @@
-"""What a release of NCCL, aws-ofi-nccl or libfabric reads from its environment, found in its sources."""
+"""Reads the sources of a release; and what one of NCCL, aws-ofi-nccl or libfabric reads from its environment."""
 import io
 import os
 import re
 import subprocess
 import tarfile
 import typing
+import zipfile
 
 CODE = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 
@@ -19,12 +20,12 @@ class Found(typing.NamedTuple):
 
 # Reading a release
 
-def folder(path: str) -> dict[str, str]:
+def folder(path: str, ends: tuple[str, ...] = CODE) -> dict[str, str]:
     files = {}
     for base, _, names in os.walk(path):
         for name in names:
             full = os.path.join(base, name)
-            if name.endswith(CODE) and os.path.isfile(full):
+            if name.endswith(ends) and os.path.isfile(full):
                 with open(full, encoding="utf-8", errors="replace") as file:
                     files[os.path.relpath(full, path)] = file.read()
     return files
@@ -40,14 +41,29 @@ def tags(path: str) -> list[str]:
     return subprocess.run(["git", "-C", path, "tag"], capture_output=True, text=True, check=True).stdout.split()
 
 
-def repository(path: str, tag: str) -> dict[str, str]:
+def repository(path: str, tag: str, ends: tuple[str, ...] = CODE) -> dict[str, str]:
     git = subprocess.run(["git", "-C", path, "archive", "--format=tar", tag], stdout=subprocess.PIPE, check=False)
     if git.returncode != 0:
         raise SystemExit(f"{path} has no {tag}")
     with tarfile.open(fileobj=io.BytesIO(git.stdout)) as archive:
         files = {entry.name: archive.extractfile(entry).read().decode("utf-8", "replace")  # type: ignore[union-attr]
-                 for entry in archive if entry.isfile() and entry.name.endswith(CODE)}
+                 for entry in archive if entry.isfile() and entry.name.endswith(ends)}
     return files
+
+
+def package(path: str, ends: tuple[str, ...] = CODE) -> dict[str, str]:
+    """What PyPI has: a wheel, or a source archive, of whose names the first folder is left out. Of programs and libraries
+    the texts in them."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as wheel:
+            found = {name: wheel.read(name) for name in wheel.namelist()
+                     if name.endswith(ends) or wheel.open(name).read(4) == b"\x7fELF"}
+    else:
+        with tarfile.open(path) as archive:
+            found = {entry.name.partition("/")[2]: archive.extractfile(entry).read()  # type: ignore[union-attr]
+                     for entry in archive if entry.isfile() and entry.name.endswith(ends)}
+    return {name: "\n".join(text.decode() for text in re.findall(rb"[\x20-\x7e]{8,}", data))
+            if data.startswith(b"\x7fELF") else data.decode("utf-8", "replace") for name, data in found.items()}
 
 
 def without_comments(text: str) -> str:
