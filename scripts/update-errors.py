@@ -85,7 +85,7 @@ def unknown(files: dict[str, str], before: dict[str, str], reviewed: Reviewed,
         if (message.type, message.text) in seen:
             continue
         seen.add((message.type, message.text))
-        lines = error_messages.filled(f"{message.type}: {message.text}")
+        lines = error_messages.lines_of(message)
         if not any(pattern.search(line) for pattern in patterns for line in lines):
             yield f"unknown: {message.shown()}"
 

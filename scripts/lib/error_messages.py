@@ -129,9 +129,10 @@ def other(file: str, text: str) -> list[Message]:
     messages = []
     for match in re.finditer(pattern, text):
         end = text.find("\n", match.end()) if shell or ending == ".go" else text.find(";", match.end())
-        literals = re.findall(r'"((?:\\.|[^"\\\n])*)"', text[match.end():end if end >= 0 else len(text)])
+        rest = text[match.end():end if end >= 0 else len(text)]
+        literals = re.findall(r'"(.*)"' if shell else r'"((?:\\.|[^"\\\n])*)"', rest)
         joined = one_line(HOLE.join(literals).replace("\\n", " ").replace('\\"', '"'))
-        said = re.sub(r"\$\{?[\w@*]+\}?|%[+#\d.]*l*[a-z]", HOLE, joined) if literals else ""
+        said = re.sub(r"\$\([^)]*\)|\$\{[^}]*\}|\$[\w@*?]+|%[+#\d.]*l*[a-z]", HOLE, joined)
         if re.search(r"[A-Za-z]{3}", said):
             messages.append(Message(file, text.count("\n", 0, match.start()) + 1, match[1], said))
     return messages
@@ -146,11 +147,16 @@ def messages(files: dict[str, str]) -> list[Message]:
 
 # What a signature is held against
 
+PRINTED = {"sylog.Fatalf": "FATAL:   ", "common::err": "[ERROR] "}  # else the type of an exception and a colon
 VALUES = ("1", "x", "'x'")  # what may stand in a hole: a number, a word, a quoted one
 
 
 def filled(text: str) -> list[str]:
     return [text.replace(HOLE, value) for value in VALUES] if HOLE in text else [text]
+
+
+def lines_of(message: Message) -> list[str]:
+    return filled(PRINTED.get(message.type, f"{message.type}: ") + message.text)
 
 
 def texts(file: str, text: str) -> str:
@@ -159,16 +165,15 @@ def texts(file: str, text: str) -> str:
         tree = ast.parse(text) if file.endswith(".py") else None
     except (SyntaxError, ValueError):
         tree = None
+    lines = [line for message in messages({file: text}) for line in lines_of(message)]
     if tree is None:
-        return text
-    lines = []
+        return "\n".join([text] + lines)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             lines.append(node.name)
         elif isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp)):
             for part in template(node, {}).split("\n"):
                 lines += filled(part) if len(part) > 6 else []
-    lines += [line for message in python(file, text) for line in filled(f"{message.type}: {message.text}")]
     return "\n".join(lines)
 
 

@@ -56,7 +56,7 @@ def package(path: str, ends: tuple[str, ...] = CODE) -> dict[str, str]:
     the texts in them."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as wheel:
-            found = {name: wheel.read(name) for name in wheel.namelist()
+            found = {re.sub(r"^[^/]+\.data/(pure|plat)lib/", "", name): wheel.read(name) for name in wheel.namelist()
                      if name.endswith(ends) or wheel.open(name).read(4) == b"\x7fELF"}
     else:
         with tarfile.open(path) as archive:

@@ -11,10 +11,17 @@ constexpr std::size_t kMostRanks = 65536;
 constexpr std::size_t kMostWhos = 256;
 constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is kept
 
-/// A traceback shows the line of the program that raised: "    raise ValueError(".
+/// A traceback shows lines of the program, below their places: "    raise ValueError(".
 bool is_source_line(const Match& match) {
-  const auto rest = text::trim(match.before);
-  return rest.ends_with("raise") && match.before.ends_with("    raise ");
+  const auto place = match.previous.find("  File \"");
+  const bool below_its_place =
+      place != std::string_view::npos && match.line.substr(std::min(place, match.line.size())).starts_with("    ");
+  return below_its_place || match.before.ends_with("    raise ");
+}
+
+/// NCCL does without its RAS.
+bool is_of_ras(const Match& match) {
+  return match.before.find(" ras/") != std::string_view::npos;
 }
 
 }  // namespace
@@ -72,7 +79,7 @@ bool Collector::is_aside(const Match& match) {
     if (asked && !has_failed_) note_asked(match);
     is_ending_ = true;
   }
-  if (is_source_line(match)) return true;
+  if (is_source_line(match) || is_of_ras(match)) return true;
   if (match.level == Level::info || match.level == Level::warning) return true;
   return is_ending_ && match.signature->kind != Kind::root;
 }

@@ -49,8 +49,9 @@ std::string address_of(std::string_view peer) {
 
 /// The line that ends where another one begins.
 std::string_view line_before(std::string_view region, std::size_t begin) {
-  if (begin == 0) return {};
-  const auto end = begin - 1;
+  const auto last = begin == 0 ? std::string_view::npos : region.substr(0, begin).find_last_not_of(kLineEnds);
+  if (last == std::string_view::npos) return {};
+  const auto end = last + 1;
   const auto from = end < kBefore ? 0 : end - kBefore;
   const auto newline = region.substr(from, end - from).find_last_of(kLineEnds);
   return newline == std::string_view::npos ? region.substr(from, end - from)
