@@ -71,7 +71,10 @@ std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& mi
 
 /// Where nothing else is wrong, a program that is not there may still be what ended it.
 void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
-  if (!diagnosis.findings.empty()) return;
+  // That the first process exited is known of every run that failed.
+  const bool nothing_else = std::ranges::all_of(
+      diagnosis.findings, [](const Finding& finding) { return finding.weight == kEndOfFirst; });
+  if (!nothing_else) return;
   std::optional<Finding> confirmed;
   for (const auto& [signature, tally] : collected.tallies()) {
     if (signature->kind != Kind::hint || signature->category != "entrypoint-missing") continue;
@@ -85,6 +88,7 @@ void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
   }
   if (!confirmed) return;
   confirmed->role = Role::cause;
+  diagnosis.findings.clear();
   std::erase_if(diagnosis.notes, [&](const Finding& note) { return note.category == confirmed->category; });
   diagnosis.findings.push_back(std::move(*confirmed));
 }
