@@ -68,7 +68,7 @@ class HowARunEnds(SuperviseCase):
         roles = [{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": shell("exit 0")}]
         run = self.finished(roles)
         self.assertEqual((run.code, run.summary()["first"]), (1, "engine.0"))
-        self.assertIn("engine.0 exited with code 0 but was expected to keep running,", run.summary()["what"])
+        self.assertIn("engine.0 exited with code 0 but was expected to keep running, after", run.summary()["what"])
 
     def test_a_program_that_does_not_exist(self):
         run = self.finished([{"name": "learner", "ends_run": True, "command": ["/no/such/program"]}])
