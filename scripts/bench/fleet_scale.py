@@ -113,7 +113,7 @@ class Agent:
                 self.perform(message["action"])
             case "finish":
                 self.tell("audit", json={}, lines=[], findings=0)
-                self.tell("end", left_behind=[], survivors=[], last_lines=[], lost_bytes=0)
+                self.tell("end", left_behind=[], survivors=[], last_lines=[], lost_bytes=0, log_when_decided={})
             case "settle":
                 self.tell("settled")
 

@@ -72,8 +72,9 @@ std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& mi
 /// Where nothing else is wrong, a program that is not there may still be what ended it.
 void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
   // That the first process exited is known of every run that failed.
-  const bool nothing_else = std::ranges::all_of(
-      diagnosis.findings, [](const Finding& finding) { return finding.weight == kEndOfFirst; });
+  const bool nothing_else = std::ranges::all_of(diagnosis.findings, [](const Finding& finding) {
+    return finding.weight == kEndOfFirst || finding.category == "entrypoint-missing";
+  });
   if (!nothing_else) return;
   std::optional<Finding> confirmed;
   for (const auto& [signature, tally] : collected.tallies()) {

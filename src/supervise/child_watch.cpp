@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 
 #include "base/text.h"
@@ -66,6 +67,8 @@ void ChildWatch::ended(sys::ProcessId id) {
   const auto& watched = node.mapped();
   const auto status = sys::status_of_ended(watched.handle.get(), id.pid);
   loop_.unwatch(watched.handle.get());
+  // The loop still holds it until this call is over.
+  loop_.post([handle = std::make_shared<sys::UniqueFd>(std::move(node.mapped().handle))] {});
   ended_(watched.root, watched.child, status);
 }
 

@@ -86,8 +86,9 @@ const std::tuple kMessages{
             R"({"at_ms":12,"type":"event","what":{"process":4,"type":"ready"}})"},
     Example{message::Audit{{{"host", "n1"}}, {"learner.0: libnccl"}, 1},
             R"({"findings":1,"json":{"host":"n1"},"lines":["learner.0: libnccl"],"type":"audit"})"},
-    Example{supervise::BackendEnd{{"python pid 5"}, {"sh pid 6"}, {"last words"}, 7},
-            R"({"last_lines":["last words"],"left_behind":["python pid 5"],"lost_bytes":7,)"
+    Example{supervise::BackendEnd{{"python pid 5"}, {"sh pid 6"}, {"last words"}, 7, {{"learner.0", 12}}},
+            R"({"last_lines":["last words"],"left_behind":["python pid 5"],)"
+            R"("log_when_decided":{"learner.0":12},"lost_bytes":7,)"
             R"("survivors":["sh pid 6"],"type":"end"})"},
     Example{message::Lost{"no answer"}, R"({"type":"lost","why":"no answer"})"}};
 static_assert(std::same_as<decltype(variant_of(kMessages)), Message>, "every message has its example");
@@ -110,6 +111,8 @@ const std::tuple kEvents{
     Example{event::Ready{2}, R"({"process":2,"type":"ready"})"},
     Example{event::NotReady{2, "refused"}, R"({"process":2,"type":"not-ready","waited":"refused"})"},
     Example{event::Ended{2, sys::WaitStatus(SIGSEGV)}, R"({"process":2,"status":11,"type":"ended"})"},
+    Example{event::ChildEnded{2, 4712, "VLLM::EngineCore", sys::WaitStatus(SIGKILL)},
+            R"({"pid":4712,"process":2,"status":9,"title":"VLLM::EngineCore","type":"child-ended"})"},
     Example{event::CleanedUp{2, {"sh pid 5"}}, R"({"killed":["sh pid 5"],"process":2,"type":"cleaned"})"},
     Example{event::NotKillable{2}, R"({"process":2,"type":"not-killable"})"},
     Example{event::Signal{SIGTERM}, R"({"signal":15,"type":"signal"})"},
