@@ -19,27 +19,26 @@ ensure_framework_tools() {
   [[ -n ${NLAUNCH_TEST_OPENRLHF:-} ]] || have_package "$OPENRLHF_VENV" openrlhf "$OPENRLHF_VERSION" || ensure_packages python3-venv
 }
 
-# add_alone FOLDER PACKAGE==VERSION: the package without what it depends on; false where PyPI cannot be reached.
-add_alone() {
-  "$1/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 --no-deps "$2"
-}
-
-fetch_verl() {
-  fetch_venv "$VERL_VENV" "hydra-core==$HYDRA_VERSION" "10 MB with verl==$VERL_VERSION" || return
-  add_alone "$VERL_VENV" "verl==$VERL_VERSION"
-}
-
-fetch_openrlhf() {
-  say "fetching openrlhf==$OPENRLHF_VERSION from PyPI into $OPENRLHF_VENV (about 1 MB, once)"
-  rm -rf "$OPENRLHF_VENV"
-  /usr/bin/python3 -m venv "$OPENRLHF_VENV"
-  add_alone "$OPENRLHF_VENV" "openrlhf==$OPENRLHF_VERSION"
+# fetch_parsers FOLDER PACKAGE==VERSION SIZE [DEPENDENCY==VERSION...]: the package, of what it depends on these alone; false where PyPI
+# cannot be reached, and nothing is left then.
+fetch_parsers() {
+  local folder=$1 package=$2 size=$3 pip
+  shift 3
+  pip=("$folder/bin/python" -m pip install -q --disable-pip-version-check --timeout 30)
+  say "fetching $package from PyPI into $folder (about $size, once)"
+  rm -rf "$folder"
+  /usr/bin/python3 -m venv "$folder"
+  if ! { (($# == 0)) || "${pip[@]}" "$@"; } || ! "${pip[@]}" --no-deps --only-binary=:all: "$package"; then
+    rm -rf "$folder"
+    return 1
+  fi
 }
 
 # Exports NLAUNCH_TEST_VERL. Without verl the test that wants it is skipped, and says so.
 provide_verl() {
   [[ -z ${NLAUNCH_TEST_VERL:-} ]] || return 0
-  if ! have_package "$VERL_VENV" verl "$VERL_VERSION" && ! fetch_verl; then
+  if ! have_package "$VERL_VENV" verl "$VERL_VERSION" &&
+    ! fetch_parsers "$VERL_VENV" "verl==$VERL_VERSION" "10 MB" "hydra-core==$HYDRA_VERSION"; then
     say "PyPI cannot be reached: the test with verl is skipped (NLAUNCH_TEST_VERL=PATH names a Python environment that has it)"
     return 0
   fi
@@ -49,7 +48,8 @@ provide_verl() {
 # Exports NLAUNCH_TEST_OPENRLHF. Without OpenRLHF the test that wants it is skipped, and says so.
 provide_openrlhf() {
   [[ -z ${NLAUNCH_TEST_OPENRLHF:-} ]] || return 0
-  if ! have_package "$OPENRLHF_VENV" openrlhf "$OPENRLHF_VERSION" && ! fetch_openrlhf; then
+  if ! have_package "$OPENRLHF_VENV" openrlhf "$OPENRLHF_VERSION" &&
+    ! fetch_parsers "$OPENRLHF_VENV" "openrlhf==$OPENRLHF_VERSION" "1 MB"; then
     say "PyPI cannot be reached: the test with OpenRLHF is skipped (NLAUNCH_TEST_OPENRLHF=PATH names a Python environment that has it)"
     return 0
   fi
