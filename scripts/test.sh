@@ -7,6 +7,7 @@ source scripts/lib/build.sh
 source scripts/lib/nccl.sh
 source scripts/lib/venvs.sh
 source scripts/lib/ray.sh
+source scripts/lib/frameworks.sh
 source scripts/lib/beaker.sh
 source scripts/lib/py_spy.sh
 source scripts/lib/rattler.sh
@@ -14,6 +15,7 @@ source scripts/lib/rattler.sh
 ensure_packages "${TEST_PACKAGES[@]}"
 ensure_nccl_tools
 ensure_ray_tools
+ensure_framework_tools
 ensure_beaker_tools
 ensure_py_spy_tools
 ensure_rattler_tools
@@ -23,6 +25,8 @@ say "building nlaunch and its tests in build/"
 ninja -C build
 provide_nccl
 provide_ray
+provide_verl
+provide_openrlhf
 provide_beaker
 provide_py_spy
 provide_rattler

@@ -10,8 +10,11 @@ import unittest
 SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 EXPERIMENTS = sorted(str(path.relative_to(SOURCE / "configs")) for path in (SOURCE / "configs").rglob("*.yaml"))
+RECIPES = [name for name in EXPERIMENTS if name.startswith("frameworks/")]
+WITH_RAY = [name for name in RECIPES if "\n  ray-head:" in (SOURCE / "configs" / name).read_text()]
 GLOO = ["--set", "weight_sync.backend=gloo"]
 PRELOADED = {"grpo.yaml", "grpo-32b.yaml", "grpo-ray.yaml"}  # want several nodes and the site's libnccl
+EIGHT_GPUS = ["--nodes", 1, "--set", "site.node.gpus=8"]
 
 
 def nlaunch(*arguments, timeout=120):
@@ -32,11 +35,50 @@ class Configs(unittest.TestCase):
 
     def test_every_experiment_of_one_node_plans_on_every_box(self):
         for experiment in EXPERIMENTS:
-            if experiment in PRELOADED:
+            if experiment in PRELOADED or experiment in RECIPES:
                 continue
             for site in ("local", "nvlink-box", "h100-nvlink", "h200-nvlink", "pcie-box"):
                 with self.subTest(experiment=experiment, site=site):
                     self.plan(experiment, "--site", site, *GLOO)
+
+    def test_every_recipe_plans_on_a_machine_with_eight_gpus(self):
+        for recipe in RECIPES:
+            for site in ("h100-nvlink", "h200-nvlink"):
+                with self.subTest(recipe=recipe, site=site):
+                    self.plan(recipe, "--site", site, *EIGHT_GPUS)
+
+    def test_lint_finds_nothing(self):
+        for experiment in EXPERIMENTS:
+            for site in ("isambard", "alps"):
+                with self.subTest(experiment=experiment, site=site):
+                    done = nlaunch("lint", f"configs/{experiment}", "--site", site)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertRegex(done.stdout, r"\Anothing found in \d+ settings\n\Z")
+
+    def test_every_experiment_renders_to_a_script(self):
+        for experiment in EXPERIMENTS:
+            for site in ("isambard", "alps"):
+                with self.subTest(experiment=experiment, site=site), tempfile.TemporaryDirectory() as runs:
+                    done = nlaunch("render", f"configs/{experiment}", "--site", site, "--runs-dir", runs)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    checked = subprocess.run(["bash", "-n"], input=done.stdout, capture_output=True, text=True, timeout=30)
+                    self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+    def test_ray_is_started_alike_in_every_recipe(self):
+        started = {}
+        for recipe in WITH_RAY:
+            roles = re.search(r"(?ms)^  ray-head:\n.*?(?=^  trainer:)", (SOURCE / "configs" / recipe).read_text())
+            started.setdefault(roles[0], []).append(recipe)
+        self.assertEqual(len(started), 1, started.values())
+        self.assertGreaterEqual(len(WITH_RAY), 8)
+
+    def test_a_recipe_says_what_it_follows_and_what_is_missing(self):
+        for recipe in RECIPES:
+            head = (SOURCE / "configs" / recipe).read_text().split("version: 1\n")[0]
+            with self.subTest(recipe):
+                self.assertRegex(head, r"^# yaml-language-server: .*\n# \S+ (at [0-9a-f]{7}|\d+\.\d+\.\d+)\b")
+                self.assertIn("# What a plan cannot say yet:", head)
+                self.assertRegex(head, r"#   (git clone|pip install|docker pull) ")
 
     def test_the_32b_run_leaves_eight_gpus_idle(self):
         plan = self.plan("grpo-32b.yaml", "--site", "isambard")

@@ -29,6 +29,7 @@ OVERLAYS = {
     "gloo": ({}, {}),
     "safe-protocols": ({"NCCL_PROTO": "Simple"}, {}),
     "no-ll128": ({"NCCL_PROTO": "^LL128"}, {}),
+    "ray-large": ({}, {}),
 }
 OWN_OVERLAYS = {"alps": {"p2p-channels"}, "efa": {"no-huge-pages", "libfabric-debug"}, "pcie-box": {"no-p2p"},
                 "slingshot11": {"no-gdrcopy", "libfabric-debug"}}
