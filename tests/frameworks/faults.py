@@ -1,0 +1,239 @@
+"""What the fault matrix is made of: a run of nlaunch with real programs, what is done to it, and what it says of that."""
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+import typing
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[1]
+NLAUNCH = pathlib.Path(os.environ.get("NLAUNCH_BUILD", SOURCE / "build")) / "bin" / "nlaunch"
+PATIENCE = 300  # seconds for whatever a run is expected to come to
+
+
+@dataclasses.dataclass
+class Row:
+    """A fault, and the truth about it. `{pid}` in an expression is the process to which it was done."""
+
+    what: str
+    fault: typing.Callable = None          # called with the run; the time counts from its return
+    first: str = ""                        # expression for who failed first, as in summary.json
+    culprit: str = ""                      # for the sentence in which nlaunch names the process
+    cause: str = ""                        # for the class of the finding that is the cause
+    fix: str = r"\w"                       # for the advice
+    code: int = 0
+    seconds: float = 10                    # from the fault until it is said, at most
+    blameless: bool = False                # nobody is to be accused
+    experiment: str = "faults.yaml"
+    settings: dict = dataclasses.field(default_factory=dict)
+    env: dict = dataclasses.field(default_factory=dict)
+    within: typing.Callable = None         # called with the row's folder: a context that gives words to put before nlaunch's
+
+
+def processes():
+    """Of all processes: parent and command line, by pid."""
+    found = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        found[int(entry.name)] = (parent, command)
+    return found
+
+
+def below(pid):
+    """The tree under a process, itself included: command lines by pid."""
+    table = processes()
+    tree, grown = {pid} & table.keys(), True
+    while grown:
+        grown = {child for child, (parent, _) in table.items() if parent in tree} - tree
+        tree |= grown
+    return {member: table[member][1] for member in sorted(tree)}
+
+
+def shared_memory(pids):
+    """The files in /dev/shm that these processes have mapped."""
+    found = set()
+    for pid in pids:
+        try:
+            maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            continue
+        found.update(re.findall(r" (/dev/shm/\S+)$", maps, re.MULTILINE))
+    return found
+
+
+class Run:
+    """`nlaunch run` of a row; what it prints is kept with the seconds since its start."""
+
+    def __init__(self, row, folder, env, settings):
+        self.row, self.folder = row, folder
+        self.temporary = pathlib.Path(tempfile.mkdtemp(prefix="nl-"))  # short: a socket's path has 107 bytes
+        self.pid, self.tree, self.memory = None, {}, set()
+        self.lines, self.start = [], time.monotonic()
+        self.before, self.outer = [], None
+        if row.within:
+            self.outer = row.within(folder)
+            self.before = self.outer.__enter__()
+        command = [*self.before, NLAUNCH, "run", HERE / row.experiment, "--site", "local", "--no-preflight", "--runs-dir", folder / "runs",
+                   *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")]]
+        self.nlaunch = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        env={**env, "TMPDIR": str(self.temporary)}, text=True, errors="replace", cwd=folder, start_new_session=True)
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.nlaunch.stdout:
+            self.lines.append((time.monotonic() - self.start, line.rstrip("\n")))
+
+    @property
+    def path(self):
+        return next((self.folder / "runs").glob("*/2*"), self.folder / "runs/none")
+
+    def log(self, process):
+        path = self.path / f"attempt-0/logs/{process}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def json(self, name):
+        path = self.path / name
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def events(self, name):
+        path = self.path / "events.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def wait(self, what, true):
+        """Until it is true, or the run has ended: then a fault has no object."""
+        deadline = time.monotonic() + PATIENCE
+        while not (result := true()):
+            if self.nlaunch.poll() is not None:
+                raise RuntimeError(f"the run ended before {what}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"it did not come to {what}")
+            time.sleep(0.1)
+        return result
+
+    def progress(self, process="learner.0", step=2, pattern=r"\| (\d+)/\d+ \["):
+        self.wait(f"step {step}", lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process))))
+
+    def find(self, process, pattern):
+        """The pid in a role's process tree whose command line begins like that; "" is the role's own process."""
+        root = self.wait(f"the start of {process}", lambda: [event["pid"] for event in self.events("process-started") if event["process"] == process])[-1]
+        tree = below(root)
+        return next(pid for pid, command in tree.items() if re.match(pattern, command)) if pattern else root
+
+    def kill(self, pid, number):
+        os.kill(pid, number)
+
+    def remember(self):
+        self.tree.update(below(self.nlaunch.pid))
+        self.memory |= shared_memory(self.tree)
+
+    def finish(self):
+        """Waits for the end, and cleans up what nlaunch should have; what that was is in `left`."""
+        said_nothing = False
+        try:
+            self.nlaunch.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            said_nothing = True
+            self.nlaunch.send_signal(signal.SIGQUIT)
+            self.nlaunch.wait(60)
+        self.ended = time.monotonic() - self.start
+        time.sleep(0.5)
+        alive = processes()
+        left = [f"{command} (pid {pid})" for pid, command in self.tree.items() if alive.get(pid, (0, ""))[1] == command != ""]
+        for pid, command in self.tree.items():
+            if alive.get(pid, (0, ""))[1] == command != "":
+                os.kill(pid, signal.SIGKILL)
+        self.reader.join()
+        left += sorted(path for path in self.memory if os.path.exists(path))
+        for path in self.memory:
+            pathlib.Path(path).unlink(missing_ok=True)
+        files = [path for path in self.temporary.rglob("*") if not path.is_dir()]
+        left += [str(path) for path in files if stat.S_ISSOCK(path.lstat().st_mode)]
+        self.other_files = sorted(str(path.relative_to(self.temporary)) for path in files if not stat.S_ISSOCK(path.lstat().st_mode))
+        shutil.rmtree(self.temporary)
+        if self.outer:
+            self.outer.__exit__(None, None, None)
+        self.left = left
+        return said_nothing
+
+    def own_lines(self):
+        """What nlaunch says itself: neither what processes print, nor their last lines, nor which libnccl they have."""
+        return [(when, line) for when, line in self.lines
+                if line and not re.match(r"\S+ +│|  |note: |run \d", line) and ": libnccl " not in line]
+
+
+def judge(run, when, said_nothing):
+    """What nlaunch said, and which of it is not the truth."""
+    row, wrong = run.row, []
+    summary, diagnosis = run.json("summary.json"), run.json("attempt-0/diagnosis.json")
+    cause = next((finding for finding in diagnosis.get("findings", []) if finding["role"] == "cause"), {})
+    mine = run.own_lines()
+    text = "\n".join(line for _, line in mine)
+    advice = [line for _, line in mine if line.startswith("fix: ")]
+
+    def expression(pattern):
+        return re.compile(pattern.replace("{pid}", str(run.pid)))
+
+    hit = next((at for at, line in mine if row.culprit and expression(row.culprit).search(line)), None)
+    took = None if hit is None else round(max(hit - when, 0), 1)
+    if said_nothing:
+        wrong.append(f"said nothing within {PATIENCE} s")
+    if run.nlaunch.returncode != row.code:
+        wrong.append(f"exit code {run.nlaunch.returncode}, not {row.code}")
+    if row.blameless:
+        accused = [line for _, line in mine if re.match(r"culprit:|fix:|verdict:|unsure|\S+ may be", line)] + ([cause["class"]] if cause else [])
+        wrong += [f"accuses: {line}" for line in accused]
+    else:
+        if not re.fullmatch(row.first, summary.get("first", "")):
+            wrong.append(f"first: {summary.get('first', '')!r}, not {row.first}")
+        if hit is None:
+            wrong.append(f"culprit: not named as {expression(row.culprit).pattern}")
+        elif took > row.seconds:
+            wrong.append(f"named after {took} s, not {row.seconds}")
+        if not re.fullmatch(row.cause, cause.get("class", "")):
+            wrong.append(f"cause: {cause.get('class', '')!r}, not {row.cause}")
+        if not any(re.search(row.fix, line) for line in advice):
+            wrong.append(f"fix: {advice}, not {row.fix}")
+    wrong += [f"left: {what}" for what in run.left]
+    return {
+        "what": row.what, "wrong": wrong, "pid": run.pid, "expected": {
+            "first": row.first, "culprit": expression(row.culprit).pattern, "cause": row.cause, "fix": row.fix, "code": row.code,
+            "seconds": row.seconds, "blameless": row.blameless},
+        "said": {"sentence": summary.get("sentence", ""), "first": summary.get("first", ""), "cause": cause.get("class", ""),
+                 "culprit": cause.get("culprit", ""), "text": cause.get("text", ""), "code": run.nlaunch.returncode, "seconds": took},
+        "fault_at": round(when, 1), "ended_after_fault": round(run.ended - when, 1), "whole": round(run.ended, 1),
+        "left": run.left, "other_temporary_files": run.other_files, "own_lines": [f"{at - when:+.1f} {line}" for at, line in mine]}
+
+
+def keep(name, run, result, folder):
+    """The run directory, the output and the judgement, for those who look into it later; and a line in INDEX.md."""
+    target = folder / name
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    if run.path.exists():
+        shutil.copytree(run.path, target / "run", symlinks=True, ignore=shutil.ignore_patterns("weights", "checkpoints"))
+    (target / "output.txt").write_text("".join(f"{at:8.2f} {line}\n" for at, line in run.lines))
+    (target / "tree.txt").write_text("".join(f"{pid} {command[:200]}\n" for pid, command in run.tree.items()))
+    (target / "result.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    said, expected = result["said"], result["expected"]
+    text = [f"## {name}: {'WRONG' if result['wrong'] else 'right'}", f"- done: {result['what']}" + (f" (pid {run.pid})" if run.pid else ""),
+            f"- said: {said['sentence']} | first {said['first'] or '-'} | cause [{said['cause'] or '-'}] culprit {said['culprit'] or '-'} | "
+            f"code {said['code']} | named after {said['seconds']} s, ended after {result['ended_after_fault']} s",
+            "- should: " + ("accuse nobody" if expected["blameless"] else f"first {expected['first']} | cause [{expected['cause']}] culprit "
+                            f"/{expected['culprit']}/ | within {expected['seconds']} s") + f" | code {expected['code']}"]
+    text += [f"- wrong: {line}" for line in result["wrong"]] + [f"- path: {target}", ""]
+    with open(folder / "INDEX.md", "a") as index:
+        index.write("\n".join(text) + "\n")
