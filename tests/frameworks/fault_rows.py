@@ -1,5 +1,15 @@
 """The rows of the fault matrix: what is done, and what the truth about it is."""
+import contextlib
+import http.server
+import os
+import pathlib
+import re
+import shutil
 import signal
+import socket
+import threading
+import unittest
+import urllib.request
 
 from faults import Row
 
@@ -11,7 +21,6 @@ def send(number, process, pattern=""):
     def fault(run):
         run.progress()
         run.pid = run.find(process, pattern)
-        run.remember()
         run.kill(run.pid, number)
     return fault
 
@@ -19,7 +28,6 @@ def send(number, process, pattern=""):
 def to_nlaunch(number):
     def fault(run):
         run.progress()
-        run.remember()
         run.nlaunch.send_signal(number)
     return fault
 
@@ -39,9 +47,118 @@ def stopped(what, process, pattern, title, **more):
     return Row(f"SIGSTOP of {what}", send(signal.SIGSTOP, process, pattern), first=process, culprit=rf"{title}.*\bpid {{pid}}\b.*stopped",
                cause="process-stopped", code=124, seconds=25, fix="SIGCONT", **more)
 
+def at_start(run):
+    """The fault is in the settings."""
+    run.wait("the start", lambda: run.events("process-started"))
+
+
+def take_port(run):
+    """Another program takes the engine's port between nlaunch's choice and vLLM's start."""
+    bound = run.wait("the choice of ports", lambda: next(iter(run.path.glob("attempt-0/bound.*.json")), None))
+    port = int(re.search(r'"--port=(\d+)"', bound.read_text())[1])
+    run.taken = socket.create_server(("127.0.0.1", port))
+
+
+def pause(run):
+    """As a trainer does before it sends weights; this one never comes back to resume."""
+    run.progress()
+    address = (run.path / "attempt-0/addrs/engine").read_text().strip()
+    urllib.request.urlopen(urllib.request.Request(f"http://{address}/pause?mode=keep", method="POST")).read()
+
+
+@contextlib.contextmanager
+def gated_hub(folder, settings):
+    """A hub on this machine that answers as Hugging Face's does for a model that wants a consent."""
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("X-Error-Code", "GatedRepo")
+            self.send_header("X-Error-Message", "Access to model somebody/gated is restricted. You must have access to it and be authenticated to access it.")
+            self.end_headers()
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield ["env", f"HF_ENDPOINT=http://127.0.0.1:{server.server_port}"]
+    server.shutdown()
+
+
+@contextlib.contextmanager
+def no_tokenizer(folder, settings):
+    shutil.copytree(settings["vars.model"], folder / "no-tokenizer", ignore=shutil.ignore_patterns("*token*", "*.jinja"))
+    yield []
+
+
+@contextlib.contextmanager
+def small_disk(folder, settings):
+    """Checkpoints go to a file system of 4 MiB, which nlaunch and what it starts have for themselves."""
+    (folder / "small").mkdir()
+    yield ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=4m small {folder}/small && exec "$@"', "-"]
+
+
+@contextlib.contextmanager
+def small_memory(folder, settings):
+    """nlaunch and what it starts have 6 GiB, as in a job of Slurm."""
+    group = pathlib.Path("/sys/fs/cgroup/memory" if os.path.isdir("/sys/fs/cgroup/memory") else "/sys/fs/cgroup", f"nlaunch-faults-{os.getpid()}")
+    try:
+        group.mkdir()
+        limit = "memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max"
+        (group / limit).write_text(str(6 << 30))
+    except OSError as error:
+        raise unittest.SkipTest(f"no memory limit can be set here: {error}")
+    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "-"]
+    group.rmdir()
+
+
+def engine_start(what, cause, code=1, seconds=60, **more):
+    """What vLLM says and nlaunch has to understand; the time is from the start, most of it imports."""
+    return Row(what, at_start, first="engine.0", culprit=r"engine\.0", cause=cause, code=code, seconds=seconds, **more)
+
+
+def training(run):
+    """The fault is in the learner, in step 3."""
+    run.progress()
+
+
+def learner_fault(what, fault, cause, code=1, seconds=60, settings={}, **more):
+    return Row(what, training, first="learner.0", culprit=r"learner\.0", cause=cause, code=code, seconds=seconds,
+               **{**more, "settings": {"vars.fault": fault, **settings}})
+
+
+RAY = {"experiment": "ray.yaml"}
+RAYLET, GCS, RAY_WORKER = r"\S*/raylet ", r"\S*/gcs_server ", "ray::WorkerDict"
+
+
+def send_in_ray(number, pattern):
+    def fault(run):
+        run.progress("trainer.0", 3, r"step (\d+)")
+        run.pid = run.find("ray-head.0", pattern)
+        run.kill(run.pid, number)
+    return fault
+
+
+def ray_rows(name, what, pattern, first, title):
+    """The three rows of one of Ray's processes."""
+    more = {"experiment": "ray.yaml", "first": first}
+    yield f"{name}_killed", Row(f"kill -9 of {what}", send_in_ray(signal.SIGKILL, pattern), code=1, seconds=15, cause="process-killed",
+                                culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGKILL|killed)", **more)
+    yield f"{name}_terminated", Row(f"SIGTERM to {what}", send_in_ray(signal.SIGTERM, pattern), code=1, seconds=15, cause="process-terminated",
+                                    culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGTERM|terminated)", **more)
+    yield f"{name}_stopped", Row(f"SIGSTOP of {what}", send_in_ray(signal.SIGSTOP, pattern), code=124, seconds=25, cause="process-stopped", fix="SIGCONT",
+                                 culprit=rf"{title}.*\bpid {{pid}}\b.*stopped", **more)
+
+
+def gloo_row(what, fault, culprit, cause, **more):
+    def wait(run):
+        run.progress("learner.0", 4, r"step (\d+)")
+    return Row(what, wait, first=culprit, culprit=culprit.replace(".", r"\."), cause=cause, experiment="gloo.yaml", settings={"vars.fault": fault},
+               **{"code": 124, "seconds": 25, **more})
+
 
 ROWS = {
-    "healthy": Row("nothing", lambda run: (run.progress(), run.remember()), blameless=True, settings={"vars.steps": 5}),
+    "healthy": Row("nothing", lambda run: run.progress(), blameless=True, settings={"vars.steps": 5}),
     "api_server_killed": killed("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver", code=137),
     "engine_core_killed": killed("VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore"),
     "engine_core_stopped": stopped("VLLM::EngineCore; /health is answered, completions are not", "engine.0", ENGINE_CORE, "EngineCore"),
@@ -56,4 +173,54 @@ ROWS = {
     "learner_killed": killed("the learner", "learner.0", "", "learner.0", code=137),
     "learner_stopped": stopped("the learner", "learner.0", "", "learner.0"),
     "learner_terminated": terminated("the learner", "learner.0", "", "learner.0", code=143),
+
+    "model_path_wrong": engine_start("a model path that does not exist", "model-not-found", settings={"vars.served_model": "/no/such/model"},
+                                     fix="/no/such/model"),
+    "model_offline": engine_start("a model that is not in the cache, with HF_HUB_OFFLINE=1", "hub-offline",
+                                  settings={"vars.served_model": "nobody/no-such-model"}, fix="HF_HUB_OFFLINE"),
+    "hub_unreachable": engine_start("a hub that cannot be reached", "hub-unreachable", settings={
+        "vars.served_model": "nobody/no-such-model", "env.HF_HUB_OFFLINE": "0", "env.HF_ENDPOINT": "http://127.0.0.1:9"}, seconds=120, fix="HF_ENDPOINT"),
+    "model_gated": engine_start("a model without access", "model-no-access", within=gated_hub, settings={
+        "vars.served_model": "somebody/gated", "env.HF_HUB_OFFLINE": "0"}, fix="HF_TOKEN|token"),
+    "tokenizer_missing": engine_start("a model without a tokenizer", "tokenizer-missing", settings={"vars.served_model": "FOLDER/no-tokenizer"}, within=no_tokenizer,
+                                      fix="tokenizer"),
+    "argument_unknown": engine_start("an argument that vLLM does not know", "wrong-arguments", code=2, settings={
+        "vars.engine_option": "--no-such-option=1"}, fix="no-such-option"),
+    "engine_module_missing": engine_start("a worker extension that is not installed", "import-error", settings={
+        "vars.engine_option": "--worker-extension-cls=no_such_package.Extension"}, fix="no_such_package"),
+    "kv_cache_too_small": engine_start("a KV cache that does not hold one sequence", "vllm-kv-cache-too-small", settings={
+        "vars.max_model_len": 4000000, "vars.engine_option": "'--hf-overrides={\"max_position_embeddings\": 4000000}'"},
+        fix="max.model.len|KVCACHE_SPACE|gpu.memory.utilization"),
+    "port_taken": Row("another program takes the engine's port just before vLLM does", take_port, first="engine.0", culprit=r"engine\.0",
+                      cause="port-in-use", code=1, seconds=60, fix="port"),
+    "learner_module_missing": Row("a module that the learner's environment does not have", None, first="learner.0", culprit=r"learner\.0",
+                                  cause="import-error", fix="flash_attn", code=1, seconds=120, settings={"vars.fault": "module"}),
+    "reward_raises": learner_fault("a reward function that raises", "reward-raises", "python-exception", fix="learner.py|share_of_e|traceback"),
+    "reward_hangs": learner_fault("a reward function that waits for ever", "reward-hangs", "verdict|hang|.*stuck.*", code=124, seconds=30),
+    "checkpoint_disk_full": learner_fault("a checkpoint to a full disk", "none", "disk-full", settings={
+        "vars.save_steps": 3, "vars.checkpoints": "FOLDER/small"}, within=small_disk, fix="FOLDER/small|small"),
+    "loss_nan": Row("a learning rate of 1e30", training, culprit=r"learner\.0.*(NaN|nan)|(NaN|nan).*learner\.0", cause="nan-loss", first="",
+                    settings={"vars.learning_rate": "1e30", "vars.steps": 8}, fix="learning rate", seconds=30),
+    "learner_ends_early": Row("the learner exits with 0 in step 3 of 8", training, first="learner.0", culprit=r"learner\.0.*(3/8|3 of 8)", cause=".*early.*",
+                              settings={"vars.fault": "ends-early", "vars.steps": 8}, code=1),
+    "learner_host_memory": learner_fault("the kernel's OOM killer ends the learner, which leaks", "leak", "host-oom", code=137, within=small_memory,
+                                         fix="memory"),
+    "weights_of_other_shapes": learner_fault("weights whose shapes are not the engine's", "other-shapes", "shape-mismatch"),
+    "engine_paused": Row("the engine is paused and nobody resumes it: /health is answered, completions are not", pause, first="engine.0",
+                         culprit=r"engine\.0.*paused", cause="engine-paused|.*paused.*", code=124, seconds=25, fix="resume"),
+
+    "sync_engine_never_enters": gloo_row("the engine never enters a weight sync", "engine-never-enters", "engine.0", "hang|.*never.*|verdict"),
+    "sync_learner_never_enters": gloo_row("the learner never enters a weight sync", "learner-never-enters", "learner.0", "hang|.*never.*|verdict"),
+    "sync_other_size": gloo_row("the engine expects half of the weights", "other-size", "engine.0|learner.0", "shape-mismatch|.*size.*"),
+    "sync_engine_ends_early": gloo_row("the engine exits with 0 while the learner syncs", "ends-early", "engine.0", "peer-process-died|.*early.*", code=1,
+                                       seconds=10),
+
+    "ray_healthy": Row("nothing, with Ray", lambda run: run.progress("trainer.0", 3, r"step (\d+)"), blameless=True,
+                       settings={"vars.steps": 10}, **RAY),
+    **dict(ray_rows("ray_worker", "a worker of Ray", RAY_WORKER, r"trainer\.0|learner\.\d", "ray::WorkerDict")),
+    **dict(ray_rows("raylet", "the raylet", RAYLET, r"ray-head\.0", "raylet")),
+    **dict(ray_rows("gcs", "the head's gcs_server", GCS, r"ray-head\.0", "gcs_server")),
+    "ray_host_memory": Row("Ray's memory monitor ends a worker that leaks", lambda run: run.progress("trainer.0", 2, r"step (\d+)"),
+                           first=r"trainer\.0|learner\.\d", culprit=r"ray::WorkerDict", cause="ray-host-oom", code=1, seconds=60, fix="memory",
+                           settings={"vars.fault": "leak", "vars.memory_threshold": "0.4"}, **RAY),
 }

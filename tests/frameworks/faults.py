@@ -35,7 +35,7 @@ class Row:
     experiment: str = "faults.yaml"
     settings: dict = dataclasses.field(default_factory=dict)
     env: dict = dataclasses.field(default_factory=dict)
-    within: typing.Callable = None         # called with the row's folder: a context that gives words to put before nlaunch's
+    within: typing.Callable = None         # called with the row's folder and settings: a context; it gives words to put before nlaunch's
 
 
 def processes():
@@ -83,14 +83,16 @@ class Run:
         self.lines, self.start = [], time.monotonic()
         self.before, self.outer = [], None
         if row.within:
-            self.outer = row.within(folder)
+            self.outer = row.within(folder, settings)
             self.before = self.outer.__enter__()
         command = [*self.before, NLAUNCH, "run", HERE / row.experiment, "--site", "local", "--no-preflight", "--runs-dir", folder / "runs",
                    *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")]]
         self.nlaunch = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        env={**env, "TMPDIR": str(self.temporary)}, text=True, errors="replace", cwd=folder, start_new_session=True)
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
+                                        env={**env, "TMPDIR": str(self.temporary)}, text=True, errors="replace", cwd=folder, start_new_session=True,
+                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's background job ignores it
+        self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.remember)]
+        for thread in self.threads:
+            thread.start()
 
     def read(self):
         for line in self.nlaunch.stdout:
@@ -102,7 +104,7 @@ class Run:
 
     def log(self, process):
         path = self.path / f"attempt-0/logs/{process}.log"
-        return path.read_text(errors="replace") if path.exists() else ""
+        return path.read_text(errors="replace") if path.exists() else ""  # a bar's \r is a line's end here
 
     def json(self, name):
         path = self.path / name
@@ -124,8 +126,9 @@ class Run:
             time.sleep(0.1)
         return result
 
-    def progress(self, process="learner.0", step=2, pattern=r"\| (\d+)/\d+ \["):
-        self.wait(f"step {step}", lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process))))
+    def progress(self, process="learner.0", step=2, pattern=r"^\s*\d+%\|.*?\| (\d+)/\d+ \["):
+        """Until a process has said that it has done a step; the default is the trainer's bar, and not that of loading weights."""
+        self.wait(f"step {step}", lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process), re.MULTILINE)))
 
     def find(self, process, pattern):
         """The pid in a role's process tree whose command line begins like that; "" is the role's own process."""
@@ -137,8 +140,12 @@ class Run:
         os.kill(pid, number)
 
     def remember(self):
-        self.tree.update(below(self.nlaunch.pid))
-        self.memory |= shared_memory(self.tree)
+        """What belongs to the run, for as long as it is there."""
+        while self.nlaunch.poll() is None:
+            tree = below(self.nlaunch.pid)
+            self.tree.update(tree)
+            self.memory |= shared_memory(tree)
+            time.sleep(0.5)
 
     def finish(self):
         """Waits for the end, and cleans up what nlaunch should have; what that was is in `left`."""
@@ -156,7 +163,8 @@ class Run:
         for pid, command in self.tree.items():
             if alive.get(pid, (0, ""))[1] == command != "":
                 os.kill(pid, signal.SIGKILL)
-        self.reader.join()
+        for thread in self.threads:
+            thread.join()
         left += sorted(path for path in self.memory if os.path.exists(path))
         for path in self.memory:
             pathlib.Path(path).unlink(missing_ok=True)
@@ -180,8 +188,8 @@ def judge(run, when, said_nothing):
     row, wrong = run.row, []
     summary, diagnosis = run.json("summary.json"), run.json("attempt-0/diagnosis.json")
     cause = next((finding for finding in diagnosis.get("findings", []) if finding["role"] == "cause"), {})
+    first = summary.get("first") or ""
     mine = run.own_lines()
-    text = "\n".join(line for _, line in mine)
     advice = [line for _, line in mine if line.startswith("fix: ")]
 
     def expression(pattern):
@@ -197,8 +205,8 @@ def judge(run, when, said_nothing):
         accused = [line for _, line in mine if re.match(r"culprit:|fix:|verdict:|unsure|\S+ may be", line)] + ([cause["class"]] if cause else [])
         wrong += [f"accuses: {line}" for line in accused]
     else:
-        if not re.fullmatch(row.first, summary.get("first", "")):
-            wrong.append(f"first: {summary.get('first', '')!r}, not {row.first}")
+        if not re.fullmatch(row.first, first):
+            wrong.append(f"first: {first!r}, not {row.first}")
         if hit is None:
             wrong.append(f"culprit: not named as {expression(row.culprit).pattern}")
         elif took > row.seconds:
@@ -212,19 +220,17 @@ def judge(run, when, said_nothing):
         "what": row.what, "wrong": wrong, "pid": run.pid, "expected": {
             "first": row.first, "culprit": expression(row.culprit).pattern, "cause": row.cause, "fix": row.fix, "code": row.code,
             "seconds": row.seconds, "blameless": row.blameless},
-        "said": {"sentence": summary.get("sentence", ""), "first": summary.get("first", ""), "cause": cause.get("class", ""),
+        "said": {"sentence": summary.get("sentence", ""), "first": first, "cause": cause.get("class", ""),
                  "culprit": cause.get("culprit", ""), "text": cause.get("text", ""), "code": run.nlaunch.returncode, "seconds": took},
         "fault_at": round(when, 1), "ended_after_fault": round(run.ended - when, 1), "whole": round(run.ended, 1),
         "left": run.left, "other_temporary_files": run.other_files, "own_lines": [f"{at - when:+.1f} {line}" for at, line in mine]}
 
 
-def keep(name, run, result, folder):
-    """The run directory, the output and the judgement, for those who look into it later; and a line in INDEX.md."""
-    target = folder / name
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    if run.path.exists():
-        shutil.copytree(run.path, target / "run", symlinks=True, ignore=shutil.ignore_patterns("weights", "checkpoints"))
+def keep(name, run, result):
+    """The output and the judgement beside the run directory, for those who look into it later; and a part of INDEX.md."""
+    target = run.folder
+    for folder in ("weights", "checkpoints"):
+        shutil.rmtree(run.path / folder, ignore_errors=True)
     (target / "output.txt").write_text("".join(f"{at:8.2f} {line}\n" for at, line in run.lines))
     (target / "tree.txt").write_text("".join(f"{pid} {command[:200]}\n" for pid, command in run.tree.items()))
     (target / "result.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
@@ -235,5 +241,5 @@ def keep(name, run, result, folder):
             "- should: " + ("accuse nobody" if expected["blameless"] else f"first {expected['first']} | cause [{expected['cause']}] culprit "
                             f"/{expected['culprit']}/ | within {expected['seconds']} s") + f" | code {expected['code']}"]
     text += [f"- wrong: {line}" for line in result["wrong"]] + [f"- path: {target}", ""]
-    with open(folder / "INDEX.md", "a") as index:
+    with open(target.parent / "INDEX.md", "a") as index:
         index.write("\n".join(text) + "\n")

@@ -4,11 +4,9 @@
     faults_test.py Matrix.test_engine_core_killed    one row
     NLAUNCH_FAULTS_KEEP=DIR faults_test.py           keeps what each row's run wrote, and a table, there
 """
-import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -43,6 +41,10 @@ class Matrix(unittest.TestCase):
         return folder
 
     @classmethod
+    def no_tokenizer(cls):
+        return shutil.copytree(cls.model("tiny", 128), cls.shared / "no-tokenizer", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*token*", "*.jinja"))
+
+    @classmethod
     def show(cls):
         if not cls.results:
             return
@@ -58,8 +60,9 @@ class Matrix(unittest.TestCase):
 
     def check(self, name):
         row = ROWS[name]
-        folder = self.shared / name
-        folder.mkdir()
+        folder = pathlib.Path(KEEP or self.shared, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         settings = dict(row.settings)
         if row.experiment == "faults.yaml":
             settings = {"vars.model": self.model("tiny", 128), "vars.other_model": self.model("wide", 256), **settings}
@@ -78,8 +81,7 @@ class Matrix(unittest.TestCase):
             result["wrong"].insert(0, f"the fault could not be made: {trouble}")
         self.results[name] = result
         if KEEP:
-            faults.keep(name, run, result, pathlib.Path(KEEP))
-        shutil.rmtree(folder)
+            faults.keep(name, run, result)
         self.assertEqual(result["wrong"], [], "\n".join(result["own_lines"]))
 
 

@@ -3,6 +3,7 @@
 --fault makes it fail in the way that is named, in step --at."""
 import argparse
 import json
+import os
 import shutil
 import socket
 import sys
@@ -13,14 +14,15 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--model", required=True)
 parser.add_argument("--other-model", help="of other shapes, for --fault=other-shapes")
 parser.add_argument("--engine", required=True, help="http://host:port")
-parser.add_argument("--weights", required=True, help="the folder through which the weights go")
-parser.add_argument("--output", required=True)
+parser.add_argument("--run", required=True, help="the run directory: the weights go through its folder weights")
+parser.add_argument("--checkpoints", required=True)
 parser.add_argument("--steps", type=int, required=True)
 parser.add_argument("--save-steps", type=int, required=True, help="0: never")
 parser.add_argument("--learning-rate", type=float, required=True)
 parser.add_argument("--fault", required=True)
 parser.add_argument("--at", type=int, default=3)
 args = parser.parse_args()
+weights = os.path.join(args.run, "weights")
 
 if args.fault == "module":
     import flash_attn  # noqa: F401: it is not there
@@ -42,10 +44,10 @@ def fault(name):
 
 def sync():
     start = time.perf_counter()
-    trainer.model.save_pretrained(args.weights)
+    trainer.model.save_pretrained(weights)
     if fault("other-shapes"):
-        shutil.copy(f"{args.other_model}/model.safetensors", args.weights)
-    ask("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": args.weights}})
+        shutil.copy(f"{args.other_model}/model.safetensors", weights)
+    ask("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": weights}})
     print(f"weight sync took {time.perf_counter() - start:.3f}s", flush=True)
 
 
@@ -84,7 +86,7 @@ trainer = GRPOTrainer(
     model=args.model, reward_funcs=share_of_e, rollout_func=generate, callbacks=[EndsEarly()],
     train_dataset=Dataset.from_list([{"prompt": [{"role": "user", "content": f"The {a} and the {b}"}]} for a in words for b in words]),
     args=GRPOConfig(
-        output_dir=args.output, max_steps=args.steps, per_device_train_batch_size=4, num_generations=4, max_completion_length=16,
+        output_dir=os.path.join(args.run, args.checkpoints), max_steps=args.steps, per_device_train_batch_size=4, num_generations=4, max_completion_length=16,
         learning_rate=args.learning_rate, lr_scheduler_type="constant", logging_steps=1, report_to="none", use_cpu=True, bf16=False,
         save_strategy="steps" if args.save_steps else "no", save_steps=args.save_steps or 500,
         gradient_checkpointing=False, model_init_kwargs={"dtype": "float32"}))
