@@ -18,6 +18,7 @@ from fault_rows import ROWS
 TRL_VLLM = os.environ.get("NLAUNCH_TEST_TRL_VLLM")  # Python environments
 RAY = os.environ.get("NLAUNCH_TEST_RAY")
 KEEP = os.environ.get("NLAUNCH_FAULTS_KEEP")
+CACHES = faults.SOURCE / ".test-cache" / "faults"  # what vLLM and PyTorch compile is the same in each row
 
 
 class Matrix(unittest.TestCase):
@@ -29,7 +30,8 @@ class Matrix(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         cls.addClassCleanup(cls.show)
         cls.env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cls.shared), "LANG": "C.UTF-8", "HERE": str(faults.HERE),
-                   "TRL_VLLM": TRL_VLLM or "", "RAY": RAY or "", "VLLM_CACHE": str(cls.shared / "vllm")}
+                   "TRL_VLLM": TRL_VLLM or "", "RAY": RAY or "", "VLLM_CACHE": str(CACHES / "vllm"),
+                   "TORCHINDUCTOR_CACHE_DIR": str(CACHES / "inductor")}
         if spy := os.environ.get("NLAUNCH_TEST_PY_SPY"):
             cls.env["PATH"] = f"{pathlib.Path(spy).parent}:{cls.env['PATH']}"
 
