@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import unittest
 import urllib.request
@@ -67,7 +68,7 @@ def pause(run):
 
 
 @contextlib.contextmanager
-def gated_hub(folder, settings):
+def gated_hub(run):
     """A hub on this machine that answers as Hugging Face's does for a model that wants a consent."""
     class Hub(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -86,20 +87,20 @@ def gated_hub(folder, settings):
 
 
 @contextlib.contextmanager
-def no_tokenizer(folder, settings):
-    shutil.copytree(settings["vars.model"], folder / "no-tokenizer", ignore=shutil.ignore_patterns("*token*", "*.jinja"))
+def no_tokenizer(run):
+    shutil.copytree(run.settings["vars.model"], run.folder / "no-tokenizer", ignore=shutil.ignore_patterns("*token*", "*.jinja"))
     yield []
 
 
 @contextlib.contextmanager
-def small_disk(folder, settings):
+def small_disk(run):
     """Checkpoints go to a file system of 4 MiB, which nlaunch and what it starts have for themselves."""
-    (folder / "small").mkdir()
-    yield ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=4m small {folder}/small && exec "$@"', "-"]
+    (run.folder / "small").mkdir()
+    yield ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=4m small {run.folder}/small && exec "$@"', "-"]
 
 
 @contextlib.contextmanager
-def small_memory(folder, settings):
+def small_memory(run):
     """nlaunch and what it starts have 6 GiB, as in a job of Slurm."""
     group = pathlib.Path("/sys/fs/cgroup/memory" if os.path.isdir("/sys/fs/cgroup/memory") else "/sys/fs/cgroup", f"nlaunch-faults-{os.getpid()}")
     try:
@@ -110,6 +111,17 @@ def small_memory(folder, settings):
         raise unittest.SkipTest(f"no memory limit can be set here: {error}")
     yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "-"]
     group.rmdir()
+
+
+@contextlib.contextmanager
+def broken_compile_cache(run):
+    """What torch.compile has kept is cut off, as on a disk that was full."""
+    run.env["VLLM_CACHE"] = str(run.folder / "cache")
+    subprocess.run(run.command("first", **{"vars.steps": 1}), env=run.env, check=True, capture_output=True, cwd=run.folder)
+    for path in (run.folder / "cache").rglob("torch_compile_cache/**/*"):
+        if path.is_file():
+            os.truncate(path, path.stat().st_size // 2)
+    yield []
 
 
 def engine_start(what, cause, code=1, seconds=60, **more):
@@ -191,6 +203,8 @@ ROWS = {
     "kv_cache_too_small": engine_start("a KV cache that does not hold one sequence", "vllm-kv-cache-too-small", settings={
         "vars.max_model_len": 4000000, "vars.engine_option": "'--hf-overrides={\"max_position_embeddings\": 4000000}'"},
         fix="max.model.len|KVCACHE_SPACE|gpu.memory.utilization"),
+    "compile_cache_broken": engine_start("what torch.compile has kept is damaged", "compile-cache-corrupt|compile-failure", within=broken_compile_cache,
+                                         settings={"vars.eager": "--no-enforce-eager"}, fix="VLLM_CACHE_ROOT|torch_compile_cache"),
     "port_taken": Row("another program takes the engine's port just before vLLM does", take_port, first="engine.0", culprit=r"engine\.0",
                       cause="port-in-use", code=1, seconds=60, fix="port"),
     "learner_module_missing": Row("a module that the learner's environment does not have", None, first="learner.0", culprit=r"learner\.0",

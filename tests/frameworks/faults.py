@@ -1,4 +1,5 @@
 """What the fault matrix is made of: a run of nlaunch with real programs, what is done to it, and what it says of that."""
+import contextlib
 import dataclasses
 import json
 import os
@@ -35,7 +36,7 @@ class Row:
     experiment: str = "faults.yaml"
     settings: dict = dataclasses.field(default_factory=dict)
     env: dict = dataclasses.field(default_factory=dict)
-    within: typing.Callable = None         # called with the row's folder and settings: a context; it gives words to put before nlaunch's
+    within: typing.Callable = None         # called with the run: a context, which gives words to put before nlaunch's
 
 
 def processes():
@@ -80,19 +81,21 @@ class Run:
         self.row, self.folder = row, folder
         self.temporary = pathlib.Path(tempfile.mkdtemp(prefix="nl-"))  # short: a socket's path has 107 bytes
         self.pid, self.tree, self.memory = None, {}, set()
+        self.settings, self.env = settings, {**env, "TMPDIR": str(self.temporary)}
+        self.outer = row.within(self) if row.within else contextlib.nullcontext([])
+        command = [*self.outer.__enter__(), *self.command()]
         self.lines, self.start = [], time.monotonic()
-        self.before, self.outer = [], None
-        if row.within:
-            self.outer = row.within(folder, settings)
-            self.before = self.outer.__enter__()
-        command = [*self.before, NLAUNCH, "run", HERE / row.experiment, "--site", "local", "--no-preflight", "--runs-dir", folder / "runs",
-                   *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")]]
-        self.nlaunch = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        env={**env, "TMPDIR": str(self.temporary)}, text=True, errors="replace", cwd=folder, start_new_session=True,
+        self.nlaunch = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.env, text=True,
+                                        errors="replace", cwd=folder, start_new_session=True,
                                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's background job ignores it
         self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.remember)]
         for thread in self.threads:
             thread.start()
+
+    def command(self, runs="runs", **more):
+        settings = [f"{key}={value}" for key, value in {**self.settings, **more}.items()]
+        return [str(NLAUNCH), "run", str(HERE / self.row.experiment), "--site", "local", "--no-preflight", "--runs-dir", str(self.folder / runs),
+                *[word for setting in settings for word in ("--set", setting)]]
 
     def read(self):
         for line in self.nlaunch.stdout:
@@ -133,8 +136,7 @@ class Run:
     def find(self, process, pattern):
         """The pid in a role's process tree whose command line begins like that; "" is the role's own process."""
         root = self.wait(f"the start of {process}", lambda: [event["pid"] for event in self.events("process-started") if event["process"] == process])[-1]
-        tree = below(root)
-        return next(pid for pid, command in tree.items() if re.match(pattern, command)) if pattern else root
+        return self.wait(pattern, lambda: next((pid for pid, command in below(root).items() if re.match(pattern, command)), None)) if pattern else root
 
     def kill(self, pid, number):
         os.kill(pid, number)
@@ -172,8 +174,7 @@ class Run:
         left += [str(path) for path in files if stat.S_ISSOCK(path.lstat().st_mode)]
         self.other_files = sorted(str(path.relative_to(self.temporary)) for path in files if not stat.S_ISSOCK(path.lstat().st_mode))
         shutil.rmtree(self.temporary)
-        if self.outer:
-            self.outer.__exit__(None, None, None)
+        self.outer.__exit__(None, None, None)
         self.left = left
         return said_nothing
 
