@@ -179,7 +179,8 @@ ROWS = {
     "api_server_stopped": stopped("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver"),
     "engine_core_terminated": terminated("VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore"),
     "worker_terminated": terminated("VLLM::Worker", "engine.0", WORKER, "Worker"),
-    "api_server_terminated": terminated("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver"),
+    # With a request under way vLLM ends its engine core and then waits for the connection to close, for ever.
+    "api_server_terminated": terminated("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver", code=(1, 124), seconds=25),
     "healthy_sigterm": Row("SIGTERM to nlaunch", to_nlaunch(signal.SIGTERM), blameless=True, code=143),
     "healthy_ctrl_c": Row("SIGINT to nlaunch", to_nlaunch(signal.SIGINT), blameless=True, code=130),
     "learner_killed": killed("the learner", "learner.0", "", "learner.0", code=137),
