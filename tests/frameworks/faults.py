@@ -63,14 +63,14 @@ def below(pid):
 
 
 def shared_memory(pids):
-    """The files in /dev/shm that these processes have mapped."""
+    """The inodes of the files in /dev/shm that these processes have mapped; a semaphore has got its name later."""
     found = set()
     for pid in pids:
         try:
             maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         except OSError:
             continue
-        found.update(re.findall(r" (/dev/shm/\S+)$", maps, re.MULTILINE))
+        found.update(map(int, re.findall(r" (\d+) +/dev/shm/", maps)))
     return found
 
 
@@ -167,9 +167,10 @@ class Run:
                 os.kill(pid, signal.SIGKILL)
         for thread in self.threads:
             thread.join()
-        left += sorted(path for path in self.memory if os.path.exists(path))
-        for path in self.memory:
-            pathlib.Path(path).unlink(missing_ok=True)
+        for path in pathlib.Path("/dev/shm").iterdir():
+            if path.stat().st_ino in self.memory:
+                left.append(str(path))
+                path.unlink()
         files = [path for path in self.temporary.rglob("*") if not path.is_dir()]
         left += [str(path) for path in files if stat.S_ISSOCK(path.lstat().st_mode)]
         self.other_files = sorted(str(path.relative_to(self.temporary)) for path in files if not stat.S_ISSOCK(path.lstat().st_mode))
