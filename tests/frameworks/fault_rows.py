@@ -80,10 +80,10 @@ def gated_hub(run):
 
         def log_message(self, *_):
             pass
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield ["env", f"HF_ENDPOINT=http://127.0.0.1:{server.server_port}"]
-    server.shutdown()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield ["env", f"HF_ENDPOINT=http://127.0.0.1:{server.server_port}"]
+        server.shutdown()
 
 
 @contextlib.contextmanager

@@ -98,8 +98,9 @@ class Run:
                 *[word for setting in settings for word in ("--set", setting)]]
 
     def read(self):
-        for line in self.nlaunch.stdout:
-            self.lines.append((time.monotonic() - self.start, line.rstrip("\n")))
+        with self.nlaunch.stdout as output:
+            for line in output:
+                self.lines.append((time.monotonic() - self.start, line.rstrip("\n")))
 
     @property
     def path(self):
