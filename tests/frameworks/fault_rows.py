@@ -188,7 +188,7 @@ ROWS = {
     "learner_terminated": terminated("the learner", "learner.0", "", "learner.0", code=143),
 
     "model_path_wrong": engine_start("a model path that does not exist", "model-not-found", settings={"vars.served_model": "/no/such/model"},
-                                     fix="/no/such/model"),
+                                     text="/no/such/model"),
     "model_offline": engine_start("a model that is not in the cache, with HF_HUB_OFFLINE=1", "hub-unreachable",
                                   settings={"vars.served_model": "nobody/no-such-model"}, fix="HF_HUB_OFFLINE"),
     "hub_unreachable": engine_start("a hub that cannot be reached", "hub-unreachable", settings={
@@ -199,22 +199,22 @@ ROWS = {
     "tokenizer_missing": Row("a model without a tokenizer", at_start, first="learner.0", culprit=r"learner\.0", cause="tokenizer-missing", fix="tokenizer",
                              code=1, seconds=120, settings={"vars.model": "FOLDER/no-tokenizer"}, within=no_tokenizer),
     "argument_unknown": engine_start("an argument that vLLM does not know", "wrong-arguments", code=2, settings={
-        "vars.engine_option": "--no-such-option=1"}, fix="no-such-option"),
+        "vars.engine_option": "--no-such-option=1"}, text="no-such-option"),
     "engine_module_missing": engine_start("a worker extension that is not installed", "import-error", settings={
-        "vars.engine_option": "--worker-extension-cls=no_such_package.Extension"}, fix="no_such_package"),
-    "kv_cache_too_small": engine_start("a KV cache that does not hold one sequence", "vllm-kv-cache-too-small", settings={
+        "vars.engine_option": "--worker-extension-cls=no_such_package.Extension"}, text="no_such_package"),
+    "kv_cache_too_small": engine_start("a KV cache that does not hold one sequence", "vllm-enginecore-start-failure", text="max seq len", settings={
         "vars.max_model_len": 4000000, "vars.engine_option": "'--hf-overrides={\"max_position_embeddings\": 4000000}'"},
-        fix="max.model.len|KVCACHE_SPACE|gpu.memory.utilization"),
+        fix="max_model_len"),
     "compile_cache_broken": engine_start("what torch.compile has kept is damaged", "compile-cache-corrupt|compile-failure", within=broken_compile_cache,
                                          settings={"vars.eager": "--no-enforce-eager"}, fix="VLLM_CACHE_ROOT|torch_compile_cache"),
     "port_taken": Row("another program takes the engine's port just before vLLM does", take_port, first="engine.0", culprit=r"engine\.0",
-                      cause="port-in-use", code=1, seconds=60, fix="port"),
+                      cause="port-in-use", code=1, seconds=60, text="ddress already in use"),
     "learner_module_missing": Row("a module that the learner's environment does not have", None, first="learner.0", culprit=r"learner\.0",
-                                  cause="import-error", fix="flash_attn", code=1, seconds=120, settings={"vars.fault": "module"}),
-    "reward_raises": learner_fault("a reward function that raises", "reward-raises", "python-exception", fix="learner.py|share_of_e|traceback"),
+                                  cause="import-error", text="flash_attn", code=1, seconds=120, settings={"vars.fault": "module"}),
+    "reward_raises": learner_fault("a reward function that raises", "reward-raises", "python-exception", text="boxed"),
     "reward_hangs": learner_fault("a reward function that waits for ever", "reward-hangs", "verdict|hang|.*stuck.*", code=124, seconds=30),
     "checkpoint_disk_full": learner_fault("a checkpoint to a full disk", "none", "disk-full", settings={
-        "vars.save_steps": 3, "vars.checkpoints": "FOLDER/small"}, within=small_disk, fix="FOLDER/small|small"),
+        "vars.save_steps": 3, "vars.checkpoints": "FOLDER/small"}, within=small_disk, text="No space left"),
     "loss_nan": Row("a learning rate of 1e30", training, culprit=r"learner\.0.*(NaN|nan)|(NaN|nan).*learner\.0", cause="nan-loss", first="",
                     settings={"vars.learning_rate": "1e30", "vars.steps": 8}, fix="learning rate", seconds=30),
     "learner_ends_early": Row("the learner exits with 0 in step 3 of 8", training, first="learner.0", culprit=r"learner\.0.*(3/8|3 of 8)", cause=".*early.*",

@@ -29,6 +29,7 @@ class Row:
     first: str = ""                        # expression for who failed first, as in summary.json
     culprit: str = ""                      # for the sentence in which nlaunch names the process
     cause: str = ""                        # for the class of the finding that is the cause
+    text: str = ""                         # for the line of a log that is quoted as the cause
     fix: str = r"\w"                       # for the advice
     code: int | tuple = 0                  # of nlaunch; several where it depends on the moment
     seconds: float = 10                    # from the fault until it is said, at most
@@ -216,12 +217,14 @@ def judge(run, when, said_nothing):
             wrong.append(f"named after {took} s, not {row.seconds}")
         if not re.fullmatch(row.cause, cause.get("class", "")):
             wrong.append(f"cause: {cause.get('class', '')!r}, not {row.cause}")
+        elif not re.search(row.text, cause.get("text", "")):
+            wrong.append(f"line: {cause['text']!r}, not {row.text}")
         if not any(re.search(row.fix, line) for line in advice):
             wrong.append(f"fix: {advice}, not {row.fix}")
     wrong += [f"left: {what}" for what in run.left]
     return {
         "what": row.what, "wrong": wrong, "pid": run.pid, "expected": {
-            "first": row.first, "culprit": expression(row.culprit).pattern, "cause": row.cause, "fix": row.fix, "code": row.code,
+            "first": row.first, "culprit": expression(row.culprit).pattern, "cause": row.cause, "text": row.text, "fix": row.fix, "code": row.code,
             "seconds": row.seconds, "blameless": row.blameless},
         "said": {"sentence": summary.get("sentence", ""), "first": first, "cause": cause.get("class", ""),
                  "culprit": cause.get("culprit", ""), "text": cause.get("text", ""), "code": run.nlaunch.returncode, "seconds": took},
