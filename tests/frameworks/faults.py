@@ -1,4 +1,5 @@
 """What the fault matrix is made of: a run of nlaunch with real programs, what is done to it, and what it says of that."""
+
 import contextlib
 import dataclasses
 import json
@@ -25,19 +26,19 @@ class Row:
     """A fault, and the truth about it. `{pid}` in an expression is the process to which it was done."""
 
     what: str
-    fault: typing.Callable = None          # called with the run; the time counts from its return
-    first: str = ""                        # expression for who failed first, as in summary.json
-    culprit: str = ""                      # for the sentence in which nlaunch names the process
-    cause: str = ""                        # for the class of the finding that is the cause
-    text: str = ""                         # for the line of a log that is quoted as the cause
-    fix: str = r"\w"                       # for the advice
-    code: int | tuple = 0                  # of nlaunch; several where it depends on the moment
-    seconds: float = 10                    # from the fault until it is said, at most
-    blameless: bool = False                # nobody is to be accused
+    fault: typing.Callable = None  # called with the run; the time counts from its return
+    first: str = ""  # expression for who failed first, as in summary.json
+    culprit: str = ""  # for the sentence in which nlaunch names the process
+    cause: str = ""  # for the class of the finding that is the cause
+    text: str = ""  # for the line of a log that is quoted as the cause
+    fix: str = r"\w"  # for the advice
+    code: int | tuple = 0  # of nlaunch; several where it depends on the moment
+    seconds: float = 10  # from the fault until it is said, at most
+    blameless: bool = False  # nobody is to be accused
     experiment: str = "faults.yaml"
     settings: dict = dataclasses.field(default_factory=dict)
     env: dict = dataclasses.field(default_factory=dict)
-    within: typing.Callable = None         # called with the run: a context, which gives words to put before nlaunch's
+    within: typing.Callable = None  # called with the run: a context, which gives words to put before nlaunch's
 
 
 def processes():
@@ -83,20 +84,38 @@ class Run:
         self.temporary = pathlib.Path(tempfile.mkdtemp(prefix="nl-"))  # short: a socket's path has 107 bytes
         self.pid, self.tree, self.memory = None, {}, set()
         self.settings, self.env = settings, {**env, "TMPDIR": str(self.temporary)}
-        self.outer = row.within(self) if row.within else contextlib.nullcontext([])
-        command = [*self.outer.__enter__(), *self.command()]
+        self.holds = contextlib.ExitStack()  # until the end
+        before = self.holds.enter_context(row.within(self)) if row.within else []
         self.lines, self.start = [], time.monotonic()
-        self.nlaunch = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.env, text=True,
-                                        errors="replace", cwd=folder, start_new_session=True,
-                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's background job ignores it
+        self.nlaunch = subprocess.Popen(
+            [*before, *self.command()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self.env,
+            text=True,
+            errors="replace",
+            cwd=folder,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # a shell's background job ignores it
         self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.remember)]
         for thread in self.threads:
             thread.start()
 
     def command(self, runs="runs", **more):
         settings = [f"{key}={value}" for key, value in {**self.settings, **more}.items()]
-        return [str(NLAUNCH), "run", str(HERE / self.row.experiment), "--site", "local", "--no-preflight", "--runs-dir", str(self.folder / runs),
-                *[word for setting in settings for word in ("--set", setting)]]
+        return [
+            str(NLAUNCH),
+            "run",
+            str(HERE / self.row.experiment),
+            "--site",
+            "local",
+            "--no-preflight",
+            "--runs-dir",
+            str(self.folder / runs),
+            *[word for setting in settings for word in ("--set", setting)],
+        ]
 
     def read(self):
         with self.nlaunch.stdout as output:
@@ -133,12 +152,24 @@ class Run:
 
     def progress(self, process="learner.0", step=2, pattern=r"^\s*\d+%\|.*?\| (\d+)/\d+ \["):
         """Until a process has said that it has done a step; the default is the trainer's bar, and not that of loading weights."""
-        self.wait(f"step {step}", lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process), re.MULTILINE)))
+        self.wait(
+            f"step {step}",
+            lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process), re.MULTILINE)),
+        )
 
     def find(self, process, pattern):
         """The pid in a role's process tree whose command line begins like that; "" is the role's own process."""
-        root = self.wait(f"the start of {process}", lambda: [event["pid"] for event in self.events("process-started") if event["process"] == process])[-1]
-        return self.wait(pattern, lambda: next((pid for pid, command in below(root).items() if re.match(pattern, command)), None)) if pattern else root
+        root = self.wait(
+            f"the start of {process}",
+            lambda: [event["pid"] for event in self.events("process-started") if event["process"] == process],
+        )[-1]
+        return (
+            self.wait(
+                pattern, lambda: next((pid for pid, command in below(root).items() if re.match(pattern, command)), None)
+            )
+            if pattern
+            else root
+        )
 
     def kill(self, pid, number):
         os.kill(pid, number)
@@ -163,7 +194,11 @@ class Run:
         self.ended = time.monotonic() - self.start
         time.sleep(0.5)
         alive = processes()
-        left = [f"{command} (pid {pid})" for pid, command in self.tree.items() if alive.get(pid, (0, ""))[1] == command != ""]
+        left = [
+            f"{command} (pid {pid})"
+            for pid, command in self.tree.items()
+            if alive.get(pid, (0, ""))[1] == command != ""
+        ]
         for pid, command in self.tree.items():
             if alive.get(pid, (0, ""))[1] == command != "":
                 os.kill(pid, signal.SIGKILL)
@@ -175,16 +210,21 @@ class Run:
                 path.unlink()
         files = [path for path in self.temporary.rglob("*") if not path.is_dir()]
         left += [str(path) for path in files if stat.S_ISSOCK(path.lstat().st_mode)]
-        self.other_files = sorted(str(path.relative_to(self.temporary)) for path in files if not stat.S_ISSOCK(path.lstat().st_mode))
+        self.other_files = sorted(
+            str(path.relative_to(self.temporary)) for path in files if not stat.S_ISSOCK(path.lstat().st_mode)
+        )
         shutil.rmtree(self.temporary)
-        self.outer.__exit__(None, None, None)
+        self.holds.close()
         self.left = left
         return said_nothing
 
     def own_lines(self):
         """What nlaunch says itself: neither what processes print, nor their last lines, nor which libnccl they have."""
-        return [(when, line) for when, line in self.lines
-                if line and not re.match(r"\S+ +│|  |note: |run \d", line) and ": libnccl " not in line]
+        return [
+            (when, line)
+            for when, line in self.lines
+            if line and not re.match(r"\S+ +│|  |note: |run \d", line) and ": libnccl " not in line
+        ]
 
 
 def judge(run, when, said_nothing):
@@ -206,7 +246,9 @@ def judge(run, when, said_nothing):
     if run.nlaunch.returncode not in (row.code if isinstance(row.code, tuple) else (row.code,)):
         wrong.append(f"exit code {run.nlaunch.returncode}, not {row.code}")
     if row.blameless:
-        accused = [line for _, line in mine if re.match(r"culprit:|fix:|verdict:|unsure|\S+ may be", line)] + ([cause["class"]] if cause else [])
+        accused = [line for _, line in mine if re.match(r"culprit:|fix:|verdict:|unsure|\S+ may be", line)] + (
+            [cause["class"]] if cause else []
+        )
         wrong += [f"accuses: {line}" for line in accused]
     else:
         if not re.fullmatch(row.first, first):
@@ -223,13 +265,35 @@ def judge(run, when, said_nothing):
             wrong.append(f"fix: {advice}, not {row.fix}")
     wrong += [f"left: {what}" for what in run.left]
     return {
-        "what": row.what, "wrong": wrong, "pid": run.pid, "expected": {
-            "first": row.first, "culprit": expression(row.culprit).pattern, "cause": row.cause, "text": row.text, "fix": row.fix, "code": row.code,
-            "seconds": row.seconds, "blameless": row.blameless},
-        "said": {"sentence": summary.get("sentence", ""), "first": first, "cause": cause.get("class", ""),
-                 "culprit": cause.get("culprit", ""), "text": cause.get("text", ""), "code": run.nlaunch.returncode, "seconds": took},
-        "fault_at": round(when, 1), "ended_after_fault": round(run.ended - when, 1), "whole": round(run.ended, 1),
-        "left": run.left, "other_temporary_files": run.other_files, "own_lines": [f"{at - when:+.1f} {line}" for at, line in mine]}
+        "what": row.what,
+        "wrong": wrong,
+        "pid": run.pid,
+        "expected": {
+            "first": row.first,
+            "culprit": expression(row.culprit).pattern,
+            "cause": row.cause,
+            "text": row.text,
+            "fix": row.fix,
+            "code": row.code,
+            "seconds": row.seconds,
+            "blameless": row.blameless,
+        },
+        "said": {
+            "sentence": summary.get("sentence", ""),
+            "first": first,
+            "cause": cause.get("class", ""),
+            "culprit": cause.get("culprit", ""),
+            "text": cause.get("text", ""),
+            "code": run.nlaunch.returncode,
+            "seconds": took,
+        },
+        "fault_at": round(when, 1),
+        "ended_after_fault": round(run.ended - when, 1),
+        "whole": round(run.ended, 1),
+        "left": run.left,
+        "other_temporary_files": run.other_files,
+        "own_lines": [f"{at - when:+.1f} {line}" for at, line in mine],
+    }
 
 
 def keep(name, run, result):
@@ -241,11 +305,20 @@ def keep(name, run, result):
     (target / "tree.txt").write_text("".join(f"{pid} {command[:200]}\n" for pid, command in run.tree.items()))
     (target / "result.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     said, expected = result["said"], result["expected"]
-    text = [f"## {name}: {'WRONG' if result['wrong'] else 'right'}", f"- done: {result['what']}" + (f" (pid {run.pid})" if run.pid else ""),
-            f"- said: {said['sentence']} | first {said['first'] or '-'} | cause [{said['cause'] or '-'}] culprit {said['culprit'] or '-'} | "
-            f"code {said['code']} | named after {said['seconds']} s, ended after {result['ended_after_fault']} s",
-            "- should: " + ("accuse nobody" if expected["blameless"] else f"first {expected['first']} | cause [{expected['cause']}] culprit "
-                            f"/{expected['culprit']}/ | within {expected['seconds']} s") + f" | code {expected['code']}"]
+    text = [
+        f"## {name}: {'WRONG' if result['wrong'] else 'right'}",
+        f"- done: {result['what']}" + (f" (pid {run.pid})" if run.pid else ""),
+        f"- said: {said['sentence']} | first {said['first'] or '-'} | cause [{said['cause'] or '-'}] culprit {said['culprit'] or '-'} | "
+        f"code {said['code']} | named after {said['seconds']} s, ended after {result['ended_after_fault']} s",
+        "- should: "
+        + (
+            "accuse nobody"
+            if expected["blameless"]
+            else f"first {expected['first']} | cause [{expected['cause']}] culprit "
+            f"/{expected['culprit']}/ | within {expected['seconds']} s"
+        )
+        + f" | code {expected['code']}",
+    ]
     text += [f"- wrong: {line}" for line in result["wrong"]] + [f"- path: {target}", ""]
     with open(target.parent / "INDEX.md", "a") as index:
         index.write("\n".join(text) + "\n")

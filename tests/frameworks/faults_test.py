@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The fault matrix: real vLLM servers, TRL learners and Ray clusters are broken in every way, and nlaunch has to say who and why.
 
-    faults_test.py Matrix.test_engine_core_killed    one row
-    NLAUNCH_FAULTS_KEEP=DIR faults_test.py           keeps what each row's run wrote, and a table, there
+faults_test.py Matrix.test_engine_core_killed    one row
+NLAUNCH_FAULTS_KEEP=DIR faults_test.py           keeps what each row's run wrote, and a table, there
 """
+
 import os
 import pathlib
 import shutil
@@ -29,9 +30,16 @@ class Matrix(unittest.TestCase):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-faults-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         cls.addClassCleanup(cls.show)
-        cls.env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cls.shared), "LANG": "C.UTF-8", "HERE": str(faults.HERE),
-                   "TRL_VLLM": TRL_VLLM or "", "RAY": RAY or "", "VLLM_CACHE": str(CACHES / "vllm"),
-                   "TORCHINDUCTOR_CACHE_DIR": str(CACHES / "inductor")}
+        cls.env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(cls.shared),
+            "LANG": "C.UTF-8",
+            "HERE": str(faults.HERE),
+            "TRL_VLLM": TRL_VLLM or "",
+            "RAY": RAY or "",
+            "VLLM_CACHE": str(CACHES / "vllm"),
+            "TORCHINDUCTOR_CACHE_DIR": str(CACHES / "inductor"),
+        }
         if spy := os.environ.get("NLAUNCH_TEST_PY_SPY"):
             cls.env["PATH"] = f"{pathlib.Path(spy).parent}:{cls.env['PATH']}"
 
@@ -39,12 +47,21 @@ class Matrix(unittest.TestCase):
     def model(cls, name, hidden):
         folder = cls.shared / name
         if not folder.exists():
-            subprocess.run([f"{TRL_VLLM}/bin/python", faults.HERE / "make_model.py", folder, str(hidden)], check=True, capture_output=True)
+            subprocess.run(
+                [f"{TRL_VLLM}/bin/python", faults.HERE / "make_model.py", folder, str(hidden)],
+                check=True,
+                capture_output=True,
+            )
         return folder
 
     @classmethod
     def no_tokenizer(cls):
-        return shutil.copytree(cls.model("tiny", 128), cls.shared / "no-tokenizer", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*token*", "*.jinja"))
+        return shutil.copytree(
+            cls.model("tiny", 128),
+            cls.shared / "no-tokenizer",
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("*token*", "*.jinja"),
+        )
 
     @classmethod
     def show(cls):
@@ -53,8 +70,10 @@ class Matrix(unittest.TestCase):
         lines = [f"{'row':26} {'':5} {'said':>6} {'ended':>6} {'code':>4}  {'first':12} cause"]
         for name, result in cls.results.items():
             said = result["said"]
-            lines.append(f"{name:26} {'WRONG' if result['wrong'] else 'right'} {said['seconds'] if said['seconds'] is not None else '-':>6} "
-                         f"{result['ended_after_fault']:>6} {said['code']:>4}  {said['first'] or '-':12} {said['cause'] or '-'}")
+            lines.append(
+                f"{name:26} {'WRONG' if result['wrong'] else 'right'} {said['seconds'] if said['seconds'] is not None else '-':>6} "
+                f"{result['ended_after_fault']:>6} {said['code']:>4}  {said['first'] or '-':12} {said['cause'] or '-'}"
+            )
             lines += [f"{'':32} {what}" for what in result["wrong"]]
         print("\n" + "\n".join(lines))
         if KEEP:
@@ -90,9 +109,12 @@ class Matrix(unittest.TestCase):
 def add(name, row):
     missing = RAY if row.experiment.startswith("ray") else TRL_VLLM
 
-    @unittest.skipUnless(missing, "no such framework here: scripts/test.sh fetches it, or set NLAUNCH_TEST_TRL_VLLM, NLAUNCH_TEST_RAY")
+    @unittest.skipUnless(
+        missing, "no such framework here: scripts/test.sh fetches it, or set NLAUNCH_TEST_TRL_VLLM, NLAUNCH_TEST_RAY"
+    )
     def test(self):
         self.check(name)
+
     test.__doc__ = row.what
     setattr(Matrix, f"test_{name}", test)
 

@@ -1,6 +1,7 @@
 """GRPO with TRL on a CPU. A vLLM server generates; the weights go to it through a folder, since NCCL wants GPUs.
 
 --fault makes it fail in the way that is named, in step --at."""
+
 import argparse
 import json
 import os
@@ -33,7 +34,9 @@ from trl import GRPOConfig, GRPOTrainer  # noqa: E402
 
 
 def ask(path, body):
-    request = urllib.request.Request(args.engine + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        args.engine + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request) as answer:  # no timeout, as in most trainers
         return json.loads(answer.read() or "null")
 
@@ -54,11 +57,20 @@ def sync():
 def generate(prompts, trainer):
     if trainer.state.global_step > 0:
         sync()
-    ids = [trainer.processing_class.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False) for prompt in prompts]
-    choices = ask("/v1/completions", {"model": args.model, "prompt": ids, "max_tokens": 16, "logprobs": 0, "return_token_ids": True})["choices"]
+    ids = [
+        trainer.processing_class.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False)
+        for prompt in prompts
+    ]
+    choices = ask(
+        "/v1/completions",
+        {"model": args.model, "prompt": ids, "max_tokens": 16, "logprobs": 0, "return_token_ids": True},
+    )["choices"]
     choices.sort(key=lambda choice: choice["index"])
-    return {"prompt_ids": ids, "completion_ids": [choice["token_ids"] for choice in choices],
-            "logprobs": [choice["logprobs"]["token_logprobs"] for choice in choices]}
+    return {
+        "prompt_ids": ids,
+        "completion_ids": [choice["token_ids"] for choice in choices],
+        "logprobs": [choice["logprobs"]["token_logprobs"] for choice in choices],
+    }
 
 
 kept = []
@@ -83,11 +95,29 @@ class EndsEarly(TrainerCallback):
 
 words = "engine learner weight token reward batch".split()
 trainer = GRPOTrainer(
-    model=args.model, reward_funcs=share_of_e, rollout_func=generate, callbacks=[EndsEarly()],
-    train_dataset=Dataset.from_list([{"prompt": [{"role": "user", "content": f"The {a} and the {b}"}]} for a in words for b in words]),
+    model=args.model,
+    reward_funcs=share_of_e,
+    rollout_func=generate,
+    callbacks=[EndsEarly()],
+    train_dataset=Dataset.from_list(
+        [{"prompt": [{"role": "user", "content": f"The {a} and the {b}"}]} for a in words for b in words]
+    ),
     args=GRPOConfig(
-        output_dir=os.path.join(args.run, args.checkpoints), max_steps=args.steps, per_device_train_batch_size=4, num_generations=4, max_completion_length=16,
-        learning_rate=args.learning_rate, lr_scheduler_type="constant", logging_steps=1, report_to="none", use_cpu=True, bf16=False,
-        save_strategy="steps" if args.save_steps else "no", save_steps=args.save_steps or 500,
-        gradient_checkpointing=False, model_init_kwargs={"dtype": "float32"}))
+        output_dir=os.path.join(args.run, args.checkpoints),
+        max_steps=args.steps,
+        per_device_train_batch_size=4,
+        num_generations=4,
+        max_completion_length=16,
+        learning_rate=args.learning_rate,
+        lr_scheduler_type="constant",
+        logging_steps=1,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        save_strategy="steps" if args.save_steps else "no",
+        save_steps=args.save_steps or 500,
+        gradient_checkpointing=False,
+        model_init_kwargs={"dtype": "float32"},
+    ),
+)
 trainer.train()

@@ -1,4 +1,5 @@
 """A driver with two workers, named as verl names them. Each step asks the workers, a task of its own, and the head."""
+
 import argparse
 import time
 
