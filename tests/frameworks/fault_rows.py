@@ -103,7 +103,7 @@ def gated_hub(run):
             self.send_header("X-Error-Code", "GatedRepo")
             self.send_header(
                 "X-Error-Message",
-                "Access to model somebody/gated is restricted. You must have access to it and be authenticated to access it.",
+                "Access to model somebody/gated is restricted. You must have access to it.",
             )
             self.end_headers()
 

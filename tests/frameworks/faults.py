@@ -1,4 +1,4 @@
-"""What the fault matrix is made of: a run of nlaunch with real programs, what is done to it, and what it says of that."""
+"""What the fault matrix is made of: runs of nlaunch with real programs, what is done to them, and what it says."""
 
 import contextlib
 import dataclasses
@@ -151,7 +151,7 @@ class Run:
         return result
 
     def progress(self, process="learner.0", step=2, pattern=r"^\s*\d+%\|.*?\| (\d+)/\d+ \["):
-        """Until a process has said that it has done a step; the default is the trainer's bar, and not that of loading weights."""
+        """Until a process says that it has done a step; the default is the trainer's bar, not that of loading weights."""
         self.wait(
             f"step {step}",
             lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process), re.MULTILINE)),
@@ -297,7 +297,7 @@ def judge(run, when, said_nothing):
 
 
 def keep(name, run, result):
-    """The output and the judgement beside the run directory, for those who look into it later; and a part of INDEX.md."""
+    """Keeps the output and the judgement beside the run directory, and writes a part of INDEX.md."""
     target = run.folder
     for folder in ("weights", "checkpoints"):
         shutil.rmtree(run.path / folder, ignore_errors=True)
@@ -308,7 +308,8 @@ def keep(name, run, result):
     text = [
         f"## {name}: {'WRONG' if result['wrong'] else 'right'}",
         f"- done: {result['what']}" + (f" (pid {run.pid})" if run.pid else ""),
-        f"- said: {said['sentence']} | first {said['first'] or '-'} | cause [{said['cause'] or '-'}] culprit {said['culprit'] or '-'} | "
+        f"- said: {said['sentence']} | first {said['first'] or '-'} | cause [{said['cause'] or '-'}] "
+        f"culprit {said['culprit'] or '-'} | "
         f"code {said['code']} | named after {said['seconds']} s, ended after {result['ended_after_fault']} s",
         "- should: "
         + (

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fault matrix: real vLLM servers, TRL learners and Ray clusters are broken in every way, and nlaunch has to say who and why.
+"""The fault matrix: real vLLM servers, TRL learners and Ray clusters are broken; nlaunch has to say who and why.
 
 faults_test.py Matrix.test_engine_core_killed    one row
 NLAUNCH_FAULTS_KEEP=DIR faults_test.py           keeps what each row's run wrote, and a table, there
@@ -71,7 +71,8 @@ class Matrix(unittest.TestCase):
         for name, result in cls.results.items():
             said = result["said"]
             lines.append(
-                f"{name:26} {'WRONG' if result['wrong'] else 'right'} {said['seconds'] if said['seconds'] is not None else '-':>6} "
+                f"{name:26} {'WRONG' if result['wrong'] else 'right'} "
+                f"{said['seconds'] if said['seconds'] is not None else '-':>6} "
                 f"{result['ended_after_fault']:>6} {said['code']:>4}  {said['first'] or '-':12} {said['cause'] or '-'}"
             )
             lines += [f"{'':32} {what}" for what in result["wrong"]]

@@ -1,4 +1,4 @@
-"""gloo_sync.py ROLE HOST PORT FAULT STEPS: the weights go to the engine in every step, until a side does something else."""
+"""gloo_sync.py ROLE HOST PORT FAULT STEPS: each step sends the weights, until a side does something else."""
 
 import sys
 import time
