@@ -102,8 +102,7 @@ def gated_hub(run):
             self.send_response(401)
             self.send_header("X-Error-Code", "GatedRepo")
             self.send_header(
-                "X-Error-Message",
-                "Access to model somebody/gated is restricted. You must have access to it.",
+                "X-Error-Message", "Access to model somebody/gated is restricted. You must have access to it."
             )
             self.end_headers()
 

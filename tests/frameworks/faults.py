@@ -151,7 +151,7 @@ class Run:
         return result
 
     def progress(self, process="learner.0", step=2, pattern=r"^\s*\d+%\|.*?\| (\d+)/\d+ \["):
-        """Until a process says that it has done a step; the default is the trainer's bar, not that of loading weights."""
+        """Until a process says that it has done a step. The default is the trainer's bar, not that of loading."""
         self.wait(
             f"step {step}",
             lambda: any(int(number) >= step for number in re.findall(pattern, self.log(process), re.MULTILINE)),
