@@ -9,6 +9,7 @@ import shutil
 import socket
 import sys
 import time
+import urllib.error
 import urllib.request
 
 parser = argparse.ArgumentParser()
@@ -37,8 +38,11 @@ def ask(path, body):
     request = urllib.request.Request(
         args.engine + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request) as answer:  # no timeout, as in most trainers
-        return json.loads(answer.read() or "null")
+    try:
+        with urllib.request.urlopen(request) as answer:  # no timeout, as in most trainers
+            return json.loads(answer.read() or "null")
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(f"{path} was answered {error.code}: {error.read().decode()}") from None
 
 
 def fault(name):
@@ -55,7 +59,7 @@ def sync():
 
 
 def generate(prompts, trainer):
-    if trainer.state.global_step > 0:
+    if trainer.state.global_step > 0 and args.fault != "no-sync":
         sync()
     ids = [
         trainer.processing_class.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False)
@@ -83,13 +87,13 @@ def share_of_e(completions, **_):
         judge = socket.create_server(("127.0.0.1", 0))  # accepts and does not answer
         socket.create_connection(judge.getsockname()).recv(1)
     if fault("leak"):
-        kept.append(bytearray(b"x" * (1 << 30)))
+        kept.append(b"x" * (8 << 30))
     return [completion[0]["content"].count("e") / 16 for completion in completions]
 
 
 class EndsEarly(TrainerCallback):
     def on_step_end(self, *_, **__):
-        if fault("ends-early"):
+        if args.fault == "ends-early" and trainer.state.global_step == args.at:
             sys.exit(0)
 
 
