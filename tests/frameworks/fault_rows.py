@@ -375,13 +375,14 @@ ROWS = {
         seconds=30,
         settings={"vars.fault": "reward-hangs"},
     ),
+    # Of a full disk torch.save says no more than that its file is not as long as it ought to be.
     "checkpoint_disk_full": learner_fault(
         "a checkpoint to a full disk",
         "none",
         "disk-full",
         settings={"vars.save_steps": 3, "vars.checkpoints": "FOLDER/small"},
         within=small_disk,
-        text="No space left",
+        text="iostream error|unexpected pos|No space left",
     ),
     # TRL goes on, and so does the run; it ends well, with a model of no use.
     "loss_nan": Row(
