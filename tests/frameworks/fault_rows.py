@@ -249,8 +249,9 @@ def gloo_row(what, fault, culprit, cause, **more):
     )
 
 
+LOADED = {"watch.stall": "60s"}  # on a machine with other work the end of a Python takes more than 10 s
 ROWS = {
-    "healthy": Row("nothing", lambda run: run.progress(), blameless=True, settings={"vars.steps": 5}),
+    "healthy": Row("nothing", lambda run: run.progress(), blameless=True, settings={"vars.steps": 5, **LOADED}),
     "api_server_killed": killed("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver", code=137),
     "engine_core_killed": killed("VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore"),
     "engine_core_stopped": stopped(
@@ -341,7 +342,7 @@ ROWS = {
         "what torch.compile has kept is damaged",
         within=broken_compile_cache,
         blameless=True,
-        settings={"vars.eager": "--no-enforce-eager", "vars.steps": 5},
+        settings={"vars.eager": "--no-enforce-eager", "vars.steps": 5, **LOADED},
     ),
     "port_taken": Row(
         "another program takes the engine's port just before vLLM does",
