@@ -37,7 +37,7 @@ a_preload_within_containers_is_proven() {
   expect "${FUNCNAME[0]}" 0 'pass +container +learner .*glibc' 'pass +container +engine' 'weight sync +2 ranks over nccl' -- \
     "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}" "${both[@]}"
   expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' \
-    'learner\.0 \(pid [0-9]+\): libnccl .*: as preloaded' 'engine\.0 \(pid [0-9]+\): libnccl .*: its own' -- \
+    'learner\.0 \(pid [0-9]+\): bound to libnccl .*, as preloaded' 'engine\.0 \(pid [0-9]+\): bound to its own libnccl ' -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" "${both[@]}"
 }
 

@@ -10,13 +10,14 @@ inline constexpr int ok = 0;
 inline constexpr int usage = 64;              ///< wrong command line
 inline constexpr int bad_input = 65;          ///< experiment, site or plan is wrong
 inline constexpr int preflight_refused = 69;  ///< a check failed before anything started
-inline constexpr int internal = 70;      ///< an error of nlaunch's own, or a result that could not be written
-inline constexpr int not_ready = 72;     ///< a role never became ready
-inline constexpr int walltime = 75;      ///< stopped at the walltime, to be continued
-inline constexpr int stalled = 124;      ///< aborted after a stall
-inline constexpr int interrupted = 130;  ///< stopped by SIGINT
-inline constexpr int quit = 131;         ///< ended at once by SIGQUIT
-inline constexpr int terminated = 143;   ///< stopped by SIGTERM
+inline constexpr int internal = 70;   ///< an error of nlaunch's own, or a result that could not be written
+inline constexpr int not_ready = 72;  ///< a role never became ready
+inline constexpr int audit_refused = 73;  ///< `audit: {mode: enforce}` ended the run
+inline constexpr int walltime = 75;       ///< stopped at the walltime, to be continued
+inline constexpr int stalled = 124;       ///< aborted after a stall
+inline constexpr int interrupted = 130;   ///< stopped by SIGINT
+inline constexpr int quit = 131;          ///< ended at once by SIGQUIT
+inline constexpr int terminated = 143;    ///< stopped by SIGTERM
 
 /// Of `nlaunch preflight`, which has codes of its own.
 inline constexpr int preflight_warned = 1;  ///< under --strict
@@ -42,6 +43,7 @@ inline constexpr Meaning kMeanings[] = {
     {preflight_refused, "the preflight refused the run: nothing was started"},
     {internal, "an error of nlaunch's own, or a result that could not be written"},
     {not_ready, "a role never became ready"},
+    {audit_refused, "`audit: {mode: enforce}` ended the run: a process has a wrong libnccl"},
     {walltime, "stopped at the walltime, to be continued"},
     {stalled, "aborted after a stall"},
     {interrupted, "stopped by SIGINT"},

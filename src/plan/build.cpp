@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <optional>
+#include <set>
 
 #include "base/backend.h"
 #include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "plan/bench.h"
+#include "plan/container.h"
 #include "plan/demand.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
@@ -149,7 +152,7 @@ class Builder {
     for (const auto& [name, value] : modules.set) plan_.modules.set.emplace_back(name.value, resolve(value));
     for (const auto& file : modules.source) plan_.modules.source.push_back(resolve(file));
     for (const auto& [name, library] : site_.libraries) {
-      plan_.libraries[name] = {absolute(resolve(library.path), workdir_, home()), library.version,
+      plan_.libraries[name] = {absolute(library_path(name, library.path), workdir_, home()), library.version,
                                library.path.span.where()};
     }
     for (const auto& row : site_.all_reduce_busbw) {
@@ -159,6 +162,41 @@ class Builder {
     for (const auto& bus_id : site_.bus_ids) plan_.expected.bus_ids.push_back(bus_id.value);
     plan_.expected.intra_node = site_.intra_node;
     plan_.expected.inter_node = site_.inter_node;
+  }
+
+  /// VIRTUAL_ENV is there the venv of the experiment, where it has one: the caller may be in another.
+  std::string library_path(const std::string& library, const config::Text& path) {
+    auto caller = facts_.caller;
+    if (const auto venv = venv_of_library(library); !venv.empty()) caller["VIRTUAL_ENV"] = venv;
+    return names_.with_caller(caller).resolve(path, nullptr, diagnostics_);
+  }
+
+  /// The one of the roles that preload it, but for those in containers, whose venvs are their images'; of a
+  /// library that nobody preloads, the experiment's. Empty where there is none, or several.
+  std::string venv_of_library(const std::string& library) const {
+    std::set<std::string> venvs;
+    bool preloaded = false;
+    for (const auto& role : experiment_.roles) {
+      if (std::ranges::find(role.preload, library, &config::Text::value) == role.preload.end()) continue;
+      preloaded = true;
+      if (!is_in_container(role))
+        venvs.insert(absolute_venv(role.venv ? role.venv : experiment_.venv, &role));
+    }
+    if (!preloaded) venvs.insert(absolute_venv(experiment_.venv, nullptr));
+    return venvs.size() == 1 ? *venvs.begin() : "";
+  }
+
+  /// What is wrong in these texts is said where the roles are built.
+  std::string absolute_venv(const std::optional<config::Text>& venv, const config::Role* role) const {
+    Diagnostics ignored;
+    return venv ? absolute(names_.resolve(*venv, role, ignored), workdir_, home()) : "";
+  }
+
+  bool is_in_container(const config::Role& role) const {
+    Diagnostics ignored;
+    Words wrapper;
+    for (const auto& word : role.wrapper) wrapper.push_back(names_.resolve(word, &role, ignored));
+    return is_container(wrapper);
   }
 
   void set_node() {

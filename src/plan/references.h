@@ -28,6 +28,12 @@ class PlanNames {
   /// Resolves the `vars:`; cycles and unknown names become diagnostics.
   void resolve_vars(Diagnostics& diagnostics);
   [[nodiscard]] const std::map<std::string, std::string>& vars() const { return vars_; }
+  /// The same for a caller with another environment, which outlives the copy.
+  [[nodiscard]] PlanNames with_caller(const std::map<std::string, std::string>& caller) const {
+    PlanNames names(experiment_, site_, caller);
+    names.vars_ = vars_;
+    return names;
+  }
 
   /// `text` with all that the plan knows put in, and what only a node knows kept. Mistakes become diagnostics
   /// at their place. `role`: whose text it is, or nullptr outside of roles, where `${self.*}` means nothing.

@@ -182,7 +182,7 @@ constexpr Place kPlaces[] = {
     {"evidence", true, "stacks, sockets, RAS and flight recorders of a stall; verdict.json"},
     {"nccl", true, "logs of NCCL, and flight recorders"},
     {"preflight.json", true, "the checks before the start; preflight/ is what each probe said"},
-    {"audit.json", true, "which process had which libnccl mapped"},
+    {"audit.json", true, "to which libnccl each process was bound"},
 };
 
 std::vector<std::string> where_to_look(const record::RunFiles& run) {

@@ -11,6 +11,11 @@ namespace nlaunch::session {
 Auditor::Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::string probe)
     : plan_(plan), node_(node), probe_(std::move(probe)) {
   facts_.preloaded = launch::preloaded_files(node);
+  for (const auto& process : node_.processes) {
+    const auto named = preflight::variable_of(process, "VLLM_NCCL_SO_PATH");
+    if (auto file = named ? launch::file_of(*named) : std::nullopt)
+      facts_.named_library[plan_.role_of(plan_.processes[process.process]).name] = std::move(*file);
+  }
 }
 
 /// Asked only where a preload could be mistaken for a role's own library: it may start that role's Python.
@@ -26,28 +31,29 @@ void Auditor::find_own_libraries() {
 supervise::Hooks Auditor::hooks() {
   supervise::Hooks hooks;
   hooks.period = std::chrono::milliseconds(250);
+  hooks.on_started = [this](std::uint32_t process, pid_t) { facts_.started.insert(process); };
   hooks.tick = [this](const supervise::LivePids& live) { return tick(live); };
-  hooks.before_stop = [this](const supervise::LivePids& live) { look(live); };
+  hooks.before_stop = [this](const supervise::LivePids& live) { look(live, launch::Thoroughness::all); };
   return hooks;
 }
 
 std::optional<supervise::Hooks::Abort> Auditor::tick(const supervise::LivePids& live) {
-  constexpr Clock::duration kLongest = std::chrono::minutes(1);
-  constexpr Clock::duration kAwaiting = std::chrono::seconds(1);
-  if (Clock::now() < next_) return std::nullopt;
-  look(live);
-  // Nobody says when a service starts those that it spawns, nor for how long they will be there.
-  if (launch::awaits_spawned(plan_, node_, seen_)) wait_ = std::min(kAwaiting, wait_);
-  next_ = Clock::now() + wait_;
-  wait_ = std::min(kLongest, wait_ * 2);
+  constexpr Clock::duration kBetweenLooks = std::chrono::seconds(1);
+  constexpr Clock::duration kBetweenLooksAtAll = std::chrono::minutes(1);
+  const auto now = Clock::now();
+  if (now < next_) return std::nullopt;
+  const bool all = now >= next_of_all_;
+  look(live, all ? launch::Thoroughness::all : launch::Thoroughness::changes);
+  next_ = Clock::now() + kBetweenLooks;
+  if (all) next_of_all_ = Clock::now() + kBetweenLooksAtAll;
   if (plan_.audit != AuditMode::enforce) return std::nullopt;
   const auto judged = report();
   if (judged.findings.empty()) return std::nullopt;
-  return supervise::Hooks::Abort{judged.findings.front().message, exit_code::preflight_refused};
+  return supervise::Hooks::Abort{judged.findings.front().message, exit_code::audit_refused};
 }
 
-void Auditor::look(const supervise::LivePids& live) {
-  launch::observe(seen_, live, facts_.preloaded);
+void Auditor::look(const supervise::LivePids& live, launch::Thoroughness thoroughness) {
+  launch::observe(seen_, live, facts_.preloaded, bindings_, thoroughness);
 }
 
 launch::AuditReport Auditor::report() {

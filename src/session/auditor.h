@@ -17,11 +17,9 @@ class Auditor {
   /// To have it look while the processes run. They refer to this.
   supervise::Hooks hooks();
 
-  /// Looks when it is time: often at first, each second until those that a service spawns are there, each
-  /// minute in the end (a model may load for minutes before NCCL is). Under `enforce`, a finding ends the
-  /// run.
+  /// Looks each second, at all processes each minute. Under `enforce`, a finding ends the run.
   std::optional<supervise::Hooks::Abort> tick(const supervise::LivePids& live);
-  void look(const supervise::LivePids& live);
+  void look(const supervise::LivePids& live, launch::Thoroughness thoroughness);
   /// What all looks together show.
   launch::AuditReport report();
 
@@ -35,8 +33,9 @@ class Auditor {
   std::string probe_;
   launch::Observations seen_;
   launch::AuditFacts facts_;
+  sys::BindingReader bindings_ = launch::nccl_bindings();
   Clock::time_point next_ = Clock::now();
-  Clock::duration wait_ = std::chrono::milliseconds(250);
+  Clock::time_point next_of_all_ = Clock::now();
 };
 
 }  // namespace nlaunch::session

@@ -98,7 +98,8 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
                      .name = std::string(stat.substr(open + 1, close - open - 1)),
                      .group = number<pid_t>(fields[2]),
                      .session = number<pid_t>(fields[3]),
-                     .stack_start = number<std::uint64_t>(fields[25])};
+                     .stack_start = number<std::uint64_t>(fields[25]),
+                     .memory_bytes = number<std::uint64_t>(fields[20])};
 }
 
 void for_each_process(const std::function<void(const ProcessInfo&)>& then) {
@@ -168,7 +169,8 @@ std::string process_title(const std::vector<std::string>& arguments, const std::
   const auto first = arguments.front().substr(0, arguments.front().find(' '));
   if (is_telling_title(first)) return first;
   const auto program = base(first);
-  const bool interpreter = program.starts_with("python") || program == "bash" || program == "sh" || program == "node";
+  const bool interpreter =
+      program.starts_with("python") || program == "bash" || program == "sh" || program == "node";
   if (!interpreter) return program;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const auto& argument = arguments[i];
@@ -204,12 +206,27 @@ std::vector<std::string> initial_environment(pid_t pid) {
 }
 
 std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
+  const auto mappings = file_mappings(pid);
+  if (!mappings) return std::nullopt;
+  return files_of(*mappings);
+}
+
+std::vector<MappedFile> files_of(const std::vector<Mapping>& mappings) {
+  std::vector<MappedFile> files;
+  std::set<std::pair<std::string, std::uint64_t>> seen;
+  for (const auto& mapping : mappings) {
+    const auto& file = mapping.file;
+    if (seen.emplace(file.device, file.inode).second) files.push_back(file);
+  }
+  return files;
+}
+
+std::optional<std::vector<Mapping>> file_mappings(pid_t pid) {
   const auto maps = read_proc(pid, "maps");
   if (!maps) return std::nullopt;
   constexpr std::string_view kDeleted = " (deleted)";
   const auto root = other_root(pid);
-  std::vector<MappedFile> files;
-  std::set<std::pair<std::string, std::uint64_t>> seen;
+  std::vector<Mapping> mappings;
   for (const auto& line : text::split(*maps, '\n')) {
     // address perms offset device inode path
     std::vector<std::string_view> fields;
@@ -223,14 +240,21 @@ std::optional<std::vector<MappedFile>> mapped_files(pid_t pid) {
                              : rest.find_first_not_of(' ', end));
     }
     if (fields.size() < 5 || !rest.starts_with('/')) continue;
-    MappedFile file{std::string(rest), std::string(fields[3]), number<std::uint64_t>(fields[4]), false, root};
+    const auto dash = std::min(fields[0].find('-'), fields[0].size() - 1);
+    Mapping mapping{
+        .start = number<std::uint64_t>(fields[0].substr(0, dash), 16),
+        .end = number<std::uint64_t>(fields[0].substr(dash + 1), 16),
+        .offset = number<std::uint64_t>(fields[2], 16),
+        .executable = fields[1].find('x') != std::string_view::npos,
+        .file = {std::string(rest), std::string(fields[3]), number<std::uint64_t>(fields[4]), false, root}};
+    auto& file = mapping.file;
     if (file.path.ends_with(kDeleted)) {
       file.deleted = true;
       file.path.resize(file.path.size() - kDeleted.size());
     }
-    if (seen.emplace(file.device, file.inode).second) files.push_back(std::move(file));
+    mappings.push_back(std::move(mapping));
   }
-  return files;
+  return mappings;
 }
 
 }  // namespace nlaunch::sys

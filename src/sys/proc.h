@@ -32,6 +32,7 @@ struct ProcessInfo {
   /// Where its stack begins: the same in a process and its forks, another after an exec; 0 where not to be
   /// seen.
   std::uint64_t stack_start = 0;
+  std::uint64_t memory_bytes = 0;  ///< of its address space: another value once a library was mapped
 };
 
 std::optional<ProcessInfo> process_info(pid_t pid);
@@ -59,9 +60,9 @@ bool sees_all_processes();
 
 /// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
 std::vector<std::string> command_line(pid_t pid);
-/// What a person calls the process: the title that the program gave itself ("VLLM::EngineCore", "ray::Trainer.step"), the
-/// script or module of an interpreter ("train.py", "vLLM API server"), else its program. `name` is its comm(5), for one
-/// that has no arguments.
+/// What a person calls the process: the title that the program gave itself ("VLLM::EngineCore",
+/// "ray::Trainer.step"), the script or module of an interpreter ("train.py", "vLLM API server"), else its program.
+/// `name` is its comm(5), for one that has no arguments.
 std::string process_title(const std::vector<std::string>& arguments, const std::string& name);
 /// The title tells processes of one kind of program apart: it is more than the name of a script.
 bool is_telling_title(std::string_view title);
@@ -85,5 +86,18 @@ struct MappedFile {
 };
 /// Nothing where the maps cannot be read (another user's process).
 std::optional<std::vector<MappedFile>> mapped_files(pid_t pid);
+
+/// A part of a file at its place in a process's memory.
+struct Mapping {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;  ///< in the file
+  bool executable = false;
+  MappedFile file;
+};
+/// All of a process, by rising address; the memory that has no file is left out. Nothing as above.
+std::optional<std::vector<Mapping>> file_mappings(pid_t pid);
+/// The files of these, each once.
+std::vector<MappedFile> files_of(const std::vector<Mapping>& mappings);
 
 }  // namespace nlaunch::sys

@@ -69,7 +69,7 @@ class Ray(Runs):
         self.assertIn("trainer.0    │ Ray has 4.0 GPUs\n", out)
         self.assertIn("step 7 loss [16, 16]", self.log("trainer.0"))
         for node in range(NODES):
-            self.assertRegex(err, rf"\nnode{node}: learner\.{node} \(pid \d+\): libnccl \S+ {self.library}: as preloaded\n")
+            self.assertRegex(err, rf"\nnode{node}: learner\.{node} \(pid \d+\): has only libnccl \S+ {self.library} mapped, as preloaded\n")
         self.assertNotIn("finding", err)
         self.nothing_is_left()
 

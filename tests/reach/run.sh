@@ -107,7 +107,7 @@ a_preflight_in_a_real_apptainer() {
 }
 a_run_in_a_real_apptainer() { in_apptainer run "$finished" 'preflight pass' --; }
 a_preload_in_a_real_apptainer() {
-  in_apptainer run "$finished" 'learner\.1 \(pid [0-9]+\): libnccl /home/user/libnccl\.so\.2: as preloaded' -- --no-preflight \
+  in_apptainer run "$finished" 'learner\.1 \(pid [0-9]+\): has only libnccl /home/user/libnccl\.so\.2 mapped, as preloaded' -- --no-preflight \
     --set 'roles.learner.preload=[nccl]'
 }
 

@@ -14,6 +14,7 @@ namespace nlaunch::launch {
 namespace {
 
 using Files = std::vector<sys::MappedFile>;
+using Uses = std::vector<LibraryUse>;
 
 bool contains(const Files& files, const sys::MappedFile& wanted) {
   return std::ranges::any_of(files, [&](const auto& file) { return same_file(file, wanted); });
@@ -23,6 +24,33 @@ Files nccl_of(const ObservedProcess& process) {
   Files files;
   std::ranges::copy_if(process.libraries, std::back_inserter(files), is_nccl);
   return files;
+}
+
+/// The files that its objects are bound to.
+Files bound_of(const ObservedProcess& process) {
+  Files files;
+  for (const auto& object : process.bindings) {
+    for (const auto& target : object.targets) {
+      if (!contains(files, target.file)) files.push_back(target.file);
+    }
+  }
+  return files;
+}
+
+bool is_within(const Files& files, const Files& others) {
+  return std::ranges::all_of(files, [&](const auto& file) { return contains(others, file); });
+}
+
+std::string file_name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// "ncclBcast, ncclSend and 3 more"
+std::string some_of(const std::vector<std::string>& functions) {
+  constexpr std::size_t kNamed = 3;
+  if (functions.size() <= kNamed) return text::join(functions, ", ");
+  const std::vector<std::string> first(functions.begin(), functions.begin() + kNamed);
+  return fmt::format("{} and {} more", text::join(first, ", "), functions.size() - kNamed);
 }
 
 class Judge {
@@ -41,7 +69,14 @@ class Judge {
     const Standing& place;
     const plan::Role& role;
     Files expected;  ///< what its role preloads
-    Files nccl;
+    Uses nccl;       ///< all copies that are mapped
+
+    [[nodiscard]] bool uses_any() const {
+      return std::ranges::any_of(nccl, [](const auto& copy) { return copy.use != Use::mapped; });
+    }
+    [[nodiscard]] std::ptrdiff_t bound_copies() const {
+      return std::ranges::count(nccl, Use::bound, &LibraryUse::use);
+    }
   };
 
   [[nodiscard]] bool may_yet_be_another(const Case& it) const;
@@ -54,6 +89,11 @@ class Judge {
   void judge_versions(const plan::Group& group);
 
   [[nodiscard]] Files expected_of(std::uint32_t role) const;
+  [[nodiscard]] Uses uses_of(const ObservedProcess& process, const plan::Role& role) const;
+  [[nodiscard]] static bool uses(const Case& it, const sys::MappedFile& file);
+  [[nodiscard]] std::string bound_to(const Case& it) const;
+  [[nodiscard]] std::string reason_unknown(const Case& it) const;
+  [[nodiscard]] bool was_started(const plan::BoundProcess& bound, const plan::Role& role) const;
   [[nodiscard]] const plan::Role* other_owner(const Case& it, const sys::MappedFile& file) const;
   [[nodiscard]] std::string reason_unseen(const plan::BoundProcess& bound, const plan::Role& role) const;
   [[nodiscard]] std::string version(const sys::MappedFile& file) const;
@@ -76,7 +116,8 @@ AuditReport Judge::run() {
   report_.host = node_.host;
   for (const auto& [id, process] : seen_) {
     const auto& place = parts_.of(id);
-    judge({id.pid, process, place, plan_.roles[place.role], expected_of(place.role), nccl_of(process)});
+    const auto& role = plan_.roles[place.role];
+    judge({id.pid, process, place, role, expected_of(place.role), uses_of(process, role)});
   }
   list_unseen();
   for (const auto& group : plan_.groups) judge_versions(group);
@@ -95,10 +136,9 @@ bool Judge::may_yet_be_another(const Case& it) const {
 void Judge::judge(const Case& it) {
   if (may_yet_be_another(it)) return;
   const auto* parent = it.place.forked_from;
-  if (parent && std::ranges::all_of(it.process.libraries,
-                                    [&](const auto& file) { return contains(parent->libraries, file); })) {
-    return;
-  }
+  const bool as_parent = parent && is_within(it.process.libraries, parent->libraries) &&
+                         is_within(bound_of(it.process), bound_of(*parent));
+  if (as_parent) return;
   const auto before = report_.findings.size();
   judge_foreign(it);
   judge_copies(it);
@@ -106,9 +146,41 @@ void Judge::judge(const Case& it) {
   list(it, report_.findings.size() > before);
 }
 
+/// All copies of libnccl of a process, and which of them it uses.
+Uses Judge::uses_of(const ObservedProcess& process, const plan::Role& role) const {
+  const auto named = facts_.named_library.find(role.name);
+  Uses all;
+  for (const auto& file : nccl_of(process)) {
+    LibraryUse one{file, version(file)};
+    for (const auto& object : process.bindings) {
+      if (std::ranges::any_of(object.targets,
+                              [&](const auto& target) { return same_file(target.file, file); }))
+        one.by.push_back(object.object.path);
+    }
+    if (!one.by.empty()) {
+      one.use = Use::bound;
+    } else if (named != facts_.named_library.end() && same_file(named->second, file)) {
+      one.use = Use::named;
+    }
+    all.push_back(std::move(one));
+  }
+  if (all.size() == 1 && all.front().use == Use::mapped && bound_of(process).empty())
+    all.front().use = Use::only;
+  return all;
+}
+
+/// NCCL counts where it is used, any other library where it is mapped.
+bool Judge::uses(const Case& it, const sys::MappedFile& file) {
+  if (!is_nccl(file)) return contains(it.process.libraries, file);
+  return std::ranges::any_of(
+      it.nccl, [&](const auto& one) { return one.use != Use::mapped && same_file(one.file, file); });
+}
+
+/// What is mapped counts as long as nothing is bound: it may have been preloaded, and will be bound then.
 void Judge::judge_foreign(const Case& it) {
   for (const auto& file : it.process.libraries) {
-    if (const auto* owner = other_owner(it, file)) {
+    const auto* owner = other_owner(it, file);
+    if (owner && (uses(it, file) || !it.uses_any())) {
       find(AuditFinding::Kind::foreign, it,
            fmt::format("{} has the {}'s {}{}", who(it), owner->name, text(file), remedy(it.role)));
     }
@@ -136,11 +208,22 @@ const plan::Role* Judge::other_owner(const Case& it, const sys::MappedFile& file
 }
 
 void Judge::judge_copies(const Case& it) {
-  if (it.nccl.size() < 2) return;
-  std::vector<std::string> copies;
-  for (const auto& file : it.nccl) copies.push_back(text(file));
+  if (it.bound_copies() < 2) return;
   find(AuditFinding::Kind::two_copies, it,
-       fmt::format("{} has {} copies of libnccl: {}", who(it), copies.size(), text::join(copies, " and ")));
+       fmt::format("{} is bound to {} copies of libnccl: {}", who(it), it.bound_copies(), bound_to(it)));
+}
+
+/// "libtorch_cuda.so to libnccl 2.28.9 (/opt/nccl/libnccl.so.2) and nccl.so to libnccl ..."; of an object
+/// that is bound to several also the functions.
+std::string Judge::bound_to(const Case& it) const {
+  std::vector<std::string> parts;
+  for (const auto& [object, targets, unbound] : it.process.bindings) {
+    for (const auto& target : targets) {
+      const auto functions = targets.size() > 1 ? fmt::format(" ({})", some_of(target.functions)) : "";
+      parts.push_back(fmt::format("{}{} to {}", file_name_of(object.path), functions, text(target.file)));
+    }
+  }
+  return text::join(parts, " and ");
 }
 
 void Judge::judge_preload(const Case& it) {
@@ -151,11 +234,16 @@ void Judge::judge_preload(const Case& it) {
     const bool has = contains(it.process.libraries, file);
     if (must_have && !has && it.process.loaded) {
       const auto instead =
-          it.nccl.empty() ? std::string("no libnccl is mapped") : "it has " + text(it.nccl.front());
+          it.nccl.empty() ? std::string("no libnccl is mapped") : "it has " + text(it.nccl.front().file);
       find(AuditFinding::Kind::missing, it,
            fmt::format("{} lacks {}, which '{}' preloads; {}", who(it), text(file), it.role.name, instead));
     }
-    if (has && it.place.part == Part::helper && !tree) {
+    if (must_have && has && !uses(it, file) && it.bound_copies() > 0) {
+      find(AuditFinding::Kind::not_bound, it,
+           fmt::format("{} has {} mapped, which '{}' preloads, and is not bound to it: {}", who(it),
+                       text(file), it.role.name, bound_to(it)));
+    }
+    if (has && it.process.preloads && it.place.part == Part::helper && !tree) {
       find(
           AuditFinding::Kind::helper, it,
           fmt::format("{}, a helper started by the program, has the preloaded {}; with 'scope: process' only "
@@ -171,7 +259,7 @@ void Judge::list(const Case& it, bool has_findings) {
   const bool must_prove = part == Part::program && !it.expected.empty();
   if (!has_findings && !must_prove && !(does_work && !it.nccl.empty())) return;
   const bool as_preloaded = !it.expected.empty() && std::ranges::all_of(it.expected, [&](const auto& file) {
-    return contains(it.process.libraries, file);
+    return uses(it, file);
   });
   AuditEntry entry{.name = name(it),
                    .role = it.role.name,
@@ -180,26 +268,41 @@ void Judge::list(const Case& it, bool has_findings) {
                    .command = command(it),
                    .part = part,
                    .proof = Proof::own,
-                   .libraries = {},
+                   .libraries = it.nccl,
                    .reason = {}};
-  for (const auto& file : it.process.libraries) entry.libraries.push_back({file, version(file)});
+  for (const auto& file : it.process.libraries) {
+    if (!is_nccl(file)) entry.libraries.push_back({file, ""});
+  }
   if (has_findings) {
     entry.proof = Proof::finding;
   } else if (as_preloaded) {
     entry.proof = Proof::as_preloaded;
-  } else if (must_prove) {
+  } else if (must_prove || !it.uses_any()) {
     entry.proof = Proof::unknown;
-    entry.reason = it.process.argv.empty()
-                       ? "its maps could not be read, or it had ended"
-                       : "no libc is mapped: the program is still being loaded, or it is static";
+    entry.reason = reason_unknown(it);
   }
   report_.entries.push_back(std::move(entry));
+}
+
+std::string Judge::reason_unknown(const Case& it) const {
+  if (it.process.argv.empty()) return "its maps could not be read, or it had ended";
+  if (!it.process.loaded) return "no libc is mapped: the program is still being loaded, or it is static";
+  std::vector<std::string> copies;
+  for (const auto& copy : it.nccl) copies.push_back(text(copy.file));
+  const auto mapped =
+      fmt::format("{} {} mapped", text::join(copies, " and "), copies.size() == 1 ? "is" : "are");
+  if (!it.process.unreadable.empty()) return fmt::format("{}; {}", mapped, it.process.unreadable);
+  if (it.process.bindings.empty()) return fmt::format("{}, and no object imports NCCL", mapped);
+  const auto bound = bound_to(it);
+  if (bound.empty()) return fmt::format("{}, and no function of NCCL is bound yet", mapped);
+  return fmt::format("{}; bound is {}", mapped, bound);
 }
 
 /// Processes that ought to have a libnccl, or may be expected to, and of which nothing was seen.
 void Judge::list_unseen() {
   for (const auto& bound : node_.processes) {
     const auto& role = plan_.role_of(plan_.processes[bound.process]);
+    if (!was_started(bound, role)) continue;
     const bool likely = role.kind != RoleKind::service && role.gpus > 0 && !plan_.node.cpu_slots;
     if (bound.preload.empty() && !likely) continue;
     const bool listed = std::ranges::any_of(report_.entries, [&](const auto& entry) {
@@ -213,6 +316,15 @@ void Judge::list_unseen() {
     entry.reason = reason_unseen(bound, role);
     report_.entries.push_back(std::move(entry));
   }
+}
+
+/// Of a role that others spawn: one of those was.
+bool Judge::was_started(const plan::BoundProcess& bound, const plan::Role& role) const {
+  if (role.spawned_by.empty()) return facts_.started.contains(bound.process);
+  return std::ranges::any_of(facts_.started, [&](std::uint32_t process) {
+    const auto& spawner = plan_.role_of(plan_.processes[process]).name;
+    return std::ranges::find(role.spawned_by, spawner) != role.spawned_by.end();
+  });
 }
 
 std::string Judge::reason_unseen(const plan::BoundProcess& bound, const plan::Role& role) const {
@@ -236,8 +348,12 @@ void Judge::judge_versions(const plan::Group& group) {
   for (const auto& member : group.members) members.insert(member.process);
   for (const auto& entry : report_.entries) {
     const bool counts = entry.process && members.contains(*entry.process) && entry.part == Part::program;
-    if (!counts || entry.libraries.size() != 1 || entry.libraries[0].version.empty()) continue;
-    first.try_emplace(entry.libraries[0].version, entry.name);
+    if (!counts) continue;
+    Uses used;
+    std::ranges::copy_if(entry.libraries, std::back_inserter(used),
+                         [](const auto& library) { return library.use != Use::mapped; });
+    if (used.size() == 1 && !used.front().version.empty())
+      first.try_emplace(used.front().version, entry.name);
   }
   if (first.size() < 2) return;
   std::vector<std::string> have;
@@ -298,18 +414,6 @@ std::vector<std::string> mapped_nccl(const Observations& seen) {
     for (const auto& file : nccl_of(process)) paths.insert(file.seen_from_here());
   }
   return {paths.begin(), paths.end()};
-}
-
-bool awaits_spawned(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen) {
-  std::set<std::uint32_t> awaited;
-  for (const auto& bound : node.processes) {
-    const auto role = plan.processes[bound.process].role;
-    if (!plan.roles[role].classify.empty()) awaited.insert(role);
-  }
-  if (awaited.empty()) return false;
-  Parts parts(plan, node, seen);
-  for (const auto& [id, process] : seen) awaited.erase(parts.of(id).role);
-  return !awaited.empty();
 }
 
 AuditReport judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,

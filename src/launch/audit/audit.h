@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,14 @@
 /// Each process of a role's tree plays a part. From the root downward, wrappers and launchers
 /// (scope/wrapper.h) lead to the *program*; a child of a launcher without RANK and LOCAL_RANK helps the
 /// launcher; what the program starts by exec is a *helper* of the role; a fork counts as its parent. Under
-/// `scope: process` the program must have what the role preloads and its helpers must not; under `scope:
-/// tree` both may. A process that fits the `classify` of a role under `spawned_by` is that role's program.
+/// `scope: process` the program must have what the role preloads and its helpers must not be given it; under
+/// `scope: tree` both may.
+///
+/// A process has the libnccl to which its objects are bound (sys/elf_bindings.h). Another copy that is only
+/// mapped proves nothing: PyTorch opens the one of its wheel by path even where it is bound to a preloaded
+/// one.
+///
+/// A process that fits the `classify` of a role under `spawned_by` is that role's program.
 namespace nlaunch::launch {
 
 enum class Part { wrapper, launcher, launcher_helper, program, helper };
@@ -28,15 +35,26 @@ BOOST_DESCRIBE_ENUM(Part, wrapper, launcher, launcher_helper, program, helper)
 enum class Proof {
   as_preloaded,  ///< it has what its role preloads
   own,           ///< it has a libnccl that nobody preloaded
-  unknown,       ///< cannot be proven: nothing mapped (yet), or linked statically
+  unknown,       ///< cannot be proven: nothing mapped or bound (yet), or linked statically
   finding,       ///< see the findings of the same pid
 };
 BOOST_DESCRIBE_ENUM(Proof, as_preloaded, own, unknown, finding)
+
+/// How it is known that a process uses a library.
+enum class Use {
+  bound,   ///< objects are bound to it
+  named,   ///< it is mapped, and VLLM_NCCL_SO_PATH names it: who opened it keeps a handle
+  only,    ///< it is the only libnccl that is mapped, and nothing is bound to any
+  mapped,  ///< it is not: mapped alone
+};
+BOOST_DESCRIBE_ENUM(Use, bound, named, only, mapped)
 
 /// One libnccl in one process.
 struct LibraryUse {
   sys::MappedFile file;
   std::string version;  ///< empty where not known
+  Use use = Use::mapped;
+  std::vector<std::string> by{};  ///< of `bound`: the objects
 };
 
 struct AuditEntry {
@@ -54,12 +72,13 @@ struct AuditEntry {
 struct AuditFinding {
   enum class Kind {
     foreign,          ///< it has what another role preloads
-    two_copies,       ///< two different libnccl in one process
+    two_copies,       ///< it is bound to two different libnccl
     missing,          ///< a program lacks what its role preloads
+    not_bound,        ///< it has that mapped, and is bound to another
     helper,           ///< a helper has what only the program should have
     versions_differ,  ///< processes of one communicator have different versions
   };
-  BOOST_DESCRIBE_NESTED_ENUM(Kind, foreign, two_copies, missing, helper, versions_differ)
+  BOOST_DESCRIBE_NESTED_ENUM(Kind, foreign, two_copies, missing, not_bound, helper, versions_differ)
   Kind kind = Kind::foreign;
   std::string name;
   pid_t pid = 0;  ///< 0 for versions_differ
@@ -79,23 +98,22 @@ struct AuditFacts {
   std::map<std::string, std::string>
       own_library;  ///< role → real path of the libnccl that its program loads by itself;
                     ///< such a file is its own even where another role preloads it
+  std::map<std::string, sys::MappedFile> named_library;  ///< role → what VLLM_NCCL_SO_PATH names
+  std::set<std::uint32_t> started;                       ///< indices into Plan::processes
 };
 
 /// The paths, as seen from here, of all copies of libnccl that were seen: those whose versions are wanted.
 std::vector<std::string> mapped_nccl(const Observations& seen);
 
-/// True while a role that another one spawns has processes on this node, and none of them has been seen.
-bool awaits_spawned(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen);
-
 /// Judges what was seen on one node. Pure. A fork that has what its parent has is not listed; neither are
-/// services without a libnccl.
+/// services without a libnccl, and processes that were never started.
 AuditReport judge(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen,
                   const AuditFacts& facts);
 
 /// For audit.json.
 nlohmann::json to_json(const AuditReport& report);
 /// For people, a line each, findings last:
-///   learner.0 (pid 4711): libnccl 2.28.9 /opt/nccl/libnccl.so.2: as preloaded
+///   learner.0 (pid 4711): bound to libnccl 2.28.9 /opt/nccl/libnccl.so.2, as preloaded
 ///   finding: engine.1 (pid 4720, VLLM::Worker) has the learner's libnccl 2.28.9 (/opt/nccl/libnccl.so.2)
 std::vector<std::string> summary(const AuditReport& report);
 

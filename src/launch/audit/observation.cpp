@@ -25,11 +25,8 @@ bool is_libc(const sys::MappedFile& file) {
   return name.starts_with("libc.so") || name.starts_with("libc-");
 }
 
-bool has_rank(const std::vector<std::string>& environment) {
-  const auto has = [&](std::string_view assignment) {
-    return std::ranges::any_of(environment, [&](const auto& entry) { return entry.starts_with(assignment); });
-  };
-  return has("RANK=") && has("LOCAL_RANK=");
+bool has(const std::vector<std::string>& environment, std::string_view assignment) {
+  return std::ranges::any_of(environment, [&](const auto& entry) { return entry.starts_with(assignment); });
 }
 
 /// A program that an interpreter runs takes seconds to give itself a title, on a machine that is busy.
@@ -53,14 +50,24 @@ void identify(sys::MappedFile& file, const PreloadedFiles& preloaded) {
   file.inode = info.st_ino;
 }
 
-ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& preloaded) {
+/// What may change without the memory of a process: a title is given later, for one.
+void look_at_command(ObservedProcess& process, const sys::ProcessInfo& info) {
+  process.executable = sys::executable(info.pid);
+  process.argv = sys::command_line(info.pid);
+  process.young = is_young(info);
+}
+
+ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& preloaded,
+                        sys::BindingReader& bindings) {
   ObservedProcess look;
   look.stack_start = info.stack_start;
-  look.executable = sys::executable(info.pid);
-  look.argv = sys::command_line(info.pid);
-  look.young = is_young(info);
-  look.rank = has_rank(sys::initial_environment(info.pid));
-  auto mapped = sys::mapped_files(info.pid).value_or(std::vector<sys::MappedFile>{});
+  look.memory_bytes = info.memory_bytes;
+  look_at_command(look, info);
+  const auto environment = sys::initial_environment(info.pid);
+  look.rank = has(environment, "RANK=") && has(environment, "LOCAL_RANK=");
+  look.preloads = has(environment, "LD_PRELOAD=");
+  const auto mappings = sys::file_mappings(info.pid).value_or(std::vector<sys::Mapping>{});
+  auto mapped = sys::files_of(mappings);
   look.loaded = std::ranges::any_of(mapped, is_libc);
   for (auto& file : mapped) identify(file, preloaded);
   std::erase_if(mapped, [&](const auto& file) {
@@ -68,7 +75,24 @@ ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& prel
            std::ranges::none_of(preloaded, [&](const auto& entry) { return same_file(entry.second, file); });
   });
   look.libraries = std::move(mapped);
+  if (std::ranges::none_of(look.libraries, is_nccl)) return look;
+  if (auto bound = bindings.read(info.pid, mappings)) {
+    look.bindings = std::move(*bound);
+  } else {
+    look.unreadable = bound.error().first_message();
+  }
+  for (auto& object : look.bindings) {
+    for (auto& target : object.targets) identify(target.file, preloaded);
+  }
   return look;
+}
+
+/// A look would show what is known.
+bool is_as_known(const ObservedProcess& known, const sys::ProcessInfo& now) {
+  if (known.stack_start != now.stack_start) return false;
+  const auto waits = [](const sys::ObjectBindings& object) { return object.targets.empty(); };
+  if (!known.bindings.empty()) return std::ranges::none_of(known.bindings, waits);
+  return known.loaded && known.memory_bytes == now.memory_bytes;
 }
 
 /// All processes of this machine, and whose children they are.
@@ -117,15 +141,19 @@ std::vector<Member> members(const Snapshot& now, const Observations& seen,
 
 }  // namespace
 
+std::optional<sys::MappedFile> file_of(const std::string& path) {
+  struct stat info {};
+  std::error_code error;
+  const auto real = std::filesystem::canonical(path, error);
+  if (error || ::stat(real.c_str(), &info) != 0) return std::nullopt;
+  return sys::MappedFile{real.string(), sys::device_text(info.st_dev), info.st_ino, false};
+}
+
 PreloadedFiles preloaded_files(const plan::BoundNode& node) {
   PreloadedFiles files;
   for (const auto& process : node.processes) {
     for (const auto& path : process.preload) {
-      struct stat info {};
-      std::error_code error;
-      const auto real = std::filesystem::canonical(path, error);
-      if (error || ::stat(real.c_str(), &info) != 0) continue;
-      files[path] = {real.string(), sys::device_text(info.st_dev), info.st_ino, false};
+      if (auto file = file_of(path)) files[path] = std::move(*file);
     }
   }
   return files;
@@ -142,12 +170,23 @@ bool is_nccl(const sys::MappedFile& file) {
          name.find(".so") != std::string_view::npos;
 }
 
-void observe(Observations& seen, const std::map<std::uint32_t, pid_t>& roots,
-             const PreloadedFiles& preloaded) {
+sys::BindingReader nccl_bindings() {
+  return sys::BindingReader("nccl");
+}
+
+void observe(Observations& seen, const std::map<std::uint32_t, pid_t>& roots, const PreloadedFiles& preloaded,
+             sys::BindingReader& bindings, Thoroughness thoroughness) {
   const Snapshot now;
   for (const auto& [id, owner] : members(now, seen, roots)) {
     const auto& info = now.processes.at(id.pid);
-    auto look = look_at(info, preloaded);
+    const auto known = seen.find(id);
+    if (thoroughness == Thoroughness::changes && known != seen.end() && is_as_known(known->second, info)) {
+      auto look = known->second;
+      look_at_command(look, info);
+      merge(seen, id, std::move(look));
+      continue;
+    }
+    auto look = look_at(info, preloaded, bindings);
     look.owner = owner;
     look.parent = now.id(info.parent);
     merge(seen, id, std::move(look));
@@ -167,6 +206,7 @@ void merge(Observations& seen, sys::ProcessId id, ObservedProcess look) {
         look.libraries.push_back(file);
       }
     }
+    if (look.bindings.empty()) look.bindings = std::move(process.bindings);
   }
   process = std::move(look);
 }

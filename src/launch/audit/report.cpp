@@ -25,7 +25,9 @@ json to_json(const LibraryUse& use) {
           {"device", use.file.device},
           {"inode", use.file.inode},
           {"deleted", use.file.deleted},
-          {"version", use.version}};
+          {"version", use.version},
+          {"use", name_of(use.use)},
+          {"by", use.by}};
 }
 
 json to_json(const AuditEntry& entry) {
@@ -49,16 +51,38 @@ json to_json(const AuditFinding& finding) {
           {"message", finding.message}};
 }
 
-std::string libraries_of(const AuditEntry& entry) {
+std::string text_of(const LibraryUse& library) {
+  if (!is_nccl(library.file)) return library.file.path;
+  return fmt::format("libnccl {}{}{}", library.version, library.version.empty() ? "" : " ",
+                     library.file.path);
+}
+
+/// "bound to libnccl 2.28.9 /opt/nccl/libnccl.so.2, as preloaded; also mapped: ..."
+std::string proven_text(const AuditEntry& entry) {
+  const std::string own = entry.proof == Proof::own ? "its own " : "";
   std::vector<std::string> parts;
-  for (const auto& [file, version] : entry.libraries) {
-    if (is_nccl(file)) {
-      parts.push_back(fmt::format("libnccl {}{}{}", version, version.empty() ? "" : " ", file.path));
-    } else {
-      parts.push_back(file.path);
+  std::vector<std::string> unused;
+  for (const auto& library : entry.libraries) {
+    const auto text = text_of(library);
+    switch (library.use) {
+      case Use::bound:
+        parts.push_back(fmt::format("bound to {}{}", own, text));
+        break;
+      case Use::named:
+        parts.push_back(fmt::format("has {} mapped, which VLLM_NCCL_SO_PATH names", text));
+        break;
+      case Use::only:
+        parts.push_back(fmt::format("has only {}{} mapped", own, text));
+        break;
+      case Use::mapped:
+        (is_nccl(library.file) ? unused : parts).push_back(text);
+        break;
     }
   }
-  return text::join(parts, " and ");
+  auto text = text::join(parts, " and ");
+  if (entry.proof == Proof::as_preloaded) text += ", as preloaded";
+  if (!unused.empty()) text += fmt::format("; also mapped, and not bound: {}", text::join(unused, ", "));
+  return text;
 }
 
 /// Nothing for an entry with findings: those say it all.
@@ -69,9 +93,8 @@ std::string line_of(const AuditEntry& entry) {
                                                                name_of(entry.part), entry.command);
   switch (entry.proof) {
     case Proof::as_preloaded:
-      return fmt::format("{}: {}: as preloaded", who, libraries_of(entry));
     case Proof::own:
-      return fmt::format("{}: {}: its own", who, libraries_of(entry));
+      return fmt::format("{}: {}", who, proven_text(entry));
     case Proof::unknown:
       return fmt::format("{}: cannot be proven: {}", who, entry.reason);
     case Proof::finding:

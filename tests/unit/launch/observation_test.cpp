@@ -15,12 +15,18 @@
 #include "launch/bind/preload.h"
 #include "sys/spawn.h"
 
-/// Real programs with a real libnccl.
+/// Real programs with a real libnccl, or with one that takes its place.
 namespace nlaunch::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// What takes NCCL's place, of tests/fake_nccl.
+std::string fake(const std::string& name) {
+  return std::string(NLAUNCH_BUILD_DIR) + "/lib/fake-nccl/" + name;
+}
+
+/// A real one, where there is any.
 std::string find_nccl() {
   if (const auto* named = std::getenv("NLAUNCH_TEST_LIBNCCL")) return named;
   for (const auto* path :
@@ -28,14 +34,13 @@ std::string find_nccl() {
         "/usr/lib/x86_64-linux-gnu/libnccl.so.2", "/usr/lib/aarch64-linux-gnu/libnccl.so.2"}) {
     if (fs::exists(path)) return path;
   }
-  return "";
+  return fake("wheel/libnccl.so.2");
 }
 
 class RealProcesses : public ::testing::Test {
  protected:
   void SetUp() override {
     nccl_ = find_nccl();
-    if (nccl_.empty()) GTEST_SKIP() << "no libnccl.so.2 here: set NLAUNCH_TEST_LIBNCCL";
     if (!fs::exists(scope_)) GTEST_SKIP() << scope_ << " is not built";
     std::string name = (fs::temp_directory_path() / "nlaunch-audit-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
@@ -61,6 +66,7 @@ class RealProcesses : public ::testing::Test {
     plan::BoundProcess bound;
     bound.process = static_cast<std::uint32_t>(plan_.processes.size());
     bound.name = name + ".0";
+    facts_.started.insert(bound.process);
     bound.preload = std::move(preload);
     plan_.processes.emplace_back().role = bound.process;
     node_.processes.push_back(bound);
@@ -75,11 +81,23 @@ class RealProcesses : public ::testing::Test {
     const auto pid = sys::spawn(request);
     ASSERT_TRUE(pid);
     roots_[index] = *pid;
+    await_ready();
+  }
+  void await_ready() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!fs::exists(folder_ / "ready") && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     ASSERT_TRUE(fs::remove(folder_ / "ready")) << "the process did not get ready";
+  }
+  /// A process that waits for "go" goes on, until it is ready again.
+  void go_on() {
+    fs::create_directory(folder_ / "go");
+    await_ready();
+  }
+  void preload(const std::string& library) {
+    node_.processes[0].preload = {library};
+    facts_.preloaded = preloaded_files(node_);
   }
   void start_python(std::uint32_t index, const std::string& code, const std::string& preload) {
     start(index,
@@ -90,8 +108,8 @@ class RealProcesses : public ::testing::Test {
   std::string scoped(const std::string& library) {
     return preload_value({{library}, PreloadScope::process, scope_, folder_}).value();
   }
-  AuditReport audited() {
-    observe(seen_, roots_, facts_.preloaded);
+  AuditReport audited(Thoroughness thoroughness = Thoroughness::all) {
+    observe(seen_, roots_, facts_.preloaded, bindings_, thoroughness);
     return judge(plan_, node_, seen_, facts_);
   }
   /// The kinds of all findings, and for each process of index `index` what is proven.
@@ -118,6 +136,7 @@ class RealProcesses : public ::testing::Test {
   plan::BoundNode node_;
   AuditFacts facts_;
   Observations seen_;
+  sys::BindingReader bindings_ = nccl_bindings();
   std::map<std::uint32_t, pid_t> roots_;
 };
 
@@ -170,21 +189,61 @@ TEST_F(RealProcesses, ALibraryMappedLaterCounts) {
       1, "open('ready', 'w')\nwhile not os.path.exists('go'): time.sleep(0.01)\nctypes.CDLL('" + nccl_ + "')",
       "");
   EXPECT_EQ(kinds(audited()), Kinds{});
-  fs::create_directory(folder_ / "go");
-  for (int i = 0; i < 1000 && !fs::exists(folder_ / "ready"); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  go_on();
   EXPECT_EQ(kinds(audited()), Kinds{Kind::foreign});
 }
 
-TEST_F(RealProcesses, AProcessWithTwoCopiesIsFound) {
-  const auto copy = folder_ / "libnccl.so.2";
-  std::error_code error;
-  fs::copy_file(nccl_, copy, error);
-  if (error) GTEST_SKIP() << "no room for a copy of libnccl in " << folder_ << ": " << error.message();
-  start_python(0, "ctypes.CDLL('" + copy.string() + "')", scoped(nccl_));
+TEST_F(RealProcesses, OfTwoCopiesThatNothingIsBoundToNothingIsProven) {
+  start_python(0, "ctypes.CDLL('" + fake("other/libnccl.so.2") + "')", scoped(nccl_));
+  const auto report = audited();
+  EXPECT_EQ(kinds(report), Kinds{});
+  EXPECT_EQ(proofs(report, 0), Proofs{Proof::unknown});
+  EXPECT_EQ(report.entries[0].libraries.size(), 2U);
+}
+
+TEST_F(RealProcesses, AnObjectThatImportsNcclIsBoundToThePreloadedCopy) {
+  preload(fake("other/libnccl.so.2"));
+  // As PyTorch does: it opens the copy of its wheel, then what was linked against it.
+  const std::string load =
+      "ctypes.CDLL('" + fake("wheel/libnccl.so.2") + "')\nctypes.CDLL('" + fake("libuser_now.so") + "')";
+  start_python(0, load, scoped(fake("other/libnccl.so.2")));
+  start_python(1, load, "");
+  const auto report = audited();
+  EXPECT_EQ(kinds(report), Kinds{});
+  EXPECT_EQ(proofs(report, 0), Proofs{Proof::as_preloaded});
+  EXPECT_EQ(proofs(report, 1), Proofs{Proof::own});
+  EXPECT_EQ(summary(report)[0], "learner.0 (pid " + std::to_string(roots_[0]) + "): bound to libnccl " +
+                                    fake("other/libnccl.so.2") +
+                                    ", as preloaded; also mapped, and not bound: libnccl " +
+                                    fake("wheel/libnccl.so.2"));
+  EXPECT_EQ(summary(report)[1], "engine.0 (pid " + std::to_string(roots_[1]) +
+                                    "): bound to its own libnccl " + fake("wheel/libnccl.so.2"));
+}
+
+TEST_F(RealProcesses, AnObjectThatTakesWhatTheOlderPreloadLacksFromTheWheelIsFound) {
+  preload(fake("other/libnccl.so.2"));
+  start_python(0,
+               "ctypes.CDLL('" + fake("wheel/libnccl.so.2") + "', ctypes.RTLD_GLOBAL)\nctypes.CDLL('" +
+                   fake("libuser_newer.so") + "')",
+               scoped(fake("other/libnccl.so.2")));
   const auto report = audited();
   ASSERT_EQ(kinds(report), Kinds{Kind::two_copies});
-  EXPECT_EQ(report.entries[0].libraries.size(), 2U);
+  EXPECT_NE(report.findings[0].message.find("libuser_newer.so (ncclCommWindowRegister) to libnccl"),
+            std::string::npos)
+      << report.findings[0].message;
+}
+
+TEST_F(RealProcesses, AQuickLookSeesWhatWasLoadedSince) {
+  preload(fake("other/libnccl.so.2"));
+  start_python(0,
+               "ctypes.CDLL('" + fake("wheel/libnccl.so.2") +
+                   "')\nopen('ready', 'w')\nwhile not os.path.exists('go'): time.sleep(0.01)\nctypes.CDLL('" +
+                   fake("libuser_now.so") + "')",
+               scoped(fake("other/libnccl.so.2")));
+  EXPECT_EQ(proofs(audited(), 0), Proofs{Proof::unknown});
+  EXPECT_EQ(proofs(audited(Thoroughness::changes), 0), Proofs{Proof::unknown});
+  go_on();
+  EXPECT_EQ(proofs(audited(Thoroughness::changes), 0), Proofs{Proof::as_preloaded});
 }
 
 TEST_F(RealProcesses, ALibraryWhosePathHasABlankIsTheSameThroughItsLink) {

@@ -168,6 +168,27 @@ TEST_F(BuildPlan, NamesThatPeopleTakeForOthers) {
             "the name 'A B' has a blank in it: --env takes NAME=VALUE or ROLE:NAME=VALUE");
 }
 
+TEST_F(BuildPlan, ALibraryIsLookedForInTheVenvOfThoseThatPreloadIt) {
+  constexpr const char* kSite =
+      "scheduler: {kind: local}\nlibraries: {nccl: {path: \"${env.VIRTUAL_ENV:-.venv}/libnccl.so.2\"}}\n";
+  facts_.caller["VIRTUAL_ENV"] = "/home/user/other";
+  const auto path_with = [&](const std::string& keys, const std::string& learner) {
+    const auto plan = build_from(keys + "roles:\n  learner: {kind: learner, command: [train]" + learner +
+                                     "}\n  tool: {kind: service, command: [x]}\n",
+                                 kSite);
+    return plan ? plan->libraries.at("nccl").path : refusal(plan);
+  };
+  const auto here = folder_.string();
+  const std::string preload = ", preload: [nccl]";
+  EXPECT_EQ(path_with("", preload), "/home/user/other/libnccl.so.2");
+  EXPECT_EQ(path_with("venv: .venv\n", preload), here + "/.venv/libnccl.so.2");
+  EXPECT_EQ(path_with("venv: .venv\n", ""), here + "/.venv/libnccl.so.2");
+  EXPECT_EQ(path_with("venv: .venv\n", preload + ", venv: train"), here + "/train/libnccl.so.2");
+  EXPECT_EQ(path_with("venv: /opt/venv\n", preload + ", wrapper: [apptainer, exec, a.sif]"),
+            "/home/user/other/libnccl.so.2")
+      << "the venv of a role in a container is its image's";
+}
+
 TEST_F(BuildPlan, AnUnknownLibraryIsSaidWithWhatElse) {
   constexpr const char* kRoles = "roles: {learner: {kind: learner, preload: [nccl], command: [t]}}\n";
   EXPECT_EQ(
