@@ -25,6 +25,7 @@ constexpr std::size_t kLongestLastLine = 500;
 /// What is known here of one process.
 struct LocalBackend::Live {
   const plan::BoundProcess* bound = nullptr;
+  std::string role{};
   std::size_t output = 0;  ///< index into the Output
   sys::Subtree subtree{};  ///< leader 0: is not running
   bool ended = false;      ///< its wait status is there
@@ -72,7 +73,7 @@ LocalBackend::LocalBackend(sys::Loop& loop, const Rules& rules, Options options,
     const auto bound = std::ranges::find(options_.node.processes, rules.processes[process].process,
                                          &plan::BoundProcess::process);
     if (bound == options_.node.processes.end()) continue;
-    live_[process] = {.bound = &*bound, .output = names.size()};
+    live_[process] = {.bound = &*bound, .role = rules.processes[process].role, .output = names.size()};
     names.push_back(bound->name);
   }
   Output::Options output{
@@ -225,7 +226,13 @@ void LocalBackend::on(const action::AwaitReady& await) {
                              tell(process_event::NotReady{
                                  process, options_.node.masker.mask(live_.at(process).readiness->status())});
                            },
-                       .line = live.line};
+                       .line = live.line,
+                       .note =
+                           [this, role = live.role](const std::string& sentence) {
+                             // The same for all processes of the role: it is said once.
+                             tell(process_event::Trouble{options_.node.masker.mask(
+                                 fmt::format("{} is not ready: {}", role, sentence))});
+                           }};
   live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
                                                live.request(live.bound->ready.exec), std::move(then));
 }
@@ -296,6 +303,7 @@ void LocalBackend::ending() {
   children_.reset();
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
+  shared_memory_.note(sys::own_descendants());
 
 /// They are no leftovers of the run.
 void LocalBackend::end_own_programs() {

@@ -156,7 +156,10 @@ class Processes(SuperviseCase):
 class Readiness(SuperviseCase):
     SERVER = ("import http.server, time, sys; time.sleep(0.3)\n"
               "class H(http.server.BaseHTTPRequestHandler):\n"
-              "  def do_GET(self): self.send_response(200 if self.path == '/health' else 503); self.end_headers()\n"
+              "  def do_GET(self):\n"
+              "    self.send_response({'/health': 200, '/health/': 307, '/loads': 503}.get(self.path, 404))\n"
+              "    self.send_header('Location', '/health')\n"
+              "    self.end_headers()\n"
               "  def log_message(self, *a): pass\n"
               "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()")
 
@@ -192,6 +195,7 @@ class Readiness(SuperviseCase):
                 self.assertGreaterEqual(learner["started_ms"], engine["ready_ms"])
 
     def test_a_file_from_before_the_start_does_not_count(self):
+                 ({"http": f"http://127.0.0.1:{port}/health/"}, server),
         flag = pathlib.Path(tempfile.mkdtemp()) / "ready"
         self.addCleanup(shutil.rmtree, flag.parent)
         flag.touch()
@@ -203,7 +207,7 @@ class Readiness(SuperviseCase):
 
     def test_never_ready_is_72_and_says_what_was_seen(self):
         port = self.free_port()
-        url = f"http://127.0.0.1:{port}/other"
+        url = f"http://127.0.0.1:{port}/loads"
         run = self.staged({"http": url, "timeout_ms": 5000}, ["/usr/bin/python3", "-c", self.SERVER, str(port)])
         self.assertEqual((run.code, run.summary()["outcome"]), (72, "not-ready"))
         self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time ({url}: answered 503)")
@@ -226,6 +230,18 @@ class Output(SuperviseCase):
                "w('\\x1b[2Jgrün\\tok\\n'.encode()); w(b'no end')")
 
     def awkward(self, size):
+    def test_an_answer_that_waiting_does_not_change_is_said_while_the_run_waits(self):
+        port = self.free_port()
+        url = f"http://127.0.0.1:{port}/healthz"
+        run = self.run_of([{"name": "engine", "command": ["/usr/bin/python3", "-c", self.SERVER, str(port)],
+                            "ready": {"http": url, "timeout_ms": 60000}}]).start()
+        said = "engine is not ready: GET /healthz answered 404; nlaunch waits for 2xx: check the path in its `ready`"
+        self.assertEqual([event["what"] for event in run.wait_for("trouble")], [said])
+        run.process.send_signal(signal.SIGTERM)
+        run.finish()
+        self.assertIn(f"\nnlaunch: {said}\n".encode(), b"\n" + run.out)
+        self.assertEqual(run.summary()["troubles"], [said])
+
         """A run that prints all bytes, a line of this size, an escape sequence, and a line without an end."""
         run = self.finished([{"name": "learner", "ends_run": True, "command": ["/usr/bin/python3", "-c", self.AWKWARD % size]}])
         self.assertEqual(run.log("learner.0"), bytes(range(256)) + b"\n" + b"y" * size +
