@@ -155,7 +155,8 @@ void LocalBackend::tell_progress(ProcessIndex process, const Live& live) {
   auto& reader = readers_[live.output];
   if (const auto said = reader.take()) {
     tell(process_event::Progress{process, said->step ? static_cast<std::int64_t>(*said->step) : -1,
-                                 said->seconds.value_or(-1)});
+                                 said->seconds.value_or(-1),
+                                 said->total ? static_cast<std::int64_t>(*said->total) : -1});
   }
   for (const auto remark : reader.take_remarks()) {
     tell(process_event::Trouble{std::string(remarks()[remark].sentence)});
