@@ -122,7 +122,8 @@ void LocalBackend::watch_children() {
   };
   children_ = std::make_unique<ChildWatch>(
       loop_, roots, [this](ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status) {
-        // How it ended is lost on older kernels: the end of one that has a name is worth knowing all the same.
+        // How it ended is lost on older kernels: the end of one that has a name is worth knowing all the
+        // same.
         const bool matters = status ? !status->ok() : sys::is_own_title(child.title);
         if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status});
       });
@@ -302,9 +303,9 @@ void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& resul
 
 void LocalBackend::ending() {
   children_.reset();
+  shared_memory_.note(sys::own_descendants());
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
-  shared_memory_.note(sys::own_descendants());
 
 /// They are no leftovers of the run.
 void LocalBackend::end_own_programs() {
@@ -316,6 +317,7 @@ void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(Bac
   BackendEnd end;
   end_own_programs();
   const auto swept = sys::sweep({}, kKillLimit);
+  shared_memory_.remove();
   for (const auto& process : swept.killed) end.left_behind.push_back(describe(process));
   for (const auto& process : swept.survivors) end.survivors.push_back(describe_survivor(process));
   for (const auto& [process, live] : live_) output_->close(live.output);
