@@ -296,6 +296,7 @@ void LocalBackend::on(const action::CleanUp& clean) {
 void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& result) {
   auto& live = live_.at(process);
   output_->close(live.output);
+  readers_[live.output].finish();
   tell_progress(process, live);
   live.subtree.leader = 0;
   tell(process_event::CleanedUp{process, result.killed});

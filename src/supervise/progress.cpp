@@ -174,6 +174,10 @@ void ProgressReader::feed(std::string_view bytes) {
   cutter_.feed(bytes, look);
 }
 
+void ProgressReader::finish() {
+  cutter_.finish([this](std::string_view line, bool) { look_at(line); });
+}
+
 void ProgressReader::look_at(std::string_view line) {
   if (lines_) {
     if (auto reported = pattern_->match(line)) reported_ = reported;

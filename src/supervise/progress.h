@@ -54,6 +54,8 @@ class ProgressReader {
   ProgressReader(const ProgressPattern& pattern, bool lines) : pattern_(&pattern), lines_(lines) {}
 
   void feed(std::string_view bytes);
+  /// Ends the last line: a bar of a process that has ended stands there.
+  void finish();
   /// The newest report since the last call.
   std::optional<Reported> take() { return std::exchange(reported_, std::nullopt); }
   /// The remarks since the last call: indices into `remarks()`.

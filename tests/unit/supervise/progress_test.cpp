@@ -155,6 +155,20 @@ TEST(ProgressReader, RemarksAreFoundInEveryProcess) {
   EXPECT_EQ(reader.take_remarks().size(), 2U);
 }
 
+TEST(ProgressReader, ABarOfAProcessThatHasEndedCounts) {
+  ProgressPattern bar(plan::progress_pattern("tqdm"));
+  ProgressReader reader(bar, true);
+  reader.feed("\r  5%|#   | 2/40 [00:00<?, ?it/s]\r  8%|#   | 3/40 [00:01<?, ?it/s]");
+  EXPECT_EQ(reader.take()->step, 2U);
+  reader.finish();
+  const auto last = reader.take();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->step, 3U);
+  EXPECT_EQ(last->total, 40U);
+  reader.finish();
+  EXPECT_FALSE(reader.take());
+}
+
 // Lines of the programs themselves: Ray and torchrun put something in front, and loggers colours.
 TEST(Trackers, FindTheStepsInTheOutputOfTheirPrograms) {
   struct Case {
