@@ -28,6 +28,10 @@ BOOST_DESCRIBE_ENUM(PreloadScope, process, tree)
 enum class Backend { nccl, gloo };
 BOOST_DESCRIBE_ENUM(Backend, nccl, gloo)
 
+/// A server whose health path nlaunch knows.
+enum class ReadyServer { vllm, sglang };
+BOOST_DESCRIBE_ENUM(ReadyServer, vllm, sglang)
+
 /// When an operation applies; what is empty always fits. All that is given must fit.
 struct Condition {
   std::optional<VersionRange> nodes;            ///< number of nodes, as a version of one part

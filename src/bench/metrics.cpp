@@ -36,6 +36,34 @@ void feed_file(const std::filesystem::path& path, MetricReader& reader) {
   reader.finish();
 }
 
+double slope(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double mean = 0;
+  for (const double value : values) mean += value / n;
+  double above = 0;
+  double below = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = static_cast<double>(i) - (n - 1) / 2;
+    above += x * (values[i] - mean);
+    below += x * x;
+  }
+  return below > 0 ? above / below : 0;
+}
+
+/// The attempts of a run in their order.
+std::vector<std::filesystem::path> attempts_of(const std::filesystem::path& run) {
+  std::vector<std::filesystem::path> out;
+  std::error_code error;
+  for (const auto& attempt : std::filesystem::directory_iterator(run, error)) {
+    if (attempt.path().filename().string().starts_with("attempt-")) out.push_back(attempt.path());
+  }
+  std::ranges::sort(out, {}, [](const auto& path) {  // attempt-10 is after attempt-9
+    const auto name = path.filename().string();
+    return std::pair(name.size(), name);
+  });
+  return out;
+}
+
 /// Who has printed which number.
 using Counts = std::map<std::int64_t, std::vector<std::string>>;
 
@@ -88,9 +116,8 @@ void MetricReader::take(std::string_view line) {
 PrintedBy read_printed(const std::filesystem::path& run, const std::vector<plan::Metric>& metrics) {
   PrintedBy printed;
   std::error_code error;
-  for (const auto& attempt : std::filesystem::directory_iterator(run, error)) {
-    if (!attempt.path().filename().string().starts_with("attempt-")) continue;
-    for (const auto& log : std::filesystem::directory_iterator(attempt.path() / "logs", error)) {
+  for (const auto& attempt : attempts_of(run)) {
+    for (const auto& log : std::filesystem::directory_iterator(attempt / "logs", error)) {
       if (log.path().extension() != ".log" || !log.is_regular_file(error)) continue;
       MetricReader reader(metrics);
       feed_file(log.path(), reader);
@@ -104,17 +131,34 @@ PrintedBy read_printed(const std::filesystem::path& run, const std::vector<plan:
 }
 
 std::map<std::string, Printed> summarized(const PrintedBy& printed) {
-  std::map<std::string, std::vector<double>> all;
+  std::map<std::string, std::vector<const std::vector<double>*>> by_metric;
   for (const auto& [process, metrics] : printed) {
-    for (const auto& [name, values] : metrics)
-      all[name].insert(all[name].end(), values.begin(), values.end());
+    for (const auto& [name, values] : metrics) by_metric[name].push_back(&values);
   }
   std::map<std::string, Printed> out;
-  for (const auto& [name, values] : all) {
-    const auto [least, most] = std::ranges::minmax(values);
-    out[name] = {median(values), values.size(), least, most};
+  for (const auto& [name, processes] : by_metric) {
+    auto& one = out[name];
+    std::vector<double> all;
+    for (const auto* values : processes) {
+      const auto share = 1 / static_cast<double>(processes.size());
+      one.first += share * values->front();
+      one.last += share * values->back();
+      one.slope += share * slope(*values);
+      all.insert(all.end(), values->begin(), values->end());
+    }
+    one.median = median(all);
+    one.values = all.size();
+    one.least = std::ranges::min(all);
+    one.most = std::ranges::max(all);
   }
   return out;
+}
+
+std::string text_of(const Printed& printed) {
+  if (printed.values == 1) return fmt::format("{:.4g}, one value", printed.last);
+  return fmt::format("{:.4g} first, {:.4g} last, median {:.4g} of {}, {:+.3g} from one value to the next",
+                     printed.first, printed.last, printed.median, text::count(printed.values, "value"),
+                     printed.slope);
 }
 
 std::vector<std::string> uneven(const PrintedBy& printed) {

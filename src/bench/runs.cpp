@@ -21,13 +21,21 @@ RunLine line_of(const RunComparison& comparison, std::size_t arm, What what, con
   line.what = what;
   line.metric = metric;
   line.arm = arm;
+  std::vector<double> first;
+  std::vector<double> last;
   for (const auto& run : comparison.arms[arm].runs) {
     const auto value = value_of(run, what, metric);
     if (!value) continue;
     line.values.push_back(*value);
-    if (what == What::metric) line.printed += run.metrics.at(metric).values;
+    if (what != What::metric) continue;
+    const auto& printed = run.metrics.at(metric);
+    line.printed += printed.values;
+    first.push_back(printed.first);
+    last.push_back(printed.last);
   }
   line.median = median(line.values);
+  line.first = first.empty() ? 0 : median(first);
+  line.last = last.empty() ? 0 : median(last);
   if (line.values.size() >= kLeastRepeats) line.interval = median_interval(line.values, comparison.seed);
   return line;
 }

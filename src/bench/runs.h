@@ -40,6 +40,8 @@ struct RunLine {
   std::vector<double> values;  ///< of each run that has it; of a metric, the median of what it printed
   std::size_t printed = 0;     ///< values of a metric in all of these runs together
   double median = 0;
+  double first = 0;  ///< of a metric, the median over these runs; likewise `last`
+  double last = 0;
   std::optional<Interval> interval;  ///< none with too few runs
   Conclusion verdict{};              ///< against the first arm that has this quantity
   bool reference = false;

@@ -15,7 +15,7 @@ ordered_json line_json(const RunLine& line, const RunComparison& comparison) {
                    {"values", line.values},
                    {"median", line.median},
                    {"interval", line.interval ? interval_json(*line.interval) : ordered_json(nullptr)}};
-  if (!time) out["printed"] = line.printed;
+  if (!time) out.update({{"first", line.first}, {"last", line.last}, {"printed", line.printed}});
   if (line.reference) return out;
   const auto& verdict = line.verdict;
   const bool judged = verdict.word != Conclusion::Word::unknown;
@@ -30,7 +30,11 @@ ordered_json line_json(const RunLine& line, const RunComparison& comparison) {
 ordered_json run_json(const RunRecord& run) {
   ordered_json metrics = ordered_json::object();
   for (const auto& [name, printed] : run.metrics)
-    metrics[name] = {{"median", printed.median}, {"values", printed.values}};
+    metrics[name] = {{"median", printed.median},
+                     {"first", printed.first},
+                     {"last", printed.last},
+                     {"slope", printed.slope},
+                     {"values", printed.values}};
   return {{"repeat", run.repeat},
           {"folder", run.folder},
           {"outcome", run.outcome},

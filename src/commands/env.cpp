@@ -76,7 +76,7 @@ void add_wrapper(const plan::Role& role, const launch::Install& install,
   process.env.assign(environment.begin(), environment.end());
   process.given = launch::given_by(of_the_plan, view.facts, host, environment);
   for (const auto& library : view.libraries) process.preload.push_back(library);
-  auto wrapper = launch::wrap(role.wrapper, process, role.venv, "", {}, install);
+  auto wrapper = launch::wrap(role.wrapper, process, role.venv, {}, {}, install);
   if (wrapper) process.wrapper = std::move(*wrapper);
 }
 

@@ -36,6 +36,7 @@ struct Overlay {
 
 struct Ready {
   SourceSpan span;
+  std::optional<Located<ReadyServer>> server;
   std::optional<Text> http, tcp, log, file;
   std::vector<Text> exec;
   std::optional<Duration> delay;

@@ -111,7 +111,21 @@ void read_ports(Keys& keys, Role& role) {
 Ready read_ready(const Value& value) {
   Ready ready;
   ready.span = value.span();
+  if (value.is(Node::Kind::scalar)) {
+    const auto word = value.text();
+    const auto server = word ? value_of<ReadyServer>(*word) : std::nullopt;
+    if (server) {
+      ready.server = {*server, value.span()};
+    } else if (word) {
+      value
+          .error("config.ready",
+                 fmt::format("'{}' must be vllm, sglang or a map, found '{}'", value.path(), *word))
+          .hint = "write vllm, sglang, {http: URL}, {tcp: HOST:PORT}, ...";
+    }
+    return ready;
+  }
   Keys keys(value);
+  keys.read("server", ready.server);
   keys.read("http", ready.http);
   keys.read("tcp", ready.tcp);
   keys.read("log", ready.log);
@@ -122,7 +136,7 @@ Ready read_ready(const Value& value) {
   if (ready.log) check_regex(*ready.log, value.problems());
   std::vector<std::string> ways;
   for (const auto& entry : value.node().entries) {
-    const std::set<std::string_view> known{"http", "tcp", "log", "file", "exec", "delay"};
+    const std::set<std::string_view> known{"server", "http", "tcp", "log", "file", "exec", "delay"};
     if (known.contains(entry.key.value)) ways.push_back(entry.key.value);
   }
   if (value.is(Node::Kind::map) && ways.size() != 1) {
@@ -130,7 +144,7 @@ Ready read_ready(const Value& value) {
         .error("config.ready", ways.empty()
                                    ? fmt::format("'{}' does not say when the role is ready", value.path())
                                    : fmt::format("'{}' has {}", value.path(), text::join(ways, " and ")))
-        .hint = "write exactly one of http, tcp, log, file, exec, delay";
+        .hint = "write exactly one of server, http, tcp, log, file, exec, delay";
   }
   keys.finish();
   return ready;

@@ -220,7 +220,7 @@ constexpr std::tuple kEvents{
          field("processes", &event::NodeLost::processes)),
     form("abort", field("reason", &event::Abort::reason), field("exit_code", &event::Abort::exit_code)),
     form("progress", process<event::Progress>(), field("step", &event::Progress::step),
-         field("seconds", &event::Progress::seconds)),
+         field("seconds", &event::Progress::seconds), field("total", &event::Progress::total)),
     form("collected", field("trouble", &event::Collected::trouble)),
     form("trouble", field("sentence", &event::Trouble::sentence))};
 using Event = decltype(supervise::ProcessEvent::what);

@@ -141,9 +141,12 @@ class Environment {
       if (out_.scratch.empty())
         out_.scratch = value.starts_with("${") ? "/tmp" : value.substr(0, value.find('/', 1));
       if (name == "RAY_TMPDIR" && ray_) return;  // ray start has --temp-dir
-      value = name == "TMPDIR" || name == "RAY_TMPDIR"
-                  ? "${node.scratch}"
-                  : fmt::format("${{node.scratch}}/{}", folder_name(name));
+      if (name == "TMPDIR" || name == "RAY_TMPDIR") {
+        value = "${node.scratch}";
+      } else {
+        const bool lasts = name.find("CACHE") != std::string::npos;
+        value = fmt::format("${{node.{}}}/{}", lasts ? "cache" : "scratch", folder_name(name));
+      }
     }
     if (name == "RAY_ADDRESS" && ray_) return;  // the trainer has it
     auto& environment = is_of_site(name) ? out_.site_environment : owner_of(name);

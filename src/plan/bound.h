@@ -45,6 +45,7 @@ struct BoundProcess {
 struct BoundNode {
   std::string host;
   std::string scratch;
+  std::string cache{};         ///< outlives the run; made when it is first named
   std::vector<BoundGpu> gpus;  ///< empty where the plan counts CPU slots
   std::map<std::string, BoundLibrary> libraries;
   std::vector<BoundProcess> processes;  ///< of this node, in plan order

@@ -17,6 +17,7 @@
 #include "plan/references.h"
 #include "plan/role_builder.h"
 #include "plan/scheduler_part.h"
+#include "plan/trackers.h"
 #include "plan/watch.h"
 
 namespace nlaunch::plan {
@@ -80,6 +81,16 @@ class Builder {
     add_roles();
   }
 
+  void set_watch(const config::Watch& watch) {
+    plan_.watch = make_watch(watch);
+    if (!watch.progress || plan_.watch->progress != watch.progress->value) return;
+    const auto meant = tracker_like(watch.progress->value);
+    if (meant.empty()) return;
+    plan_.warnings.push_back(
+        fmt::format("`watch.progress` is the regular expression '{}': did you mean the tracker '{}'?",
+                    watch.progress->value, meant));
+  }
+
   void set_identity() {
     plan_.name = experiment_.name.value;
     plan_.experiment = experiment_.path;
@@ -87,7 +98,7 @@ class Builder {
     plan_.sources.insert(plan_.sources.end(), site_.sources.begin(), site_.sources.end());
     plan_.weight_sync.backend = experiment_.weight_sync.value;
     plan_.preflight = {experiment_.preflight_level, experiment_.preflight_strict};
-    if (experiment_.watch) plan_.watch = make_watch(*experiment_.watch);
+    if (experiment_.watch) set_watch(*experiment_.watch);
     plan_.audit = experiment_.audit;
     plan_.restart = experiment_.restart;
     plan_.signals = experiment_.signals;

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/names.h"
 #include "plan/environment.h"
+#include "plan/vllm.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -150,7 +151,25 @@ std::vector<EnvOp> EnvBuilder::operations(const config::Role& role, const std::s
   // A log that lags hides the cause.
   operations.push_back(
       {EnvOp::Kind::fallback, "PYTHONUNBUFFERED", "1", Layer::nlaunch, "nlaunch's default", {}});
+  add_vllm(operations, role);
   return operations;
+}
+
+void EnvBuilder::add_vllm(std::vector<EnvOp>& operations, const config::Role& role) const {
+  const auto unless_set = [&](const char* name, const char* value, const char* why) {
+    operations.push_back(
+        {EnvOp::Kind::fallback, name, value, Layer::nlaunch, fmt::format("nlaunch's default: {}", why), {}});
+  };
+  if (runs_vllm(role))
+    unless_set(kVllmSockets, "${node.scratch}",
+               "vLLM's sockets, which a killed server leaves, end with the run");
+  // Who spawns a role hands one environment to its processes on all nodes.
+  if (role.kind == RoleKind::service || !role.spawned_by.empty()) return;
+  const bool with_vllm = std::ranges::any_of(experiment_.roles, [](const config::Role& other) {
+    return other.kind == RoleKind::engine && runs_vllm(other);
+  });
+  if (with_vllm)
+    unless_set("VLLM_HOST_IP", "${self.host}", "the node's address, at which the weight-sync group meets");
 }
 
 }  // namespace nlaunch::plan

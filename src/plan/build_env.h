@@ -33,6 +33,8 @@ class EnvBuilder {
  private:
   void add(std::vector<EnvOp>& into, const config::EnvBlock& block, Layer layer, const config::Role& role,
            Diagnostics& diagnostics) const;
+  /// What vLLM and its clients need to know, where nobody says it.
+  void add_vllm(std::vector<EnvOp>& operations, const config::Role& role) const;
   void choose_overlays(const std::vector<std::string>& with, Diagnostics& diagnostics);
   void parse_options(const std::vector<std::string>& options, Diagnostics& diagnostics);
 

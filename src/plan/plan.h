@@ -287,7 +287,9 @@ BOOST_DESCRIBE_STRUCT(Metric, (), (name, pattern))
 
 /// What is watched while the run goes on.
 struct Watch {
-  std::string progress;  ///< regular expression; its first group is the step, its second the step's seconds
+  /// Regular expression. Its groups `step`, `total` and `seconds`; without these names, its first is the step
+  /// and its second the step's seconds.
+  std::string progress;
   Duration start = std::chrono::minutes(60);  ///< until the first progress: models are loaded
   Duration stall = std::chrono::minutes(10);  ///< without progress
   double slow = 2;                            ///< times the median of the steps before

@@ -7,6 +7,7 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "plan/groups.h"
+#include "sys/files.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -120,6 +121,65 @@ Lookup sync_rank_on_node(const AtNode& at) {
                  true};
 }
 
+/// What stands behind the role of "role.engine.0.ports.http".
+struct OneOf {
+  std::uint32_t index = 0;
+  std::string_view what;  ///< "host", "ports.http"
+};
+std::optional<OneOf> one_of(std::string_view behind_role) {
+  const auto dot = behind_role.find('.');
+  const auto index = text::whole_number<std::uint32_t>(behind_role.substr(0, dot));
+  if (!index) return std::nullopt;
+  return OneOf{*index, after_dot(behind_role)};
+}
+
+/// How many processes a role has, where the file says it without the nodes' help.
+std::optional<std::uint32_t> count_of(const config::Role& role) {
+  if (role.per_node || (role.per && role.per->value == config::Role::Per::node)) return std::nullopt;
+  return role.count ? role.count->value : 1;
+}
+
+Unknown no_such_index(std::string_view rest, std::string_view role, std::uint32_t count) {
+  const auto last =
+      count == 1 ? fmt::format("'{}.0'", role) : fmt::format("'{0}.0' to '{0}.{1}'", role, count - 1);
+  return {
+      fmt::format("'${{role.{}}}': role '{}' has {}, {}", rest, role, text::count(count, "process"), last)};
+}
+
+Lookup one_in_plan(const AtPlan& at) {
+  const auto& role = *at.role;
+  const auto [index, what] = *one_of(after_dot(at.rest));
+  if (const auto count = count_of(role); count && index >= *count)
+    return no_such_index(at.rest, role.name.value, *count);
+  if (what == "host") return Keep{};
+  const auto name = fmt::format("role.{}", at.rest);
+  if (!what.starts_with("ports.")) return unknown(name, what, {"host", "ports.NAME"});
+  std::vector<std::string> ports;
+  for (const auto& port : role.ports) ports.push_back(port.value);
+  if (has(ports, after_dot(what))) return Keep{};
+  if (!ports.empty()) return unknown(name, after_dot(what), ports);
+  return Unknown{fmt::format("'${{{}}}': role '{}' declares no ports", name, role.name.value)};
+}
+
+Lookup one_on_node(const AtNode& at) {
+  const auto [index, what] = *one_of(after_dot(at.rest));
+  const auto& plan = at.names.plan();
+  const auto process = std::ranges::find_if(plan.processes, [&, wanted = index](const Process& one) {
+    return &plan.role_of(one) == at.role && one.index == wanted;
+  });
+  if (process == plan.processes.end()) return no_such_index(at.rest, at.role->name, at.role->count);
+  if (what == "host") return at.names.address_of(*process);
+  const auto port = std::ranges::find(at.role->ports, after_dot(what));
+  return std::to_string(process->ports.at(static_cast<std::size_t>(port - at.role->ports.begin())));
+}
+
+Lookup cache_on_node(const AtNode& at) {
+  const auto& folder = at.names.node().cache;
+  if (const auto made = sys::make_private_folder(folder); !made)
+    return Unknown{fmt::format("'${{node.cache}}': {}", made.error().first_message())};
+  return folder;
+}
+
 Lookup needs_ports(const AtPlan& at) {
   if (!at.role->ports.empty()) return Keep{};
   return Unknown{fmt::format("'${{role.{}}}': role '{}' declares no ports", at.rest, at.role->name.value)};
@@ -207,6 +267,9 @@ const std::vector<Row> kRows{
     {"run", "id", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().id; }},
     {"run", "name", nullptr, [](const AtNode& at) -> Lookup { return at.names.plan().name; }},
     {"node", "scratch", nullptr, [](const AtNode& at) -> Lookup { return at.names.node().scratch; }},
+    {"node", "cache", nullptr, cache_on_node},
+    {"role", "0.host", one_in_plan, one_on_node},
+    {"role", "0.ports", one_in_plan, one_on_node},
     {"role", "addrs", needs_ports,
      [](const AtNode& at) -> Lookup { return text::join(at.names.addresses(*at.role), ","); }},
     {"role", "addrs_file", needs_ports,
@@ -267,6 +330,8 @@ std::vector<std::string> names_in(std::string_view family) {
 }
 
 const Row* find_row(std::string_view family, std::string_view name) {
+  // One process of a role is named by any number.
+  if (family == "role" && one_of(name)) name = "0.host";
   const auto found = std::ranges::find_if(kRows, [&](const Row& row) {
     return row.family == family && (stands_for_any(row) || row.name == name);
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
@@ -27,6 +28,15 @@ void check_address(const config::Text& written, const std::string& text, Parse p
   const auto& error = parsed.error();
   diagnostics.error("plan.ready", written.span,
                     fmt::format("'{}' {}", text, error.substr(error.rfind("' ") + 2)));
+}
+
+/// A server is ready when it has loaded a model and compiled its kernels.
+constexpr Duration kTimeoutOfServer = std::chrono::minutes(20);
+
+/// vLLM listens once its engine is there. SGLang listens before; /health_generate answers when it has
+/// generated a token, and its /health did not wait for that in each version.
+std::string_view health_path(ReadyServer server) {
+  return server == ReadyServer::vllm ? "/health" : "/health_generate";
 }
 
 }  // namespace
@@ -115,10 +125,25 @@ Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& ro
              ready.delay,
              {}};
   for (const auto& word : ready.exec) made.exec.push_back(names_.resolve(word, &role, diagnostics_));
+  if (ready.server) {
+    made.http = fmt::format("http://${{self.host}}:${{self.ports.http}}{}", health_path(ready.server->value));
+    check_http_port(*ready.server, role);
+  }
   if (ready.http) check_address(*ready.http, made.http, sys::parse_http_url, diagnostics_);
   if (ready.tcp) check_address(*ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
-  made.timeout = ready.timeout.value_or(Ready{}.timeout);
+  made.timeout = ready.timeout.value_or(ready.server ? kTimeoutOfServer : Ready{}.timeout);
   return made;
+}
+
+void RoleBuilder::check_http_port(const Located<ReadyServer>& server, const config::Role& role) {
+  const auto is_http = [](const config::Text& port) { return port.value == "http"; };
+  if (!role.whole || std::ranges::any_of(role.ports, is_http)) return;
+  const auto name = name_of(server.value);
+  diagnostics_
+      .error("plan.ready", server.span,
+             fmt::format("{} is asked on the port 'http', and role '{}' has no such port", name,
+                         role.name.value))
+      .hint = R"(add `ports: [http]`, and `--port, "${self.ports.http}"` to the command)";
 }
 
 }  // namespace nlaunch::plan

@@ -1,10 +1,12 @@
 #include "plan/watch.h"
 
+#include "plan/trackers.h"
+
 namespace nlaunch::plan {
 
 Watch make_watch(const config::Watch& watch) {
   Watch made;
-  if (watch.progress) made.progress = watch.progress->value;
+  if (watch.progress) made.progress = progress_pattern(watch.progress->value);
   made.start = watch.start.value_or(made.start);
   made.stall = watch.stall.value_or(made.stall);
   made.slow = watch.slow.value_or(made.slow);

@@ -228,8 +228,10 @@ Measured measured(const RunFiles& run) {
   add_number(watch, "last_step", "steps", 1, out);
   add_number(at(watch, "step_seconds"), "median", "time of a step, median (s)", 1, out);
   if (const auto& metrics = at(run.summary, "metrics"); metrics.is_object()) {
-    for (const auto& [name, metric] : metrics.items())
-      add_number(metric, "median", name + ", median", 1, out);
+    for (const auto& [name, metric] : metrics.items()) {
+      for (const auto* key : {"median", "first", "last"})
+        add_number(metric, key, fmt::format("{}, {}", name, key), 1, out);
+    }
   }
   for (const auto& process : at(run.summary, "processes"))
     add_number(process, "ready_ms", text_at(process, "name") + " ready after (s)", kMilliseconds, out);

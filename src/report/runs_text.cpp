@@ -21,6 +21,11 @@ std::string interval_text(const bench::RunLine& line) {
   return fmt::format("{} – {}", value_text(line, line.interval->low), value_text(line, line.interval->high));
 }
 
+std::string ends_text(const bench::RunLine& line) {
+  if (line.what != bench::RunLine::What::metric) return "";
+  return fmt::format("{} → {}", value_text(line, line.first), value_text(line, line.last));
+}
+
 std::string runs_of(const bench::RunLine& line) {
   const auto runs = text::count(line.values.size(), "run");
   if (line.what != bench::RunLine::What::metric) return runs;
@@ -30,12 +35,12 @@ std::string runs_of(const bench::RunLine& line) {
 }  // namespace
 
 std::string runs_table(const bench::RunComparison& comparison, const Paint& paint) {
-  Table table({"quantity", "arm", "median", "95 %", "of", "against the first"});
+  Table table({"quantity", "arm", "median", "95 %", "first → last", "of", "against the first"});
   const bool one_arm = comparison.arms.size() == 1;
   for (const auto& line : bench::lines(comparison)) {
     table.add({text::printable(bench::name_of(line)),
                one_arm ? "" : text::printable(comparison.arms[line.arm].arm.name),
-               paint.bold(value_text(line, line.median)), interval_text(line), runs_of(line),
+               paint.bold(value_text(line, line.median)), interval_text(line), ends_text(line), runs_of(line),
                line.reference ? "" : bench::verdict_text(line)});
   }
   return table.empty() ? "" : table.str(paint);

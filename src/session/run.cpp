@@ -292,8 +292,12 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
 void Run::add_metrics(Json& summary) const {
   const auto printed = bench::read_printed(paths_.folder, plan_.watch->metrics);
   auto& out = summary["metrics"] = Json::object();
-  for (const auto& [name, of] : bench::summarized(printed))
-    out[name] = {{"count", of.values}, {"median", of.median}, {"min", of.least}, {"max", of.most}};
+  for (const auto& [name, of] : bench::summarized(printed)) {
+    out[name] = {{"count", of.values},  {"first", of.first}, {"last", of.last}, {"slope", of.slope},
+                 {"median", of.median}, {"min", of.least},   {"max", of.most}};
+    if (!caller_.console.quiet)
+      caller_.console.say(fmt::format("{}: {}\n", text::printable(name), bench::text_of(of)));
+  }
   const auto uneven = bench::uneven(printed);
   if (uneven.empty()) return;
   summary["uneven"] = uneven;

@@ -25,6 +25,7 @@ constexpr std::size_t kLongestLastLine = 500;
 /// What is known here of one process.
 struct LocalBackend::Live {
   const plan::BoundProcess* bound = nullptr;
+  std::string role{};
   std::size_t output = 0;  ///< index into the Output
   sys::Subtree subtree{};  ///< leader 0: is not running
   bool ended = false;      ///< its wait status is there
@@ -72,7 +73,7 @@ LocalBackend::LocalBackend(sys::Loop& loop, const Rules& rules, Options options,
     const auto bound = std::ranges::find(options_.node.processes, rules.processes[process].process,
                                          &plan::BoundProcess::process);
     if (bound == options_.node.processes.end()) continue;
-    live_[process] = {.bound = &*bound, .output = names.size()};
+    live_[process] = {.bound = &*bound, .role = rules.processes[process].role, .output = names.size()};
     names.push_back(bound->name);
   }
   Output::Options output{
@@ -154,7 +155,8 @@ void LocalBackend::tell_progress(ProcessIndex process, const Live& live) {
   auto& reader = readers_[live.output];
   if (const auto said = reader.take()) {
     tell(process_event::Progress{process, said->step ? static_cast<std::int64_t>(*said->step) : -1,
-                                 said->seconds.value_or(-1)});
+                                 said->seconds.value_or(-1),
+                                 said->total ? static_cast<std::int64_t>(*said->total) : -1});
   }
   for (const auto remark : reader.take_remarks()) {
     tell(process_event::Trouble{std::string(remarks()[remark].sentence)});
@@ -225,7 +227,13 @@ void LocalBackend::on(const action::AwaitReady& await) {
                              tell(process_event::NotReady{
                                  process, options_.node.masker.mask(live_.at(process).readiness->status())});
                            },
-                       .line = live.line};
+                       .line = live.line,
+                       .note =
+                           [this, role = live.role](const std::string& sentence) {
+                             // The same for all processes of the role: it is said once.
+                             tell(process_event::Trouble{options_.node.masker.mask(
+                                 fmt::format("{} is not ready: {}", role, sentence))});
+                           }};
   live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
                                                live.request(live.bound->ready.exec), std::move(then));
 }
@@ -285,12 +293,14 @@ void LocalBackend::on(const action::CleanUp& clean) {
     live.subtree.leader = 0;
     return tell(process_event::CleanedUp{clean.process, {}});
   }
+  shared_memory_.note(sys::own_descendants());
   cleaner_.clean(live.subtree, [this, p = clean.process](const auto& result) { cleaned_up(p, result); });
 }
 
 void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& result) {
   auto& live = live_.at(process);
   output_->close(live.output);
+  readers_[live.output].finish();
   tell_progress(process, live);
   live.subtree.leader = 0;
   tell(process_event::CleanedUp{process, result.killed});
@@ -303,6 +313,7 @@ void LocalBackend::ending() {
     const auto size = std::filesystem::file_size(output_->log_path(live.output), error);
     if (!error) log_when_decided_[live.bound->name] = size;
   }
+  shared_memory_.note(sys::own_descendants());
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
 
@@ -316,6 +327,7 @@ void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(Bac
   BackendEnd end;
   end_own_programs();
   const auto swept = sys::sweep({}, kKillLimit);
+  shared_memory_.remove();
   for (const auto& process : swept.killed) end.left_behind.push_back(describe(process));
   for (const auto& process : swept.survivors) end.survivors.push_back(describe_survivor(process));
   for (const auto& [process, live] : live_) output_->close(live.output);

@@ -11,6 +11,7 @@
 #include "supervise/progress.h"
 #include "supervise/readiness.h"
 #include "sys/exec_check.h"
+#include "sys/shared_memory.h"
 
 namespace nlaunch::supervise {
 
@@ -101,6 +102,7 @@ class LocalBackend : public ProcessBackend {
   Tell tell_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Cleaner cleaner_;
+  sys::SharedMemory shared_memory_;
   std::unique_ptr<Output> output_;
   std::unique_ptr<ChildWatch> children_;  ///< until the run ends: what ends then is ended
   std::optional<ProgressPattern> pattern_;

@@ -50,8 +50,9 @@ struct NotKillable {
 /// It gets on.
 struct Progress {
   ProcessIndex process = 0;
-  std::int64_t step = -1;  ///< -1: it does not say which
-  double seconds = -1;     ///< that the step took; -1: it does not say
+  std::int64_t step = -1;   ///< -1: it does not say which
+  double seconds = -1;      ///< that the step took; -1: it does not say
+  std::int64_t total = -1;  ///< steps that there are to be; -1: it does not say
 };
 /// What can be seen of the node's processes is in the folder that Collect named.
 struct Collected {
@@ -65,10 +66,10 @@ struct Trouble {
 struct ProcessEvent {
   Duration at{};
   std::variant<process_event::Started, process_event::NotStarted, process_event::Ready,
-               process_event::NotReady, process_event::Ended, process_event::ChildEnded, process_event::CleanedUp,
-               process_event::NotKillable, process_event::Signal, process_event::NodeLost,
-               process_event::Abort, process_event::Progress, process_event::Collected,
-               process_event::Trouble>
+               process_event::NotReady, process_event::Ended, process_event::ChildEnded,
+               process_event::CleanedUp, process_event::NotKillable, process_event::Signal,
+               process_event::NodeLost, process_event::Abort, process_event::Progress,
+               process_event::Collected, process_event::Trouble>
       what;
 };
 

@@ -87,8 +87,12 @@ const std::vector<Remark>& remarks() {
 std::string literal_of(std::string_view pattern) {
   constexpr std::string_view kSpecial = ".^$|()[]{}*+?";
   // Choices, flags such as (?i), and text that is quoted as a whole: nothing in them is sure.
-  for (const auto* unsure : {"|", "(?", "\\Q"}) {
+  for (const auto* unsure : {"|", "\\Q"}) {
     if (pattern.find(unsure) != std::string_view::npos) return {};
+  }
+  for (auto at = pattern.find("(?"); at != std::string_view::npos; at = pattern.find("(?", at + 2)) {
+    const auto kind = pattern.substr(at + 2);
+    if (!kind.starts_with(':') && !kind.starts_with("P<")) return {};
   }
   std::string best;
   std::string run;
@@ -130,20 +134,33 @@ ProgressPattern::ProgressPattern(const std::string& pattern) {
   if (pattern.empty()) return;
   regex_ = std::make_unique<RE2>(pattern, RE2::Quiet);
   literal_ = literal_of(pattern);
+  const auto& names = regex_->NamedCapturingGroups();
+  const auto group = [&](const char* name) {
+    const auto found = names.find(name);
+    return found == names.end() ? 0 : found->second;
+  };
+  step_ = group("step");
+  seconds_ = group("seconds");
+  total_ = group("total");
+  if (step_ > 0) return;
+  const int groups = regex_->NumberOfCapturingGroups();
+  step_ = groups > 0 ? 1 : 0;
+  if (names.empty() && groups > 1) seconds_ = 2;
 }
 
 std::optional<Reported> ProgressPattern::match(std::string_view line) const {
   if (!regex_) return Reported{};
   if (!contains(line, literal_)) return std::nullopt;
-  std::string step;
-  std::string seconds;
   const re2::StringPiece text(line.data(), line.size());
-  const int groups = regex_->NumberOfCapturingGroups();
-  const bool fits = groups == 0   ? RE2::PartialMatch(text, *regex_)
-                    : groups == 1 ? RE2::PartialMatch(text, *regex_, &step)
-                                  : RE2::PartialMatch(text, *regex_, &step, &seconds);
-  if (!fits) return std::nullopt;
-  return Reported{number<std::uint64_t>(step), number<double>(seconds)};
+  std::vector<re2::StringPiece> groups(static_cast<std::size_t>(std::max({step_, seconds_, total_}) + 1));
+  if (!regex_->Match(text, 0, text.size(), RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
+    return std::nullopt;
+  const auto of = [&](int group) {
+    const auto& found = groups[static_cast<std::size_t>(group)];
+    return group == 0 ? std::string() : std::string(found.data(), found.size());
+  };
+  return Reported{number<std::uint64_t>(of(step_)), number<double>(of(seconds_)),
+                  number<std::uint64_t>(of(total_))};
 }
 
 void ProgressReader::feed(std::string_view bytes) {
@@ -155,6 +172,10 @@ void ProgressReader::feed(std::string_view bytes) {
     bytes.remove_prefix(over + 1);
   }
   cutter_.feed(bytes, look);
+}
+
+void ProgressReader::finish() {
+  cutter_.finish([this](std::string_view line, bool) { look_at(line); });
 }
 
 void ProgressReader::look_at(std::string_view line) {

@@ -15,8 +15,9 @@ namespace nlaunch::supervise {
 
 /// What a line of output says of the progress.
 struct Reported {
-  std::optional<std::uint64_t> step;  ///< empty: there was output, where any counts
-  std::optional<double> seconds;      ///< that the step took
+  std::optional<std::uint64_t> step;     ///< empty: there was output, where any counts
+  std::optional<double> seconds;         ///< that the step took
+  std::optional<std::uint64_t> total{};  ///< steps that there are to be
 };
 
 /// A line that a library prints when something is set up in a way that costs days later.
@@ -30,14 +31,17 @@ const std::vector<Remark>& remarks();
 /// A regular expression for progress, with what makes it cheap to look for in every line.
 class ProgressPattern {
  public:
-  /// Empty: any line counts.
+  /// Empty: any line counts. Groups are named as in plan::Watch::progress.
   explicit ProgressPattern(const std::string& pattern);
   [[nodiscard]] std::optional<Reported> match(std::string_view line) const;
   [[nodiscard]] const std::string& literal() const { return literal_; }
 
  private:
   std::unique_ptr<RE2> regex_;  ///< null: any line
-  std::string literal_;         ///< that every line that fits has; empty: none is known
+  int step_ = 0;                ///< numbers of its groups; 0: there is none
+  int seconds_ = 0;
+  int total_ = 0;
+  std::string literal_;  ///< that every line that fits has; empty: none is known
 };
 
 /// The longest text that whatever fits `pattern` contains; empty where none is sure.
@@ -50,6 +54,8 @@ class ProgressReader {
   ProgressReader(const ProgressPattern& pattern, bool lines) : pattern_(&pattern), lines_(lines) {}
 
   void feed(std::string_view bytes);
+  /// Ends the last line: a bar of a process that has ended stands there.
+  void finish();
   /// The newest report since the last call.
   std::optional<Reported> take() { return std::exchange(reported_, std::nullopt); }
   /// The remarks since the last call: indices into `remarks()`.

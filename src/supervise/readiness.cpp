@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/text.h"
@@ -12,9 +14,12 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// Between two looks, and for how long one may take.
-constexpr Duration kPauseOfLooks = std::chrono::milliseconds(100);
+/// How long one look may take.
 constexpr Duration kOneLook = std::chrono::seconds(5);
+/// Between two looks. The pause grows with the wait: each look is a line in a server's log.
+constexpr Duration kShortestPause = std::chrono::milliseconds(100);
+constexpr Duration kLongestPause = std::chrono::seconds(2);
+constexpr int kShareOfWait = 20;
 /// A program costs more than a connection, and may take as long as it likes.
 constexpr Duration kPauseOfPrograms = std::chrono::milliseconds(500);
 /// Of a program that is told; it may be a whole script.
@@ -97,7 +102,21 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     asked.reset();
     if (!result) return finish(then.ready);
     last = *result;
-    next = loop.after(ready.exec.empty() ? kPauseOfLooks : kPauseOfPrograms, [this] { look(); });
+    next = loop.after(ready.exec.empty() ? pause() : kPauseOfPrograms, [this] { look(); });
+    if (!ready.http.empty()) note_status(check->status());
+  }
+
+  /// A server that still loads refuses connections or answers 5xx. Waiting changes nothing about 3xx and 4xx.
+  void note_status(int status) {
+    if (status < 300 || status >= 500 || status == noted || !then.note) return;
+    noted = status;
+    then.note(fmt::format("GET {} {}; nlaunch waits for 2xx: check the path in its `ready`",
+                          text::printable(sys::parse_http_url(ready.http)->target), last));
+  }
+
+  [[nodiscard]] Duration pause() const {
+    const auto waited = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
+    return std::clamp<Duration>(waited / kShareOfWait, kShortestPause, kLongestPause);
   }
 
   void finish(const std::function<void()>& call) {
@@ -117,6 +136,8 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   FileStamp before;
   sys::SpawnRequest program;
   Then then;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  int noted = 0;  ///< HTTP status that was told
   sys::Loop::TimerId deadline = 0;
   sys::Loop::TimerId next = 0;
   std::unique_ptr<sys::NetCheck> check;

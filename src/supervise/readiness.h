@@ -49,6 +49,9 @@ class Readiness {
     std::function<void()> timed_out;
     /// Of the process's output since it was started; needed for `log` alone.
     std::shared_ptr<LineWatch> line{};
+    /// Told once of each HTTP status that waiting does not change (3xx, 4xx): "GET /x answered 404; ...". It
+    /// names no host. May be empty.
+    std::function<void(const std::string& sentence)> note{};
   };
 
   /// `ready.given()` holds. `before`: its file before the process was started, which does not count. `like`:

@@ -58,7 +58,9 @@ void StallMonitor::on(const process_event::Progress& progress) {
   std::optional<double> seconds;
   if (progress.step >= 0) step = static_cast<std::uint64_t>(progress.step);
   if (progress.seconds >= 0) seconds = progress.seconds;
-  watcher_.progress(progress.process, now(), step, seconds);
+  std::optional<std::uint64_t> total;
+  if (progress.total >= 0) total = static_cast<std::uint64_t>(progress.total);
+  watcher_.progress(progress.process, now(), step, seconds, total);
 }
 
 void StallMonitor::look() {
@@ -109,6 +111,9 @@ Json StallMonitor::summary() const {
   auto& by_process = out["by_process"] = Json::object();
   for (std::size_t i = 0; i < progress.by_process.size(); ++i) {
     if (progress.by_process[i]) by_process[options_.names[i]] = *progress.by_process[i];
+  }
+  for (std::size_t i = 0; i < progress.reached.size(); ++i) {
+    if (progress.reached[i]) out["totals"][options_.names[i]] = progress.reached[i]->total;
   }
   return out;
 }

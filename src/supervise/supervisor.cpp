@@ -247,7 +247,10 @@ void Supervisor::conclude(BackendEnd end) {
   if (!outlived_their_grace_.empty()) {
     say(fmt::format("killed when the grace was over: {}", in_short(outlived_their_grace_)));
   }
-  if (watching_) outcome_.watch = watching_->summary();
+  if (watching_) {
+    note_unfinished();
+    outcome_.watch = watching_->summary();
+  }
   outcome_.ended_at = utc_now();
   outcome_.took = since_start();
   if (outcome_.first) outcome_.next = next_after(*outcome_.first);
@@ -258,6 +261,19 @@ void Supervisor::conclude(BackendEnd end) {
   record("attempt-ended", {{"outcome", supervise::name_of(outcome_.cause)},
                            {"exit_code", exit_code(outcome_)},
                            {"what", sentence(outcome_)}});
+}
+
+/// Who ended well by itself before its last step.
+void Supervisor::note_unfinished() {
+  const auto reached = watching_->progress().reached;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const auto& process = outcome_.processes[i];
+    if (!reached[i] || reached[i]->step >= reached[i]->total) continue;
+    if (process.stopped || !process.status || !process.status->ok()) continue;
+    outcome_.troubles.push_back(fmt::format("{} exited with code 0 at step {} of {}", process.name,
+                                            reached[i]->step, reached[i]->total));
+    record("trouble", {{"what", outcome_.troubles.back()}});
+  }
 }
 
 std::optional<std::size_t> Supervisor::next_after(std::size_t first) const {

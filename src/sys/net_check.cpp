@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -9,6 +10,7 @@
 #include <boost/asio/write.hpp>
 #include <charconv>
 
+#include "base/text.h"
 #include "sys/loop_access.h"
 
 namespace nlaunch::sys {
@@ -24,6 +26,10 @@ bool is_port(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && port > 0;
 }
 
+/// How often a GET is sent to where the answer before pointed.
+constexpr int kMostRedirects = 5;
+constexpr std::size_t kLongestLocation = 500;
+
 /// The status of "HTTP/1.1 200 OK", or 0.
 int status_of(std::string_view head) {
   const auto blank = head.find(' ');
@@ -31,6 +37,34 @@ int status_of(std::string_view head) {
   int status = 0;
   std::from_chars(head.data() + blank + 1, head.data() + head.size(), status);
   return status;
+}
+
+/// Those after which the same GET is to be sent elsewhere.
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 307 || status == 308;
+}
+
+/// The value of `Location` in the head of an answer, or empty.
+std::string location_of(std::string_view head) {
+  constexpr std::string_view kName = "location:";
+  while (!head.empty()) {
+    const auto end = std::min(head.find('\n'), head.size());
+    const auto line = head.substr(0, end);
+    if (text::lower(line.substr(0, kName.size())) == kName)
+      return std::string(text::trim(line.substr(kName.size())).substr(0, kLongestLocation));
+    head.remove_prefix(std::min(end + 1, head.size()));
+  }
+  return {};
+}
+
+/// Where an answer for `url` points, if that is the same host.
+std::optional<HttpUrl> redirected(const HttpUrl& url, const std::string& location) {
+  if (location.starts_with('/') && !location.starts_with("//")) {
+    return HttpUrl{url.endpoint, url.host_header, location};
+  }
+  auto next = parse_http_url(location);
+  if (!next || next->endpoint.host != url.endpoint.host) return std::nullopt;
+  return std::move(*next);
 }
 
 }  // namespace
@@ -75,6 +109,10 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
     timer.async_wait([self = shared_from_this()](const error_code& error) {
       if (!error) self->finish("no answer in time");
     });
+    look_up(endpoint);
+  }
+
+  void look_up(const Endpoint& endpoint) {
     error_code not_an_address;
     const auto address = asio::ip::make_address(endpoint.host, not_an_address);
     if (!not_an_address) {
@@ -93,12 +131,16 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   void connect(const Endpoints& endpoints) {
     asio::async_connect(socket, endpoints, [self = shared_from_this()](const error_code& error, const auto&) {
       if (error) return self->finish(error.message());
-      if (self->request.empty()) return self->finish(std::nullopt);
+      if (!self->url) return self->finish(std::nullopt);
       self->send();
     });
   }
 
   void send() {
+    request = fmt::format(
+        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+        url->target, url->host_header);
+    answer.clear();
     asio::async_write(socket, asio::buffer(request),
                       [self = shared_from_this()](const error_code& error, auto) {
                         if (error) return self->finish(error.message());
@@ -107,16 +149,37 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   }
 
   void receive() {
-    socket.async_read_some(asio::buffer(block), [self = shared_from_this()](const error_code& error,
-                                                                            auto got) {
-      if (error) return self->finish("closed the connection without an answer");
-      self->answer.append(self->block.data(), got);
-      const bool whole = self->answer.find('\n') != std::string::npos || self->answer.size() > kLongestHead;
-      if (!whole) return self->receive();
-      const int status = status_of(self->answer);
-      if (status >= 200 && status < 300) return self->finish(std::nullopt);
-      self->finish(status == 0 ? "did not answer in HTTP" : fmt::format("answered {}", status));
-    });
+    socket.async_read_some(asio::buffer(block),
+                           [self = shared_from_this()](const error_code& error, auto got) {
+                             self->answer.append(self->block.data(), got);
+                             const bool first_line = self->answer.find('\n') != std::string::npos;
+                             const bool all = error || self->answer.size() > kLongestHead;
+                             if (error && !first_line)
+                               return self->finish("closed the connection without an answer");
+                             if (!first_line && !all) return self->receive();
+                             const bool head = all || self->answer.find("\r\n\r\n") != std::string::npos;
+                             if (is_redirect(status_of(self->answer)) && !head) return self->receive();
+                             self->judge();
+                           });
+  }
+
+  void judge() {
+    status = status_of(answer);
+    if (status >= 200 && status < 300) return finish(std::nullopt);
+    if (!is_redirect(status)) {
+      return finish(status == 0 ? "did not answer in HTTP" : fmt::format("answered {}", status));
+    }
+    const auto location = location_of(answer);
+    const auto next = redirected(*url, location);
+    if (!next || redirects == kMostRedirects) {
+      const auto where = location.empty() ? "" : fmt::format(" to {}", text::printable(location));
+      return finish(fmt::format("answered {}{}", status, where));
+    }
+    ++redirects;
+    url = *next;
+    error_code ignored;
+    socket.close(ignored);
+    look_up(url->endpoint);
   }
 
   void finish(CheckResult result) {
@@ -138,6 +201,9 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   tcp::socket socket;
   asio::steady_timer timer;
   Done done;
+  std::optional<HttpUrl> url;  ///< of a GET, where the next is sent to; nothing: a connection is enough
+  int redirects = 0;
+  int status = 0;
   std::string request;
   std::array<char, 1024> block{};
   std::string answer;
@@ -145,6 +211,10 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
 
 NetCheck::~NetCheck() {
   state_->abandon();
+}
+
+int NetCheck::status() const {
+  return state_->status;
 }
 
 std::unique_ptr<NetCheck> NetCheck::tcp(Loop& loop, const Endpoint& endpoint, Duration timeout, Done done) {
@@ -155,9 +225,7 @@ std::unique_ptr<NetCheck> NetCheck::tcp(Loop& loop, const Endpoint& endpoint, Du
 
 std::unique_ptr<NetCheck> NetCheck::http(Loop& loop, const HttpUrl& url, Duration timeout, Done done) {
   auto state = std::make_shared<State>(loop, std::move(done));
-  state->request = fmt::format(
-      "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n\r\n",
-      url.target, url.host_header);
+  state->url = url;
   state->start(url.endpoint, timeout);
   return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
 }

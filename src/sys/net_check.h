@@ -41,8 +41,10 @@ class NetCheck {
 
   /// A connection is accepted.
   static std::unique_ptr<NetCheck> tcp(Loop& loop, const Endpoint& endpoint, Duration timeout, Done done);
-  /// A GET is answered with 2xx.
+  /// A GET is answered with 2xx; a redirect (301, 302, 307, 308) is followed on the same host.
   static std::unique_ptr<NetCheck> http(Loop& loop, const HttpUrl& url, Duration timeout, Done done);
+  /// Of the last answer in HTTP; 0: there was none.
+  [[nodiscard]] int status() const;
 
  private:
   struct State;

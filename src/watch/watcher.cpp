@@ -13,6 +13,8 @@ constexpr std::uint64_t kApart = 2;
 constexpr double kToCatchUp = 10;  ///< seconds
 /// Steps of the others before a process that has reported none is missed.
 constexpr std::uint64_t kMissedAfter = 5;
+/// Totals of a process that are told apart.
+constexpr std::size_t kMostBars = 16;
 
 template <class... Functions>
 struct Overloaded : Functions... {
@@ -62,9 +64,10 @@ void Watcher::ended(std::size_t index) {
 }
 
 void Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64_t> step,
-                       std::optional<double> seconds) {
+                       std::optional<double> seconds, std::optional<std::uint64_t> total) {
   auto& process = processes_[index];
   if (!process.watched) return;
+  if (step && total) note_total(process, at, {*step, *total});
   if (step && process.step == step) return;  // the same one, said again
   progress_ = std::max(progress_.value_or(at), at);
   stall_told_ = false;
@@ -74,6 +77,17 @@ void Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64
   process.step = process.last = step;
   process.step_at = at;
   again ? steps_.again(at, *step) : steps_.done(at, *step, seconds);
+}
+
+void Watcher::note_total(Process& process, Duration at, const Reached& reached) {
+  const auto same = [&](const Bar& bar) { return bar.reached.total == reached.total; };
+  auto bar = std::ranges::find_if(process.bars, same);
+  if (bar == process.bars.end()) {
+    if (process.bars.size() == kMostBars) return;
+    bar = process.bars.insert(bar, {reached, at, at});
+  }
+  bar->reached = reached;
+  bar->last = at;
 }
 
 std::vector<Finding> Watcher::look(Duration now) {
@@ -125,8 +139,18 @@ void Watcher::find_stragglers(Duration now, std::vector<Finding>& found) {
 }
 
 Progress Watcher::summary() const {
-  Progress progress{steps_.last(), steps_.count(), {steps_.seconds().begin(), steps_.seconds().end()}, {}};
-  for (const auto& process : processes_) progress.by_process.push_back(process.step);
+  Progress progress{
+      steps_.last(), steps_.count(), {steps_.seconds().begin(), steps_.seconds().end()}, {}, {}};
+  for (const auto& process : processes_) {
+    progress.by_process.push_back(process.step);
+    // Training begins before its evaluations, and goes on for longer than what comes before it.
+    Duration longest{};
+    for (const auto& bar : process.bars) longest = std::max(longest, bar.last - bar.first);
+    const auto training = std::ranges::find_if(
+        process.bars, [&](const Bar& bar) { return 2 * (bar.last - bar.first) >= longest; });
+    progress.reached.push_back(training == process.bars.end() ? std::nullopt
+                                                              : std::optional(training->reached));
+  }
   return progress;
 }
 

@@ -29,12 +29,19 @@ struct Mute {
 };
 using Finding = std::variant<Stalled, SlowStep, Behind, Mute>;
 
+/// How far a process said that it is.
+struct Reached {
+  std::uint64_t step = 0;
+  std::uint64_t total = 0;  ///< steps that there are to be
+};
+
 /// How the run got on, for its summary.
 struct Progress {
   std::optional<std::uint64_t> last_step;
   std::uint64_t steps = 0;                               ///< reports of another step
   std::vector<double> seconds;                           ///< that steps took, the first ones left out
   std::vector<std::optional<std::uint64_t>> by_process;  ///< the last step of each
+  std::vector<std::optional<Reached>> reached;           ///< of each that tells a total
 };
 
 class Watcher {
@@ -44,10 +51,10 @@ class Watcher {
 
   void started(std::size_t process, Duration at);
   void ended(std::size_t process);
-  /// It has done something; where it says so, `step`, which took `seconds`. The same step again is nothing; a
-  /// lower one is progress, and its count begins again.
+  /// It has done something; where it says so, `step`, which took `seconds`, of `total`. The same step again
+  /// is nothing; a lower one is progress, and its count begins again.
   void progress(std::size_t process, Duration at, std::optional<std::uint64_t> step,
-                std::optional<double> seconds);
+                std::optional<double> seconds, std::optional<std::uint64_t> total = std::nullopt);
 
   /// What is new. A stall is told once, and again only after new progress.
   std::vector<Finding> look(Duration now);
@@ -55,6 +62,12 @@ class Watcher {
   [[nodiscard]] Progress summary() const;
 
  private:
+  /// What is told with one total: training, an evaluation within it or after it.
+  struct Bar {
+    Reached reached;
+    Duration first{};
+    Duration last{};
+  };
   struct Process {
     bool watched = false;
     bool running = false;
@@ -62,7 +75,10 @@ class Watcher {
     std::optional<std::uint64_t> last{};  ///< the same, or of before its restart
     Duration step_at{};
     bool told = false;  ///< that it is behind, or mute
+    std::vector<Bar> bars{};
   };
+
+  static void note_total(Process& process, Duration at, const Reached& reached);
 
   [[nodiscard]] std::optional<Stalled> stalled(Duration now);
   void find_stragglers(Duration now, std::vector<Finding>& found);

@@ -115,7 +115,8 @@ class RunVary(CliTest):
         self.assertEqual([(run["outcome"], run["exit_code"], run["culprit"]) for run in failed], [("failed", 7, "learner.0")] * 2)
         for run in failed:
             self.assertGreaterEqual(run["seconds"], 0.1)
-            self.assertEqual(run["metrics"]["sync"], {"median": 1.001, "values": 3})
+            sync = {key: round(value, 6) for key, value in run["metrics"]["sync"].items()}
+            self.assertEqual(sync, {"median": 1.001, "first": 1.0, "last": 1.002, "slope": 0.001, "values": 3})
         self.assertEqual([(line["quantity"], len(line["values"])) for line in self.kept["lines"] if line["arm"] == flaky["name"]][:2],
                          [("time to finish", 2), ("time to failure", 2)])
 

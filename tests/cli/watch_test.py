@@ -46,7 +46,24 @@ class Watch(CliTest):
         self.assertEqual((watch["last_step"], watch["findings"], watch["by_process"]), (12, [], {"learner.0": 12, "learner.1": 12}))
         self.assertLess(0.05, watch["step_seconds"]["median"])
         loss = summary["metrics"]["loss"]
-        self.assertEqual((loss["count"], loss["min"], loss["max"]), (24, 0.083, 1.0))
+        self.assertEqual((loss["count"], loss["min"], loss["max"], loss["first"], loss["last"]), (24, 0.083, 1.0, 1.0, 0.083))
+        self.assertAlmostEqual(loss["slope"], -0.0571, places=4)
+        self.assertIn("\nloss: 1 first, 0.083 last, median 0.155 of 24 values, -0.0571 from one value to the next\n", done.stderr)
+
+    def test_who_ends_well_before_the_last_step_is_named(self):
+        (self.folder / "bar.py").write_text(
+            "import sys, time\n"
+            "print('Loading weights: 100%|##########| 51/51 [00:00<00:00, 6014.27it/s]')\n"
+            "for step in range(4):\n"
+            "    sys.stderr.write(f'\\r {step}%|#  | {step}/40 [00:00<00:00,  1.99s/it]')\n"
+            "    sys.stderr.flush()\n"
+            "    time.sleep(0.3)\n")
+        done = self.watched(text="roles:\n  learner: {kind: learner, command: [python3, bar.py]}\nwatch: {progress: trl}\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = "learner.0 exited with code 0 at step 3 of 40"
+        self.assertIn(f"\n{said}\nfinished after ", done.stderr)
+        summary = self.summary()
+        self.assertEqual((summary["troubles"], summary["watch"]["totals"], summary["watch"]["by_process"]), ([said], {"learner.0": 40}, {"learner.0": 3}))
 
     def test_a_stall_is_said_and_the_run_goes_on(self):
         done = self.watched("--set", "watch.on_stall=warn", "--env", "HANG=1", "--set", "restart.policy=never", text=EXPERIMENT.replace(

@@ -70,6 +70,22 @@ class HowARunEnds(SuperviseCase):
         self.assertEqual((run.code, run.summary()["first"]), (1, "engine.0"))
         self.assertIn("engine.0 exited with code 0 but was expected to keep running, after", run.summary()["what"])
 
+    def test_shared_memory_of_the_run_is_removed_and_no_other(self):
+        name = "/dev/shm/" + tempfile.mktemp(prefix="nlaunch-test-", dir="")
+        self.addCleanup(lambda: [pathlib.Path(name + end).unlink(missing_ok=True) for end in (".run", ".before")])
+        maps = ("import mmap, sys, time\n"
+                "files = [open(path, 'a+b') for path in sys.argv[1:]]\n"
+                "[file.truncate(4096) for file in files]\n"
+                "kept = [mmap.mmap(file.fileno(), 4096) for file in files]\n"
+                "print('mapped', flush=True); time.sleep(100)")
+        pathlib.Path(name + ".before").write_bytes(bytes(4096))
+        run = self.finished([{"name": "engine", "stage": 0, "ready": {"log": "mapped"},
+                              "command": ["/usr/bin/python3", "-c", maps, name + ".run", name + ".before"]},
+                             {"name": "learner", "stage": 1, "ends_run": True, "command": shell(f"test -e {name}.run")}])
+        self.assertEqual(run.code, 0, run.err)
+        self.assertFalse(pathlib.Path(name + ".run").exists())
+        self.assertTrue(pathlib.Path(name + ".before").exists())
+
     def test_a_program_that_does_not_exist(self):
         run = self.finished([{"name": "learner", "ends_run": True, "command": ["/no/such/program"]}])
         self.assertEqual((run.code, run.summary()["outcome"]), (127, "not-started"))
@@ -156,7 +172,10 @@ class Processes(SuperviseCase):
 class Readiness(SuperviseCase):
     SERVER = ("import http.server, time, sys; time.sleep(0.3)\n"
               "class H(http.server.BaseHTTPRequestHandler):\n"
-              "  def do_GET(self): self.send_response(200 if self.path == '/health' else 503); self.end_headers()\n"
+              "  def do_GET(self):\n"
+              "    self.send_response({'/health': 200, '/health/': 307, '/loads': 503}.get(self.path, 404))\n"
+              "    self.send_header('Location', '/health')\n"
+              "    self.end_headers()\n"
               "  def log_message(self, *a): pass\n"
               "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()")
 
@@ -176,6 +195,7 @@ class Readiness(SuperviseCase):
         flag = pathlib.Path(tempfile.mkdtemp()) / "ready"
         self.addCleanup(shutil.rmtree, flag.parent)
         kinds = [({"http": f"http://127.0.0.1:{port}/health"}, server),
+                 ({"http": f"http://127.0.0.1:{port}/health/"}, server),
                  ({"http": f"http://localhost:{port}/health"}, server),
                  ({"tcp": f"127.0.0.1:{port}"}, server),
                  ({"log": r"step \d+ done"}, shell("sleep 0.3; echo step 12 done; sleep 100")),
@@ -203,12 +223,24 @@ class Readiness(SuperviseCase):
 
     def test_never_ready_is_72_and_says_what_was_seen(self):
         port = self.free_port()
-        url = f"http://127.0.0.1:{port}/other"
+        url = f"http://127.0.0.1:{port}/loads"
         run = self.staged({"http": url, "timeout_ms": 5000}, ["/usr/bin/python3", "-c", self.SERVER, str(port)])
         self.assertEqual((run.code, run.summary()["outcome"]), (72, "not-ready"))
         self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time ({url}: answered 503)")
         run = self.staged({"tcp": f"127.0.0.1:{self.free_port()}", "timeout_ms": 300}, "sleep")
         self.assertIn("Connection refused", run.summary()["what"])
+
+    def test_an_answer_that_waiting_does_not_change_is_said_while_the_run_waits(self):
+        port = self.free_port()
+        url = f"http://127.0.0.1:{port}/healthz"
+        run = self.run_of([{"name": "engine", "command": ["/usr/bin/python3", "-c", self.SERVER, str(port)],
+                            "ready": {"http": url, "timeout_ms": 60000}}]).start()
+        said = "engine is not ready: GET /healthz answered 404; nlaunch waits for 2xx: check the path in its `ready`"
+        self.assertEqual([event["what"] for event in run.wait_for("trouble")], [said])
+        run.process.send_signal(signal.SIGTERM)
+        run.finish()
+        self.assertIn(f"\nnlaunch: {said}\n".encode(), b"\n" + run.out)
+        self.assertEqual(run.summary()["troubles"], [said])
 
     def test_what_a_program_that_is_asked_said_last(self):
         for script, said in (("echo 1; echo 2 of 4; exit 3", "exited with code 3: 2 of 4"), ("echo 2 of 4; sleep 100", "2 of 4"),

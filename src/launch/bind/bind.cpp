@@ -19,6 +19,7 @@
 #include "launch/bind/wrap.h"
 #include "plan/container.h"
 #include "plan/references.h"
+#include "plan/vllm.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 #include "sys/topology.h"
@@ -42,6 +43,7 @@ class Binder {
   Result<BoundNode> run() {
     node_.host = directory_.at(request_.node).host;
     node_.scratch = scratch_of(plan_, request_.node, request_.paths.id);
+    node_.cache = cache_of(plan_);
     bind_gpus();
     bind_secrets();
     bind_environment();
@@ -168,7 +170,8 @@ class Binder {
                     const plan::NodeNames& names) {
     plan::Words words;
     for (const auto& word : role.wrapper) words.push_back(names.resolve(word, &process, diagnostics_));
-    if (auto wrapper = wrap(words, bound, role.venv, node_.scratch, request_.paths, request_.install)) {
+    if (auto wrapper =
+            wrap(words, bound, role.venv, {node_.scratch, node_.cache}, request_.paths, request_.install)) {
       bound.wrapper = std::move(*wrapper);
     } else {
       complain(role, "launch.mount", wrapper.error().first_message());
@@ -187,6 +190,14 @@ class Binder {
             .hint = "declare it under `secrets:`, or give it with --env";
       }
       op.value = names.resolve(op.value, &process, diagnostics_);
+      if (op.layer == plan::Layer::nlaunch && op.name == plan::kVllmSockets &&
+          !plan::holds_vllm_sockets(op.value)) {
+        note_once(fmt::format(
+            "{0} is not set: the path '{1}' is too long for vLLM's sockets, which stay in /tmp when "
+            "a server is killed; a short `node.scratch` of the profile helps",
+            op.name, op.value));
+        continue;
+      }
       operations.push_back(std::move(op));
     }
     const auto own =
@@ -279,6 +290,10 @@ class Binder {
                  : "a path that does not begin with / is one in the role's working folder");
   }
 
+  void note_once(const std::string& note) {
+    if (std::ranges::find(node_.notes, note) == node_.notes.end()) node_.notes.push_back(note);
+  }
+
   /// Once for a role, however many processes it has.
   void complain(const plan::Role& role, const char* id, const std::string& what,
                 const std::string& hint = "") {
@@ -334,6 +349,10 @@ std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::st
   // Nodes that share a machine must not share this.
   if (plan.node.count > 1) scratch += fmt::format("-{}", node);
   return scratch;
+}
+
+std::string cache_of(const plan::Plan& plan) {
+  return fmt::format("{}/nlaunch-{}-cache", plan.node.scratch, ::getuid());
 }
 
 void remove_scratch(const fs::path& scratch) {

@@ -34,6 +34,8 @@ struct BindRequest {
 
 /// The scratch folder that a run has on a node of its plan.
 std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id);
+/// The user's folder for caches on a node: all runs have the same.
+std::string cache_of(const plan::Plan& plan);
 /// Removes it, where it is there and a folder of this user's.
 void remove_scratch(const std::filesystem::path& scratch);
 

@@ -25,12 +25,13 @@ void add(std::vector<Mount>& mounts, const std::string& path, bool writable) {
 }  // namespace
 
 Result<plan::Words> wrap(const plan::Words& wrapper, const plan::BoundProcess& process,
-                         const std::string& venv, const std::string& scratch, const RunPaths& paths,
-                         const Install& install) {
+                         const std::string& venv, const std::vector<std::string>& folders,
+                         const RunPaths& paths, const Install& install) {
   if (!plan::is_container(wrapper)) return wrapper;
   std::vector<Mount> mounts;
-  for (const auto& folder : {process.workdir, paths.folder.string(), scratch, venv})
-    add(mounts, folder, true);
+  for (const auto& folder : {process.workdir, paths.folder.string()}) add(mounts, folder, true);
+  for (const auto& folder : folders) add(mounts, folder, true);
+  add(mounts, venv, true);
   for (const auto& library : process.preload) add(mounts, library, false);
   for (const auto& file : parts_in_containers(install)) add(mounts, file, false);
   for (const auto& mount : mounts) {

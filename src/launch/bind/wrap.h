@@ -14,8 +14,8 @@ namespace nlaunch::launch {
 /// preloads, libnlaunch-scope.so and nlaunch-probe with its Gloo. A wrapper that is no known container's is
 /// as it was.
 Result<plan::Words> wrap(const plan::Words& wrapper, const plan::BoundProcess& process,
-                         const std::string& venv, const std::string& scratch, const RunPaths& paths,
-                         const Install& install);
+                         const std::string& venv, const std::vector<std::string>& folders,
+                         const RunPaths& paths, const Install& install);
 
 /// BoundProcess::given: what `operations` ask for that is not so on the `host` already. Of a variable that is
 /// added to, the addition.

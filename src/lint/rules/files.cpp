@@ -65,7 +65,9 @@ void check_shared_cache(const LintInput& input, Report& report) {
         {fmt::format("{} is on a file system that nodes share ({})", setting.name, system),
          setting.name == "RAY_TMPDIR" ? "Ray's sockets do not work there"
                                       : "processes of several nodes see each other's files half written",
-         "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.scratch})", ""});
+         fmt::format("a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${{node.{}}})",
+                     setting.name == "RAY_TMPDIR" ? "scratch" : "cache"),
+         ""});
   });
 }
 

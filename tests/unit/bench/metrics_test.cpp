@@ -57,13 +57,28 @@ TEST(Metrics, OfARunAreThoseOfAllItsLogs) {
   write("attempt-0/logs/learner.0.log", "loss 1\nloss 9\n");
   write("attempt-0/logs/learner.1.log", "loss 2\n");
   write("attempt-1/logs/learner.0.log", "loss 4\n");
+  write("attempt-10/logs/learner.0.log", "loss 3\n");
+  write("attempt-2/logs/learner.0.log", "loss 3\n");
   write("attempt-0/nccl/learner.0.log", "loss 1000\n");
   write("attempt-0/logs/learner.0.txt", "loss 1000\n");
   const auto printed = summarized(read_printed(run, kMetrics));
   std::filesystem::remove_all(run);
   ASSERT_EQ(printed.size(), 1U);
   EXPECT_EQ(printed.at("loss").median, 3);
-  EXPECT_EQ(printed.at("loss").values, 4U);
+  EXPECT_EQ(printed.at("loss").values, 6U);
+  // 1, 9, 4, 3, 3 of learner.0, and 2 of learner.1.
+  EXPECT_EQ(printed.at("loss").first, 1.5);
+  EXPECT_EQ(printed.at("loss").last, 2.5);
+  EXPECT_NEAR(printed.at("loss").slope, -0.1, 1e-9);
+}
+
+TEST(Metrics, AreToldWithTheirFirstAndLastValue) {
+  const auto text = [](std::vector<double> values) {
+    return text_of(summarized({{"learner.0", {{"reward", std::move(values)}}}}).at("reward"));
+  };
+  EXPECT_EQ(text({0.125, 0.25, 0.375, 0.5}),
+            "0.125 first, 0.5 last, median 0.3125 of 4 values, +0.125 from one value to the next");
+  EXPECT_EQ(text({2}), "2, one value");
 }
 
 TEST(Metrics, CountsThatDifferBetweenTheProcessesOfARoleAreTold) {

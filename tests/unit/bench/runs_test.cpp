@@ -12,7 +12,7 @@ RunRecord good(double seconds, double loss) {
   RunRecord run;
   run.outcome = "finished";
   run.seconds = seconds;
-  run.metrics["loss"] = {loss, 3};
+  run.metrics["loss"] = {.median = loss, .values = 3, .first = loss + 1, .last = loss - 1};
   return run;
 }
 
@@ -46,6 +46,8 @@ TEST(Runs, ThatFailedHaveATimeToFailureAndNoTimeToFinish) {
   EXPECT_EQ(all[3].values, std::vector<double>{4});
   EXPECT_EQ(name_of(all[4]), "loss");
   EXPECT_EQ(all[4].printed, 3U);
+  EXPECT_EQ(all[4].first, 2);
+  EXPECT_EQ(all[4].last, 0);
   EXPECT_EQ(verdict_text(all[5]), "not judged: too few good repeats (at least 5 of each)");
 }
 

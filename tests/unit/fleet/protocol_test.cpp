@@ -119,7 +119,8 @@ const std::tuple kEvents{
     Example{event::NodeLost{"n1", "gone", {2, 3}},
             R"({"host":"n1","processes":[2,3],"type":"node-lost","why":"gone"})"},
     Example{event::Abort{"findings", 69}, R"({"exit_code":69,"reason":"findings","type":"abort"})"},
-    Example{event::Progress{2, 7, 1.5}, R"({"process":2,"seconds":1.5,"step":7,"type":"progress"})"},
+    Example{event::Progress{2, 7, 1.5, 40},
+            R"({"process":2,"seconds":1.5,"step":7,"total":40,"type":"progress"})"},
     Example{event::Collected{"no space"}, R"({"trouble":"no space","type":"collected"})"},
     Example{event::Trouble{"disk full"}, R"({"sentence":"disk full","type":"trouble"})"}};
 static_assert(std::same_as<decltype(variant_of(kEvents)), decltype(supervise::ProcessEvent::what)>);

@@ -1,5 +1,6 @@
 #include "launch/bind/bind.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -209,6 +210,42 @@ TEST_F(Bind, AMissingLibraryIsRefusedWhereItIsPreloadedAndNotedElsewhere) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(render(refused.error()),
             "error: library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*' [launch.library]\n");
+}
+
+TEST_F(Bind, SocketsOfVllmGoToTheScratchFolderWhereTheirPathsHaveRoom) {
+  plan_.roles[1].env.push_back({plan::EnvOp::Kind::fallback,
+                                "VLLM_RPC_BASE_PATH",
+                                "${node.scratch}",
+                                plan::Layer::nlaunch,
+                                "nlaunch's default",
+                                {}});
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  EXPECT_EQ(value(bound->node.processes[1], "VLLM_RPC_BASE_PATH"), bound->node.scratch);
+  EXPECT_EQ(bound->node.notes, std::vector<std::string>{});
+
+  plan_.node.scratch = (folder_ / std::string(60, 'x')).string();
+  const auto noted = bind_here();
+  ASSERT_TRUE(noted) << render(noted.error());
+  EXPECT_EQ(value(noted->node.processes[1], "VLLM_RPC_BASE_PATH"), "(not set)");
+  EXPECT_EQ(noted->node.notes,
+            std::vector<std::string>{
+                "VLLM_RPC_BASE_PATH is not set: the path '" + noted->node.scratch +
+                "' is too long for vLLM's sockets, which stay in /tmp when a server is killed; a "
+                "short `node.scratch` of the profile helps"});
+}
+
+TEST_F(Bind, TheFolderForCachesIsTheSameInEachRunAndMadeWhereItIsNamed) {
+  auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  EXPECT_EQ(bound->node.cache, fmt::format("{}/nlaunch-{}-cache", folder_.string(), ::getuid()));
+  EXPECT_FALSE(fs::exists(bound->node.cache));
+  plan_.roles[1].env.push_back(
+      {plan::EnvOp::Kind::set, "VLLM_CACHE_ROOT", "${node.cache}/vllm", plan::Layer::site, "s.yaml:3:7", {}});
+  bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  EXPECT_EQ(value(bound->node.processes[1], "VLLM_CACHE_ROOT"), bound->node.cache + "/vllm");
+  EXPECT_TRUE(fs::is_directory(bound->node.cache));
 }
 
 TEST_F(Bind, FewerGpusThanThePlanUsesIsAnError) {

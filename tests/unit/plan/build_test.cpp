@@ -155,6 +155,117 @@ TEST_F(BuildPlan, AddressesOfReadyAreCheckedAsFarAsTheyAreKnown) {
   EXPECT_EQ(message("{tcp: '${self.host}'}"), "'${self.host}' is not HOST:PORT with a port from 1 to 65535");
 }
 
+TEST_F(BuildPlan, OneProcessOfAnotherRoleIsCheckedAsFarAsItIsKnown) {
+  const auto with_word = [&](const std::string& word) {
+    return build_from(
+        "roles:\n  engine: {kind: engine, count: 2, ports: [http], command: [s]}\n"
+        "  tool: {kind: service, per: node, command: [s]}\n"
+        "  learner: {kind: learner, command: [t, '" +
+            word + "']}\n",
+        "scheduler: {kind: local}\n");
+  };
+  const auto message = [&](const std::string& word) { return with_word(word).error().first_message(); };
+  for (const auto* fine : {"${role.engine.1.host}:${role.engine.1.ports.http}", "${role.tool.7.host}"}) {
+    const auto plan = with_word(fine);
+    ASSERT_TRUE(plan) << render(plan.error());
+    EXPECT_EQ(plan->roles[2].command[1], fine);
+  }
+  EXPECT_EQ(message("${role.engine.2.host}"),
+            "'${role.engine.2.host}': role 'engine' has 2 processes, 'engine.0' to 'engine.1'");
+  EXPECT_EQ(message("${role.learner.1.host}"),
+            "'${role.learner.1.host}': role 'learner' has 1 process, 'learner.0'");
+  EXPECT_EQ(message("${role.engine.0.ports.rpc}"),
+            "unknown name '${role.engine.0.ports.rpc}': 'rpc' is none of http");
+  EXPECT_EQ(message("${role.learner.0.ports.http}"),
+            "'${role.learner.0.ports.http}': role 'learner' declares no ports");
+  EXPECT_EQ(message("${role.engine.0.hots}"),
+            "unknown name '${role.engine.0.hots}': did you mean '${role.engine.0.host}'?");
+  EXPECT_EQ(message("${role.engine.0}"), "unknown name '${role.engine.0}': '' is none of host, ports.NAME");
+}
+
+TEST_F(BuildPlan, WhatVllmNeedsIsSetWhereItIsStarted) {
+  const auto with_engine = [&](const std::string& command) {
+    return build_from("roles:\n  engine: {kind: engine, command: " + command +
+                          "}\n"
+                          "  learner: {kind: learner, command: [t]}\n  tool: {kind: service, command: [t]}\n",
+                      "scheduler: {kind: local}\n");
+  };
+  const auto vllm_of = [](const Role& role) {
+    std::vector<std::string> out;
+    for (const auto& op : role.env) {
+      if (!op.name.starts_with("VLLM_")) continue;
+      EXPECT_EQ(op.kind, EnvOp::Kind::fallback);
+      EXPECT_EQ(op.layer, Layer::nlaunch);
+      out.push_back(op.name + "=" + op.value + " (" + op.origin + ")");
+    }
+    return out;
+  };
+  const std::string host =
+      "VLLM_HOST_IP=${self.host} (nlaunch's default: the node's address, at which the weight-sync "
+      "group meets)";
+  const std::string sockets =
+      "VLLM_RPC_BASE_PATH=${node.scratch} (nlaunch's default: vLLM's sockets, which a killed "
+      "server leaves, end with the run)";
+  for (const auto* command :
+       {"[vllm, serve, m]", "[/opt/venv/bin/vllm, serve, m]", "[uv, run, vllm, serve, m]",
+        "[trl, vllm-serve, --model, m]", "[python, -m, vllm.entrypoints.openai.api_server]"}) {
+    const auto plan = with_engine(command);
+    ASSERT_TRUE(plan) << render(plan.error());
+    EXPECT_EQ(vllm_of(plan->roles[0]), (std::vector{sockets, host})) << command;
+    EXPECT_EQ(vllm_of(plan->roles[1]), std::vector{host});
+    EXPECT_TRUE(vllm_of(plan->roles[2]).empty());
+  }
+  for (const auto* command :
+       {"[python, -m, sglang.launch_server]", "[python, vllm]", "[bash, -c, 'vllm serve m']"}) {
+    const auto plan = with_engine(command);
+    ASSERT_TRUE(plan) << render(plan.error());
+    EXPECT_TRUE(vllm_of(plan->roles[0]).empty()) << command;
+    EXPECT_TRUE(vllm_of(plan->roles[1]).empty()) << command;
+  }
+}
+
+TEST_F(BuildPlan, ATrackerThatWasMistypedIsARegularExpressionWithAWarning) {
+  const auto with_progress = [&](const std::string& progress) {
+    return build_from(
+        "roles: {learner: {kind: learner, command: [t]}}\nwatch: {progress: " + progress + "}\n",
+        "scheduler: {kind: local}\n");
+  };
+  EXPECT_EQ(with_progress("megatron")->watch->progress, R"(iteration +(?P<step>\d+)/ *(?P<total>\d+) \|)");
+  EXPECT_EQ(with_progress("megatron")->warnings, std::vector<std::string>{});
+  EXPECT_EQ(with_progress("'step (\\d+)'")->warnings, std::vector<std::string>{});
+  const auto mistyped = with_progress("megatrn");
+  EXPECT_EQ(mistyped->watch->progress, "megatrn");
+  EXPECT_EQ(mistyped->warnings,
+            std::vector<std::string>{
+                "`watch.progress` is the regular expression 'megatrn': did you mean the tracker "
+                "'megatron'?"});
+}
+
+TEST_F(BuildPlan, AServersNameStandsForItsHealthPath) {
+  using namespace std::chrono_literals;
+  const auto with_ready = [&](const std::string& ready, const std::string& ports = "[http]") {
+    return build_from(
+        "roles:\n  engine: {kind: engine, ports: " + ports + ", command: [s], ready: " + ready + "}\n",
+        "scheduler: {kind: local}\n");
+  };
+  const auto vllm = with_ready("vllm");
+  ASSERT_TRUE(vllm) << render(vllm.error());
+  EXPECT_EQ(vllm->roles[0].ready.http, "http://${self.host}:${self.ports.http}/health");
+  EXPECT_EQ(vllm->roles[0].ready.timeout, 20min);
+  const auto sglang = with_ready("{server: sglang, timeout: 1h}", "[grpc, http]");
+  ASSERT_TRUE(sglang) << render(sglang.error());
+  EXPECT_EQ(sglang->roles[0].ready.http, "http://${self.host}:${self.ports.http}/health_generate");
+  EXPECT_EQ(sglang->roles[0].ready.timeout, 1h);
+  EXPECT_EQ(with_ready("{http: 'http://n1'}")->roles[0].ready.timeout, 10min);
+  EXPECT_EQ(
+      refusal(with_ready("vllm", "[rpc]")),
+      "experiment.yaml:4:61: error: vllm is asked on the port 'http', and role 'engine' has no such port "
+      "[plan.ready]\n"
+      "   4 |   engine: {kind: engine, ports: [rpc], command: [s], ready: vllm}\n"
+      "     |                                                             ^^^^\n"
+      "hint: add `ports: [http]`, and `--port, \"${self.ports.http}\"` to the command\n");
+}
+
 TEST_F(BuildPlan, NamesThatPeopleTakeForOthers) {
   const auto role = [&](const std::string& word) {
     return build_from("roles: {learner: {kind: learner, command: [t, '" + word + "']}}\n",

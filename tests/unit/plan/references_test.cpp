@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -13,6 +14,7 @@ namespace {
 std::string as_written(std::string name) {
   if (name.starts_with("role.")) name.insert(5, "NAME.");
   if (name == "self.ports") name += ".NAME";
+  if (name.ends_with(".0.ports")) name += ".PORT";
   return "${" + name + "}";
 }
 
@@ -84,6 +86,34 @@ TEST_F(OneNode, KnowsTheRunAndWhereEverybodyIs) {
             "/runs/demo/id-1/attempt-0/addrs/engine /runs/demo/id-1/attempt-0/env/learner.json");
   EXPECT_EQ(resolve("${weight_sync.host}:${weight_sync.port} ${weight_sync.world_size}"), "10.0.0.1:29600 3");
   EXPECT_TRUE(mistakes.empty());
+}
+
+TEST_F(OneNode, KnowsOneProcessOfARole) {
+  EXPECT_EQ(resolve("http://${role.engine.1.host}:${role.engine.1.ports.http} ${role.learner.0.host}"),
+            "http://10.0.0.2:8001 10.0.0.1");
+  EXPECT_TRUE(mistakes.empty());
+  resolve("${role.engine.2.host}");
+  EXPECT_EQ(mistakes.first_message(),
+            "the site's libraries, in '${role.engine.2.host}': '${role.engine.2.host}': role 'engine' has 2 "
+            "processes, "
+            "'engine.0' to 'engine.1'");
+}
+
+TEST_F(OneNode, HasAFolderForCachesThatIsMadeWhenItIsNamed) {
+  char folder[] = "/tmp/nlaunch-cache-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  node.cache = std::string(folder) + "/cache";
+  EXPECT_EQ(resolve("${node.scratch}"), "/tmp/scratch");
+  EXPECT_FALSE(std::filesystem::exists(node.cache));
+  EXPECT_EQ(resolve("${node.cache}/vllm"), node.cache + "/vllm");
+  EXPECT_TRUE(std::filesystem::is_directory(node.cache));
+  std::filesystem::remove_all(folder);
+  std::ofstream(folder) << "a file where the folder was";
+  resolve("${node.cache}");
+  EXPECT_EQ(mistakes.first_message(),
+            "the site's libraries, in '${node.cache}': '${node.cache}': cannot make the folder '" +
+                node.cache + "': Not a directory");
+  std::filesystem::remove(folder);
 }
 
 TEST_F(OneNode, KnowsTheProcessWhoseTextItIs) {

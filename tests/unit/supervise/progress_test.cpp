@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "plan/trackers.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -27,6 +29,9 @@ TEST(LiteralOf, IsWhatEveryMatchHas) {
       {R"(é?t (\d+))", "t "},
       {R"({step (\d+)})", "step "},
       {R"(a? b(cd)?e (\d+))", " b"},
+      {R"(Global step (?P<step>\d+): \{)", "Global step "},
+      {R"((?:a|b)c)", ""},
+      {R"((?:ab)?cd (\d+))", "cd "},
       {"", ""},
   };
   for (const auto& [pattern, literal] : kCases) EXPECT_EQ(literal_of(pattern), literal) << pattern;
@@ -148,6 +153,118 @@ TEST(ProgressReader, RemarksAreFoundInEveryProcess) {
       "potentially cause a hang\n");
   EXPECT_FALSE(reader.take());
   EXPECT_EQ(reader.take_remarks().size(), 2U);
+}
+
+TEST(ProgressReader, ABarOfAProcessThatHasEndedCounts) {
+  ProgressPattern bar(plan::progress_pattern("tqdm"));
+  ProgressReader reader(bar, true);
+  reader.feed("\r  5%|#   | 2/40 [00:00<?, ?it/s]\r  8%|#   | 3/40 [00:01<?, ?it/s]");
+  EXPECT_EQ(reader.take()->step, 2U);
+  reader.finish();
+  const auto last = reader.take();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->step, 3U);
+  EXPECT_EQ(last->total, 40U);
+  reader.finish();
+  EXPECT_FALSE(reader.take());
+}
+
+// Lines of the programs themselves: Ray and torchrun put something in front, and loggers colours.
+TEST(Trackers, FindTheStepsInTheOutputOfTheirPrograms) {
+  struct Case {
+    const char* tracker;
+    const char* line;
+    std::optional<std::uint64_t> step, total;
+    std::optional<double> seconds{};
+  };
+  const Case cases[] = {
+      {"trl", " 12%|█▎        | 5/40 [00:09<00:49,  1.43s/it]", 5, 40},
+      {"trl",
+       "  8%|▊         | 3/40 [00:07<01:13,  1.99s/it]                              {'loss': '0.02863', 'g",
+       3, 40},
+      {"trl", "100%|██████████| 40/40 [00:37<00:00,  1.07it/s]", 40, 40},
+      {"trl", "  0%|          | 0/2000 [00:00<?, ?it/s]", 0, 2000},
+      {"trl", "Loading weights: 100%|██████████| 51/51 [00:00<00:00, 6014.27it/s]", {}, {}},
+      {"tqdm", "Map: 100%|██████████| 7473/7473 [00:01<00:00, 5890.11 examples/s]", {}, {}},
+      {"tqdm", " 50%|█████     | 2/4 [00:01<00:01,  1.00it/s, loss=0.5]", 2, 4},
+      {"verl", "step:12 - global_seqlen/min:1.000 - actor/entropy:0.412 - timing_s/gen:9.100", 12, {}},
+      {"verl",
+       "\x1b[36m(TaskRunner pid=4711)\x1b[0m step:3 - actor/lr:0.000 - timing_s/step:41.250 - "
+       "training/epoch:0.000",
+       3,
+       {},
+       41.25},
+      {"verl", "(TaskRunner pid=7) Training Progress:  10%|█         | 1/10 [00:41<06:11, 41.3s/it]", {}, {}},
+      {"verl", "timing_s/step:35 - x:1", {}, {}},
+      {"openrlhf",
+       "(PPOTrainer pid=99) INFO 06-01 10:00:00 ppo_trainer.py:300] ✨ Global step 7: {'reward': 0.5}",
+       7,
+       {}},
+      {"openrlhf", "Episode [1/20]:  10%|█         | 2/20 [00:10<01:30,  5.00s/it]", {}, {}},
+      {"prime-rl",
+       "\x1b[2m12:00:01\x1b[0m\x1b[32m\x1b[1m SUCCESS\x1b[0m \x1b[32m\x1b[1m\x1b[22mStep 4 | Time: 12.34s | "
+       "Reward: "
+       "0.5000 | Seq. Length: 512.0 tokens/sample\x1b[0m",
+       4,
+       {}},
+      {"prime-rl", "12:00:01 SUCCESS Step 20 |   8.12s | Loss 0.0123 | Grad. Norm 0.4000", 20, {}},
+      {"prime-rl", "12:00:01   DEBUG Micro Step 0/4 | Loss 0.0123 | Entropy 0.5000", {}, {}},
+      {"megatron",
+       " [2025-08-01 07:19:37] iteration        1/    5000 | consumed samples:          128 | elapsed time "
+       "per "
+       "iteration (ms): 19138.8 | learning rate: 6.976744E-08 |",
+       1, 5000},
+      {"megatron", " iteration       10/    1000 | consumed samples:          640 |", 10, 1000},
+      {"megatron",
+       " validation loss at iteration 100 | lm loss value: 1.0E+00 | lm loss PPL: 2.7E+00 |",
+       {},
+       {}},
+      {"torchtitan",
+       "[rank0]:[titan] 2025-06-16 22:30:50,322 - root - INFO - step: 200  loss:  6.1384  memory: "
+       "49.66GiB(52.28%)  "
+       "tps: 5,856",
+       200,
+       {}},
+      {"torchtitan",
+       "[titan] 2026-02-24 19:46:17,508 - root - INFO - \x1b[31mstep:  4  \x1b[32mloss:  7.62585",
+       4,
+       {}},
+      {"torchtitan",
+       "[titan] 2026-02-24 19:46:17,508 - root - INFO - \x1b[33mvalidate step:  4  \x1b[32mloss:  7.6",
+       {},
+       {}},
+  };
+  for (const auto& [tracker, line, step, total, seconds] : cases) {
+    const auto found = ProgressPattern(plan::progress_pattern(tracker)).match(line);
+    ASSERT_EQ(found.has_value(), step.has_value()) << tracker << ": " << line;
+    if (!found) continue;
+    EXPECT_EQ(found->step, step) << line;
+    EXPECT_EQ(found->total, total) << line;
+    EXPECT_EQ(found->seconds, seconds) << line;
+  }
+}
+
+TEST(ProgressPattern, GroupsMayHaveNames) {
+  const auto match = [](const char* pattern, const char* line) {
+    return ProgressPattern(pattern).match(line);
+  };
+  const auto all =
+      match(R"(took (?P<seconds>[\d.]+)s: (?P<step>\d+) of (?P<total>\d+))", "took 1.5s: 3 of 40");
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->step, 3U);
+  EXPECT_EQ(all->total, 40U);
+  EXPECT_EQ(all->seconds, 1.5);
+  // Without these names the first is the step, and the second its seconds.
+  const auto by_place = match(R"(step (\d+)/\d+ took ([\d.]+)s)", "step 3/40 took 2s");
+  ASSERT_TRUE(by_place);
+  EXPECT_EQ(by_place->step, 3U);
+  EXPECT_EQ(by_place->seconds, 2);
+  EXPECT_FALSE(by_place->total);
+  const auto total = match(R"(step (\d+)/(?P<total>\d+))", "step 3/40");
+  ASSERT_TRUE(total);
+  EXPECT_EQ(total->step, 3U);
+  EXPECT_EQ(total->total, 40U);
+  EXPECT_FALSE(total->seconds);
 }
 
 }  // namespace

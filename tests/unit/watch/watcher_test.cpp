@@ -175,5 +175,27 @@ TEST(Watcher, SumsUp) {
   EXPECT_EQ(summary.by_process, (std::vector<std::optional<std::uint64_t>>{9, 10, 9, std::nullopt}));
 }
 
+// transformers draws a bar of each evaluation, between the steps and after the last one, and takes it away
+// before it is at its end.
+TEST(Watcher, TheTotalIsThatOfTheTrainingAndNotOfAnEvaluation) {
+  Course run;
+  Duration at = 1s;
+  const auto report = [&](std::uint64_t step, std::uint64_t total) {
+    run.watcher.progress(0, at += 1s, step, std::nullopt, total);
+  };
+  report(0, 51);  // files that are read
+  report(51, 51);
+  for (std::uint64_t step = 0; step <= 3; ++step) {
+    report(step, 40);
+    report(0, 12);
+    report(9, 12);
+  }
+  const auto reached = run.watcher.summary().reached;
+  ASSERT_TRUE(reached[0]);
+  EXPECT_EQ(reached[0]->step, 3U);
+  EXPECT_EQ(reached[0]->total, 40U);
+  EXPECT_FALSE(reached[1]);
+}
+
 }  // namespace
 }  // namespace nlaunch::watch
