@@ -1,0 +1,272 @@
+"""The rows of scripts/gpu-frameworks.sh: the TRL recipe on two GPUs, and what is done to it; judged as the fault matrix is."""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+GPU = pathlib.Path(__file__).resolve().parent
+SOURCE = GPU.parents[1]
+sys.path.insert(0, str(SOURCE / "tests/frameworks"))
+import fault_rows  # noqa: E402
+import faults  # noqa: E402
+from faults import Row  # noqa: E402
+
+CPU = bool(os.environ.get("FRAMEWORKS_CPU"))
+VENV = pathlib.Path(os.environ.get("FRAMEWORKS_VENV", "venv"))
+CACHE = pathlib.Path.home() / ".cache"  # what vLLM compiles serves the next row
+SHARE = 4.0  # seconds that nlaunch itself may take of the recipe's time
+STEPS = 10 if CPU else 40
+FAULTED = {
+    "vars.steps": 1000,
+    "watch.start": "5m",
+    "watch.stall": "10s",
+    "watch.on_stall": "abort",
+    "roles.engine.stop.grace": "10s",
+    "roles.learner.stop.grace": "10s",
+}
+
+
+def signalled(name, **more):
+    """A row of the matrix on CPUs, as it is."""
+    return dataclasses.replace(fault_rows.ROWS[name], settings=FAULTED, **more)
+
+
+def engine(arguments):
+    """The engine's command with other arguments, as a shell puts them together from its own."""
+    return {**FAULTED, "roles.engine.wrapper": f"[sh, -c, '{arguments}', sh]"}
+
+
+def learner(fault):
+    return {**FAULTED, "roles.learner.wrapper": f"[{VENV}/bin/python, {GPU}/faulty.py, {fault}]"}
+
+
+def at_start(what, cause, **more):
+    return Row(what, fault_rows.at_start, **{"first": "engine.0", "culprit": r"engine\.0", "cause": cause, "code": 1, "seconds": 240, **more})
+
+
+def in_training(what, faulty, cause, **more):
+    usual = {"fault": fault_rows.training, "first": "learner.0", "culprit": r"learner\.0", "code": 1, "seconds": 60}
+    return Row(what, cause=cause, settings=learner(faulty), **{**usual, **more})
+
+
+@contextlib.contextmanager
+def full_gpus(run):
+    """Another process holds all but 200 MiB of both GPUs."""
+    python = str(VENV / "bin/python")
+    yield [word for gpu in "01" for word in (python, str(GPU / "fill_gpu.py"), gpu)]
+
+
+@contextlib.contextmanager
+def broken_compile_cache(run):
+    """What torch.compile has kept of the rows before is cut off, as on a disk that was full."""
+    shutil.copytree(CACHE / "vllm", run.folder / "cache/vllm")
+    run.env["XDG_CACHE_HOME"] = str(run.folder / "cache")
+    files = [path for path in (run.folder / "cache").rglob("torch_compile_cache/**/*") if path.is_file()]
+    if not files:
+        raise RuntimeError("nothing has been compiled yet")
+    for path in files:
+        os.truncate(path, path.stat().st_size // 2)
+    yield []
+
+
+ROWS = {
+    "recipe": Row("nothing: the recipe as it is, with the preflight", blameless=True, settings={"vars.steps": STEPS}),
+    "engine_core_killed": signalled("engine_core_killed"),
+    "engine_core_stopped": signalled("engine_core_stopped"),
+    "nccl_versions": at_start(
+        "the learner preloads another version of NCCL than the engine's, and there is no preflight",
+        "nccl-version-mismatch",
+        first="engine.0|learner.0|",
+        culprit=r"(learner\.0|trainer|rank 0).*\d+\.\d+\.\d+",
+        code=(1, 69, 124),
+        settings={**FAULTED, "watch.start": "90s", "roles.learner.preload": "[nccl-system]"},
+    ),
+    "learner_cuda_oom": in_training("the learner's GPU is full in step 5", "leak", "cuda-oom", fix="memory"),
+    "model_path_wrong": at_start(
+        "the engine's model does not exist",
+        "model-not-found",
+        settings=engine('shift 3; exec vllm serve /no/such/model "$@"'),
+        text="/no/such/model",
+    ),
+    "engine_gpu_full": at_start(
+        "another process has filled the GPUs before the engine starts",
+        "cuda-oom|vllm-enginecore-start-failure",
+        settings=FAULTED,
+        within=full_gpus,
+        fix="memory",
+    ),
+    "kv_cache_too_small": at_start(
+        "--gpu-memory-utilization=0.01 leaves no memory for the KV cache",
+        "vllm-enginecore-start-failure",
+        settings=engine('exec "$@" --gpu-memory-utilization=0.01'),
+        fix="gpu_memory_utilization",
+    ),
+    "argument_unknown": at_start(
+        "an argument that vLLM does not know",
+        "wrong-arguments",
+        code=2,
+        settings=engine('exec "$@" --no-such-option=1'),
+        text="no-such-option",
+    ),
+    "weights_of_other_shapes": in_training("the engine serves another model than the learner trains", "other-shapes", "shape-mismatch",
+                                           fault=fault_rows.at_start, seconds=240, first="learner.0|engine.0",
+                                           culprit=r"learner\.0|engine\.0"),
+    "learner_killed": signalled("learner_killed"),
+    "api_server_killed": signalled("api_server_killed"),
+    "reward_raises": in_training("a reward function that raises", "reward-raises", "python-exception", text="boxed"),
+    "reward_hangs": in_training("a reward function that waits for ever", "reward-hangs", "hang", code=124),
+    "learner_ends_early": in_training("the learner exits with 0 in step 5 of 1000", "ends-early", "ended-early",
+                                      culprit=r"learner\.0.*\d+(/| of )1000"),
+    "api_server_stopped": signalled("api_server_stopped"),
+    "learner_stopped": signalled("learner_stopped"),
+    "engine_core_terminated": signalled("engine_core_terminated"),
+    "api_server_terminated": signalled("api_server_terminated"),
+    "learner_terminated": signalled("learner_terminated"),
+    "compile_cache_broken": Row("what torch.compile has kept is damaged", within=broken_compile_cache, blameless=True,
+                                settings={"vars.steps": 5}),
+}
+NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken"}
+
+
+def gpu_processes():
+    if CPU:
+        return set()
+    query = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader"]
+    return set(subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines())
+
+
+def sockets():
+    return {path for path in pathlib.Path("/tmp").iterdir() if stat.S_ISSOCK(path.lstat().st_mode)}
+
+
+class Run(faults.Run):
+    """The recipe on this machine's GPUs."""
+
+    def command(self, runs="runs", **more):
+        where = ["--with", "cpu", "--site", "local"] if CPU else ["--site", str(GPU / "h200.yaml"), "--site-dir", str(SOURCE / "site-profiles")]
+        checks = [] if self.folder.name == "recipe" else ["--no-preflight"]
+        settings = [word for key, value in {**self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
+        recipe = SOURCE / "configs/trl-grpo.yaml"
+        return [str(faults.NLAUNCH), "run", str(recipe), *where, *checks, "--runs-dir", str(self.folder / runs), "--color", "never", *settings]
+
+
+def spans(run):
+    """Seconds from the start of each process until it was ready, or else had ended; of the learner until its end."""
+    started = {event["process"]: event["mono_ms"] for event in run.events("process-started")}
+    until = {event["process"]: event["mono_ms"] for name in ("process-ended", "process-ready") for event in run.events(name)
+             if name == "process-ended" or event["process"].startswith("engine")}
+    return {process: (until[process] - start) / 1000 for process, start in started.items() if process in until}
+
+
+def judge_recipe(run, result):
+    """The reward has risen, and nlaunch took little of the time: all of it but the three roles', which follow one another."""
+    rewards = [float(value) for value in re.findall(r"'reward': '?([0-9.e+-]+)", run.log("learner.0"))]
+    if len(rewards) < STEPS:
+        result["wrong"].append(f"{len(rewards)} steps have a reward, not {STEPS}")
+    first, last = (sum(some) / max(len(some), 1) for some in (rewards[:5], rewards[-5:]))
+    if not first < last:
+        result["wrong"].append(f"the reward went from {first:.3f} to {last:.3f}")
+    roles = spans(run)
+    own = run.ended - sum(roles.values())
+    if own > SHARE:
+        result["wrong"].append(f"nlaunch itself took {own:.1f} s, more than {SHARE}")
+    times = ", ".join(f"{process} {seconds:.1f} s" for process, seconds in roles.items())
+    result["said"]["sentence"] += (f"; reward {first:.3f} to {last:.3f} (means of 5 steps); {run.ended:.1f} s in all: {times}, "
+                                   f"nlaunch itself {own:.1f} s")
+
+
+def do(name, folder):
+    """Runs a row; what came of it, with what was left behind."""
+    row = ROWS[name]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    env = {**os.environ, "VIRTUAL_ENV": str(VENV), "TORCHINDUCTOR_CACHE_DIR": str(CACHE / "inductor"), "HF_HUB_OFFLINE": "1",
+           "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    before = gpu_processes(), sockets()
+    run = Run(row, folder, env, dict(row.settings))
+    trouble = None
+    try:
+        if row.fault:
+            row.fault(run)
+    except RuntimeError as error:
+        trouble = error
+    when = time.monotonic() - run.start if row.fault else 0
+    silent = run.finish()
+    run.left += [f"GPU memory: pid {line}" for line in sorted(gpu_processes() - before[0])]
+    run.left += sorted(map(str, sockets() - before[1]))
+    result = faults.judge(run, when, silent)
+    if trouble:
+        result["wrong"].insert(0, f"the fault could not be made: {trouble}")
+    if name == "recipe":
+        judge_recipe(run, result)
+    shutil.rmtree(run.path / "model", ignore_errors=True)
+    shutil.rmtree(run.path / "model-wider", ignore_errors=True)
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    faults.keep(name, run, result)
+    return result
+
+
+def table(results):
+    lines = ["| row | right? | said | after | exit code | left behind |", "|---|---|---|---|---|---|"]
+    for name, result in results.items():
+        if isinstance(result, str):
+            lines.append(f"| {name} | {result} | | | | |")
+            continue
+        said = result["said"]
+        right = "**wrong**: " + "; ".join(result["wrong"]) if result["wrong"] else "right"
+        after = "-" if said["seconds"] is None else f"{said['seconds']} s"
+        words = f"{said['first'] or 'nobody'} first, [{said['cause'] or 'no cause'}]: {said['sentence']}"
+        cells = (name, right, words, after, str(said["code"]), ", ".join(result["left"]) or "nothing")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gpu-frameworks.sh", description=__doc__)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="those; else all")
+    parser.add_argument("--minutes", type=float, default=120, help="rows that would not fit are not run")
+    parser.add_argument("--table", type=pathlib.Path, metavar="FILE", help="the table, written after every row")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="what each row's run wrote")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    if unknown := set(options.rows) - ROWS.keys():
+        parser.error(f"no such rows: {', '.join(sorted(unknown))}")
+    if options.list:
+        print("\n".join(f"{name:26} {row.what}" for name, row in ROWS.items()))
+        return
+    names = options.rows or list(ROWS)
+    results = dict.fromkeys(names, "not run")
+    deadline, longest = time.monotonic() + 60 * options.minutes, 120
+    with tempfile.TemporaryDirectory(prefix="nlaunch-frameworks-") as temporary:
+        folder = (options.keep or pathlib.Path(temporary)).resolve()
+        for name in names:
+            if CPU and name in NEED_GPUS:
+                results[name] = "not run: needs GPUs"
+                continue
+            start = time.monotonic()
+            if start + longest > deadline:
+                break
+            faults.PATIENCE = min(300, deadline - start - 20)
+            result = results[name] = do(name, folder / name)
+            longest = max(longest, 1.2 * result["whole"]) if result["whole"] < 200 else longest
+            print(f"{'FAIL' if result['wrong'] else 'PASS'} {name} ({result['whole']} s)", *result["wrong"], sep="\n     ", flush=True)
+            if options.table:
+                options.table.write_text(table(results))
+    print("\n" + table(results))
+    done = [result for result in results.values() if not isinstance(result, str)]
+    wrong = sum(bool(result["wrong"]) for result in done)
+    print(f"{len(done) - wrong} passed, {wrong} failed, {len(results) - len(done)} skipped")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
