@@ -14,8 +14,8 @@ constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is
 /// A traceback shows lines of the program, below their places: "    raise ValueError(".
 bool is_source_line(const Match& match) {
   const auto place = match.previous.find("  File \"");
-  const bool below_its_place =
-      place != std::string_view::npos && match.line.substr(std::min(place, match.line.size())).starts_with("    ");
+  const bool below_its_place = place != std::string_view::npos &&
+                               match.line.substr(std::min(place, match.line.size())).starts_with("    ");
   return below_its_place || match.before.ends_with("    raise ");
 }
 
@@ -72,7 +72,8 @@ bool Collector::is_beyond_the_run(const Match& match) const {
   return standing.of == Standing::well || (standing.decided_at && match.offset >= *standing.decided_at);
 }
 
-/// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason counts.
+/// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason
+/// counts.
 bool Collector::is_aside(const Match& match) {
   const bool asked = match.signature->id == "end.asked";
   if (asked || match.signature->id == "end.begun") {

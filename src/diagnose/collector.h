@@ -20,7 +20,8 @@ struct Tally {
 /// What is known of a file from elsewhere.
 struct FileStanding {
   Standing of = Standing::unknown;
-  std::optional<std::uint64_t> decided_at{};  ///< bytes: what stands behind them followed the decision to end the run
+  std::optional<std::uint64_t>
+      decided_at{};  ///< bytes: what stands behind them followed the decision to end the run
 };
 
 /// Keeps of a stream of matches what the judgement needs, in memory that does not grow with it.
@@ -68,13 +69,13 @@ class Collector : public Listener {
   World world_;
   LogPosition known_;  ///< the last line that a signature knows
   const Signature* fallback_ = nullptr;
-  Finding fallen_;                 ///< of a line that only `fallback_` knows so far
-  Origin whose_;                   ///< of the file
+  Finding fallen_;                       ///< of a line that only `fallback_` knows so far
+  Origin whose_;                         ///< of the file
   std::vector<FileStanding> standings_;  ///< by file, in the order of reading
-  bool is_ending_ = false;         ///< an orderly end was asked for in this file
-  bool has_failed_ = false;        ///< a failure was told of in this file
-  bool whose_is_guessed_ = false;  ///< its lines may tell
-  Origin last_who_;                ///< of the last line that said so
+  bool is_ending_ = false;               ///< an orderly end was asked for in this file
+  bool has_failed_ = false;              ///< a failure was told of in this file
+  bool whose_is_guessed_ = false;        ///< its lines may tell
+  Origin last_who_;                      ///< of the last line that said so
   LogPosition last_position_;
 };
 

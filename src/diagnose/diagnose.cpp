@@ -169,10 +169,12 @@ Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
   finding.fix = "nlaunch evidence shows what each process did";
   if (hang.doing == "stopped") {
     finding.category = "process-stopped";
-    finding.fix = fmt::format("kill -CONT {} continues it; who stops: a debugger, a person, job control of a shell", first.pid);
+    finding.fix = fmt::format(
+        "kill -CONT {} continues it; who stops: a debugger, a person, job control of a shell", first.pid);
   } else if (hang.doing == "uninterruptible") {
     finding.category = "process-stuck";
-    finding.fix = "a file server, a disk or a driver does not answer: the kernel's log of that node (dmesg -T)";
+    finding.fix =
+        "a file server, a disk or a driver does not answer: the kernel's log of that node (dmesg -T)";
   }
   for (const auto& culprit : hang.culprits) finding.culprits.push_back(origin_from(culprit));
   finding.weight = hang.sure ? kSureHang : kEndOfFirst;

@@ -7,7 +7,8 @@ namespace {
 
 using re2::RE2;
 
-/// "WARNING 11-23 10:00:01 [core.py:1] ", "[2026-11-23 10:00:01,123] [INFO] ", "INFO:     ", "2026-11-23 10:00:01 | ERROR    | "
+/// "WARNING 11-23 10:00:01 [core.py:1] ", "[2026-11-23 10:00:01,123] [INFO] ", "INFO:     ", "2026-11-23
+/// 10:00:01 | ERROR    | "
 const RE2& word() {
   static const RE2 regex(
       R"((?:^|[\s\[(|:\]-])(?:(DEBUG|TRACE|INFO|NOTICE)|(WARN|WARNING)|(ERROR|CRITICAL|FATAL))(?:[\s:|\])]|$))",
@@ -15,7 +16,8 @@ const RE2& word() {
   return regex;
 }
 
-/// "W1123 10:00:01.123 4711 file.py:1] " of glog, "[W1123 10:00:01 file.cpp:1] " of PyTorch, and "[2026-11-23 10:00:01,123 W 1 1] " of Ray
+/// "W1123 10:00:01.123 4711 file.py:1] " of glog, "[W1123 10:00:01 file.cpp:1] " of PyTorch, and "[2026-11-23
+/// 10:00:01,123 W 1 1] " of Ray
 const RE2& letter() {
   static const RE2 regex(
       R"((?:(?:^|[\s\[:])(?:(I)|(W)|([EF]))\d{4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d+ (?:(I)|(W)|([EFC])) \d+ \d+\]))",

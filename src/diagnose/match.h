@@ -23,8 +23,8 @@ struct LogPosition {
 struct Match {
   const Signature* signature = nullptr;
   LogPosition position;
-  std::string_view line;    ///< the line, or of a long one what is near
-  std::string_view before;  ///< the part of it before the match
+  std::string_view line;      ///< the line, or of a long one what is near
+  std::string_view before;    ///< the part of it before the match
   std::uint64_t offset = 0;   ///< of the line, in the stream
   std::string_view previous;  ///< the line before it, where that is still at hand
   Level level = Level::unsaid;

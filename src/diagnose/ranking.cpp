@@ -161,8 +161,8 @@ bool got_over(const Finding& finding, const Collector& collected, bool failed) {
   return finding.position < end->second || finding.weight <= kConsequence;
 }
 
-/// Of a run it is known who failed first. What processes say that ended after it explains nothing, as long as the first
-/// one or its end does.
+/// Of a run it is known who failed first. What processes say that ended after it explains nothing, as long as
+/// the first one or its end does.
 void put_the_first_first(std::vector<Finding>& findings, const Collector& collected) {
   const auto of_the_first = [&](const Finding& finding) {
     return collected.standing(finding.position.file) == Standing::failed;

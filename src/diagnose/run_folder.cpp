@@ -108,8 +108,8 @@ void read_hang(const Json& summary, RunFolder& run) {
     for (const auto& one : *culprits) {
       if (!one.is_object()) continue;
       if (hang.culprits.empty()) hang.doing = text_in(one, "doing");
-      hang.culprits.push_back(
-          {text_in(one, "process"), text_in(one, "program"), whole_number_in(one, "pid"), text_in(one, "why")});
+      hang.culprits.push_back({text_in(one, "process"), text_in(one, "program"), whole_number_in(one, "pid"),
+                               text_in(one, "why")});
     }
   }
   run.hang = std::move(hang);

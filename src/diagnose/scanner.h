@@ -31,7 +31,8 @@ class Scanner {
   void scan(std::size_t size, std::size_t done);
   void hit(std::string_view region, const Prefilter::Hit& hit);
   void try_signature(std::size_t index, std::string_view line, std::uint64_t offset);
-  void tell(const Signature& signature, std::string_view line, std::uint64_t offset, const std::vector<re2::StringPiece>& groups);
+  void tell(const Signature& signature, std::string_view line, std::uint64_t offset,
+            const std::vector<re2::StringPiece>& groups);
   void count_to(std::string_view region, std::size_t at);
   void show_lines(std::string_view region, std::size_t until);
 

@@ -7,20 +7,20 @@
 #include "base/text.h"
 #include "diagnose/analysis.h"
 
-/// Python exceptions that no signature knows. A traceback is read as a chain: an exception that was raised from another
-/// one, or while another one was handled, leads back to the one that explains it.
+/// Python exceptions that no signature knows. A traceback is read as a chain: an exception that was raised
+/// from another one, or while another one was handled, leads back to the one that explains it.
 namespace nlaunch::diagnose {
 namespace {
 
 constexpr std::string_view kTracebacks = "tracebacks";
 constexpr int kException = 50;
 constexpr int kOfAPeer = 42;
-constexpr std::size_t kWindow = 400;       // lines of one chain that are looked at
-constexpr std::size_t kMostOpen = 64;      // chains that are read at once
-constexpr std::size_t kMostChains = 256;   // chains that are kept
-constexpr std::size_t kMostLinks = 32;     // exceptions of a chain
-constexpr std::uint64_t kLinesAfter = 8;   // that may belong to an exception's message
-constexpr std::uint64_t kSurvived = 40;    // lines between two chains: the program had got over the first
+constexpr std::size_t kWindow = 400;      // lines of one chain that are looked at
+constexpr std::size_t kMostOpen = 64;     // chains that are read at once
+constexpr std::size_t kMostChains = 256;  // chains that are kept
+constexpr std::size_t kMostLinks = 32;    // exceptions of a chain
+constexpr std::uint64_t kLinesAfter = 8;  // that may belong to an exception's message
+constexpr std::uint64_t kSurvived = 40;   // lines between two chains: the program had got over the first
 
 re2::StringPiece piece(std::string_view text) {
   return {text.data(), text.size()};
@@ -42,26 +42,14 @@ struct Raised {
 
 /// Exceptions that tell of another process's end, or of a signal.
 bool follows(std::string_view type) {
-  constexpr std::array<std::string_view, 20> kFollow{"ChildFailedError",
-                                                     "DistBackendError",
-                                                     "SystemExit",
-                                                     "KeyboardInterrupt",
-                                                     "SignalException",
-                                                     "RayTaskError",
-                                                     "RayActorError",
-                                                     "ActorDiedError",
-                                                     "ActorUnavailableError",
-                                                     "WorkerCrashedError",
-                                                     "BrokenPipeError",
-                                                     "EOFError",
-                                                     "CalledProcessError",
-                                                     "ProcessExitedException",
-                                                     "ProcessRaisedException",
-                                                     "ConnectionResetError",
-                                                     "CancelledError",
-                                                     "RendezvousConnectionError",
-                                                     "EngineDeadError",
-                                                     "TaskCancelledError"};
+  constexpr std::array<std::string_view, 20> kFollow{
+      "ChildFailedError",     "DistBackendError",       "SystemExit",
+      "KeyboardInterrupt",    "SignalException",        "RayTaskError",
+      "RayActorError",        "ActorDiedError",         "ActorUnavailableError",
+      "WorkerCrashedError",   "BrokenPipeError",        "EOFError",
+      "CalledProcessError",   "ProcessExitedException", "ProcessRaisedException",
+      "ConnectionResetError", "CancelledError",         "RendezvousConnectionError",
+      "EngineDeadError",      "TaskCancelledError"};
   type = type.substr(0, type.find('('));
   type = type.substr(type.rfind('.') + 1);
   return type.ends_with("Warning") || std::ranges::find(kFollow, type) != kFollow.end();
@@ -69,10 +57,20 @@ bool follows(std::string_view type) {
 
 /// Exceptions that tell of a server which did not answer, or with an error: it knows more.
 bool is_of_a_peer(std::string_view type) {
-  constexpr std::array<std::string_view, 14> kTypes{
-      "HTTPError",      "HTTPStatusError", "URLError",       "ConnectionError",     "ConnectionRefusedError",
-      "ConnectError",   "ReadTimeout",     "ConnectTimeout", "RemoteDisconnected",  "ServerDisconnectedError",
-      "MaxRetryError",  "NewConnectionError", "APIConnectionError", "InternalServerError"};
+  constexpr std::array<std::string_view, 14> kTypes{"HTTPError",
+                                                    "HTTPStatusError",
+                                                    "URLError",
+                                                    "ConnectionError",
+                                                    "ConnectionRefusedError",
+                                                    "ConnectError",
+                                                    "ReadTimeout",
+                                                    "ConnectTimeout",
+                                                    "RemoteDisconnected",
+                                                    "ServerDisconnectedError",
+                                                    "MaxRetryError",
+                                                    "NewConnectionError",
+                                                    "APIConnectionError",
+                                                    "InternalServerError"};
   type = type.substr(type.rfind('.') + 1);
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
@@ -225,7 +223,8 @@ class Tracebacks : public Analysis {
     }
   }
 
-  /// What stands below the name of an exception: the rest of its message, a link, or frames that Ray shows below.
+  /// What stands below the name of an exception: the rest of its message, a link, or frames that Ray shows
+  /// below.
   void after(Chain& chain, std::string_view rest, const Line& line, bool indented) {
     auto& named = chain.raised.back();
     if (rest.starts_with("During handling of the above exception")) {
@@ -275,8 +274,12 @@ class Tracebacks : public Analysis {
     const bool told = told_.position == line.position;
     if (told && told_.root) chain.known = true;
     if (chain.raised.size() < kMostLinks) {
-      chain.raised.push_back({type, chain.user.empty() ? chain.inner : chain.user, line.position,
-                              excerpt(line.text, ""), follows(type) || (told && !told_.root), {}});
+      chain.raised.push_back({type,
+                              chain.user.empty() ? chain.inner : chain.user,
+                              line.position,
+                              excerpt(line.text, ""),
+                              follows(type) || (told && !told_.root),
+                              {}});
     }
     chain.user.clear();
     chain.inner.clear();

@@ -72,7 +72,8 @@ std::string how(const Member& member) {
 std::optional<Part> part_held_up(const Member& member) {
   constexpr std::string_view kHeld = "TtD";
   if (kHeld.contains(member.state) || member.state == 'X' || member.state == 'Z') return std::nullopt;
-  const auto found = std::ranges::find_if(member.parts, [&](const Part& part) { return kHeld.contains(part.state); });
+  const auto found =
+      std::ranges::find_if(member.parts, [&](const Part& part) { return kHeld.contains(part.state); });
   return found == member.parts.end() ? std::nullopt : std::optional(*found);
 }
 
@@ -131,9 +132,10 @@ Situation situation_of(const Member& member) {
 
 std::string describe(const Situation& situation) {
   if (situation.part) {
-    return fmt::format("has a process that is {}: {}",
-                       situation.doing == Doing::stopped ? "stopped (state T)" : "in uninterruptible sleep (state D)",
-                       situation.part->str());
+    return fmt::format(
+        "has a process that is {}: {}",
+        situation.doing == Doing::stopped ? "stopped (state T)" : "in uninterruptible sleep (state D)",
+        situation.part->str());
   }
   const auto at = situation.place.empty() ? "" : fmt::format(" in {}", situation.place);
   switch (situation.doing) {

@@ -32,18 +32,18 @@ struct Member {
   std::string role;     ///< "learner"
   std::optional<int> rank;
   std::string host;
-  pid_t pid = 0;             ///< of its program, not of the shell around it
-  std::string title{};       ///< of that program: "train.py", "vLLM API server"
+  pid_t pid = 0;              ///< of its program, not of the shell around it
+  std::string title{};        ///< of that program: "train.py", "vLLM API server"
   std::vector<Part> parts{};  ///< the other programs of its tree
-  std::vector<pid_t> pids;   ///< of its whole tree
-  char state = 'X';          ///< of its main thread, as in proc(5); X: it is gone
-  double cpu = 0;            ///< CPUs that its main thread used
-  bool cuda = false;         ///< it has CUDA's library in it, and may wait for a GPU where it seems to work
-  std::string wait_channel;  ///< of its main thread
-  std::string ended;         ///< how it ended
-  double ended_at = 0;       ///< seconds since the attempt began; 0: not known
-  std::string last_words;    ///< the end of its log
-  Stack python;              ///< empty: not to be had
+  std::vector<pid_t> pids;    ///< of its whole tree
+  char state = 'X';           ///< of its main thread, as in proc(5); X: it is gone
+  double cpu = 0;             ///< CPUs that its main thread used
+  bool cuda = false;          ///< it has CUDA's library in it, and may wait for a GPU where it seems to work
+  std::string wait_channel;   ///< of its main thread
+  std::string ended;          ///< how it ended
+  double ended_at = 0;        ///< seconds since the attempt began; 0: not known
+  std::string last_words;     ///< the end of its log
+  Stack python;               ///< empty: not to be had
   Stack native;
   std::vector<Connection> connections{};
   std::vector<std::string> gpus{};  ///< bus ids

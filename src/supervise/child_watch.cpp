@@ -47,7 +47,8 @@ void ChildWatch::look() {
   timer_ = loop_.after(kBetweenLooks, [this] { look(); });
 }
 
-void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info, std::map<sys::ProcessId, Watched>& seen) {
+void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info,
+                      std::map<sys::ProcessId, Watched>& seen) {
   const sys::ProcessId id{info.pid, info.start_ticks};
   auto known = watched_.extract(id);
   const bool twice = !known.empty();

@@ -18,12 +18,14 @@ struct Child {
   [[nodiscard]] std::string str() const;
 };
 
-/// Notices which processes below those of the plan end, and how: a server whose worker was killed says little more than that
-/// it is gone. Those that live for less than a look (compilers, probes of a version) are not watched.
+/// Notices which processes below those of the plan end, and how: a server whose worker was killed says little
+/// more than that it is gone. Those that live for less than a look (compilers, probes of a version) are not
+/// watched.
 class ChildWatch {
  public:
   /// `root` is the process of the plan. The status is missing where the kernel does not tell it.
-  using Ended = std::function<void(ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status)>;
+  using Ended =
+      std::function<void(ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status)>;
   /// The processes of the plan that are alive.
   using Roots = std::function<std::map<ProcessIndex, pid_t>()>;
   ChildWatch(sys::Loop& loop, Roots roots, Ended ended);

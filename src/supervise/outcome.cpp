@@ -168,7 +168,9 @@ std::string sentence(const Outcome& outcome) {
                  [&](const NodeLost& lost) {
                    return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
                  },
-                 [&](const Aborted& aborted) { return fmt::format("{} (after {}){}", aborted.reason, when, after_a_child(outcome)); }},
+                 [&](const Aborted& aborted) {
+                   return fmt::format("{} (after {}){}", aborted.reason, when, after_a_child(outcome));
+                 }},
       outcome.cause);
 }
 

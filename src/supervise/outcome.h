@@ -57,8 +57,8 @@ struct Outcome {
 
 /// A time as it is said of a run: "80ms", "12.4s".
 std::string in_seconds(Duration duration);
-/// The child of a process whose end explains that of the run: a signal that ends a process at once ended it before the run
-/// was decided, and no other child ended badly before it.
+/// The child of a process whose end explains that of the run: a signal that ends a process at once ended it
+/// before the run was decided, and no other child ended badly before it.
 struct KilledChild {
   const ProcessReport* process = nullptr;  ///< whose child it is
   const ChildReport* child = nullptr;

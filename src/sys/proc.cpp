@@ -189,7 +189,8 @@ std::string process_title(const std::vector<std::string>& arguments, const std::
 }
 
 bool is_telling_title(std::string_view title) {
-  return title.find("::") != std::string_view::npos || title == "raylet" || title == "gcs_server" || title == kVllmServer;
+  return title.find("::") != std::string_view::npos || title == "raylet" || title == "gcs_server" ||
+         title == kVllmServer;
 }
 
 std::vector<std::string> command_line(pid_t pid) {

@@ -61,8 +61,8 @@ bool sees_all_processes();
 /// The arguments of a process, empty for a kernel thread, a zombie or a stranger's process.
 std::vector<std::string> command_line(pid_t pid);
 /// What a person calls the process: the title that the program gave itself ("VLLM::EngineCore",
-/// "ray::Trainer.step"), the script or module of an interpreter ("train.py", "vLLM API server"), else its program.
-/// `name` is its comm(5), for one that has no arguments.
+/// "ray::Trainer.step"), the script or module of an interpreter ("train.py", "vLLM API server"), else its
+/// program. `name` is its comm(5), for one that has no arguments.
 std::string process_title(const std::vector<std::string>& arguments, const std::string& name);
 /// The title tells processes of one kind of program apart: it is more than the name of a script.
 bool is_telling_title(std::string_view title);

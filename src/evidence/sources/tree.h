@@ -19,7 +19,7 @@ struct ProcessState {
   double main_cpu = 0;  ///< of that, its main thread
   std::string executable;
   std::string command;
-  std::string title;  ///< sys::process_title
+  std::string title;        ///< sys::process_title
   std::optional<int> rank;  ///< RANK of its environment
   bool program = false;     ///< neither a wrapper (a shell, env, uv) nor a launcher (torchrun)
   bool python = false;
