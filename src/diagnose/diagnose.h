@@ -2,6 +2,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ namespace nlaunch::diagnose {
 struct Options {
   /// How long a pipe or standard input is read when it does not end; what came until then is judged.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
+  /// Of the run directory that is read, as summary.json has it; nothing: what stands there.
+  const nlohmann::json* summary = nullptr;
   std::function<bool()> enough = nullptr;  ///< true once there has been enough of reading; may be nothing
 };
 

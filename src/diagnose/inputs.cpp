@@ -29,7 +29,7 @@ class InputReader {
  private:
   /// Links to folders are not followed: they lead to what is read elsewhere, or around in a circle.
   void folder(const fs::path& folder) {
-    if (auto run = read_run_folder(folder)) {
+    if (auto run = read_run_folder(folder, options_.summary)) {
       unread(run->unread);
       for (const auto& log : run->logs) file(log.string());
       diagnosis_.run = std::move(run);

@@ -130,7 +130,7 @@ void read_processes(const Json& summary, RunFolder& run) {
 
 }  // namespace
 
-std::optional<RunFolder> read_run_folder(const fs::path& folder) {
+std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* known_summary) {
   std::error_code error;
   const auto attempt = last_attempt(folder);
   if (attempt.empty() || !fs::is_regular_file(folder / "plan.json", error)) return std::nullopt;
@@ -142,7 +142,7 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder) {
     }
   }
   std::ranges::sort(run.logs);
-  const auto summary = read_json(folder / "summary.json");
+  const auto summary = known_summary != nullptr ? *known_summary : read_json(folder / "summary.json");
   if (const auto known = check_format(summary, formats::kSummary, (folder / "summary.json").string());
       !known) {
     run.unread = known.error();

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,8 +47,10 @@ struct RunFolder {
   Diagnostics unread;  ///< its summary is of a newer format: nothing but `logs` is known
 };
 
-/// Nothing where `folder` is no run directory.
-std::optional<RunFolder> read_run_folder(const std::filesystem::path& folder);
+/// Nothing where `folder` is no run directory. `summary`: what its summary.json is to say; nothing: the file
+/// is read.
+std::optional<RunFolder> read_run_folder(const std::filesystem::path& folder,
+                                         const nlohmann::json* summary = nullptr);
 
 /// The process that a file of a run directory belongs to, by its path: "learner.0"; empty for any other file.
 std::string process_of_file(const std::string& path);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "diagnose/diagnose.h"
@@ -18,6 +19,7 @@ constexpr std::chrono::seconds kLongest{10};
 bool failed_by_itself(const supervise::Cause& cause) {
   return std::holds_alternative<supervise::ProcessFailed>(cause) ||
          std::holds_alternative<supervise::NeverReady>(cause) ||
+         std::holds_alternative<supervise::PartLost>(cause) ||
          std::holds_alternative<supervise::NodeLost>(cause) ||
          std::holds_alternative<supervise::Aborted>(cause);
 }
@@ -29,7 +31,11 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   if (!failed_by_itself(outcome.cause)) return "";
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + kLongest;
+  auto summary = stamped<nlohmann::json>(formats::kSummary);
+  summary.update(nlohmann::json(supervise::to_json(outcome)));
+  summary["sentence"] = supervise::sentence(outcome);
   diagnose::Options options;
+  options.summary = &summary;
   options.enough = [until] { return Interrupts::received() != 0 || Clock::now() > until; };
   const auto diagnosis = diagnose::diagnose({paths.folder.string()}, options);
   const auto brief = report::diagnose_brief(diagnosis, paint);

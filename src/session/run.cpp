@@ -173,6 +173,7 @@ bool Run::again(const supervise::Outcome& outcome) {
   const auto* lost = std::get_if<supervise::NodeLost>(&outcome.cause);
   const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
                       std::holds_alternative<supervise::NeverReady>(outcome.cause) ||
+                      std::holds_alternative<supervise::PartLost>(outcome.cause) ||
                       stalled_to_restart(outcome);
   if (!failed || !plan_.restart.on_failure || restarts_ >= plan_.restart.max) return false;
   std::string host;

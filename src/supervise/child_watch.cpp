@@ -21,6 +21,11 @@ std::string Child::str() const {
   return fmt::format("{} (pid {})", text::printable(title), pid);
 }
 
+bool is_part_of_server(std::string_view title) {
+  return title.starts_with("VLLM::") || title.starts_with("sglang::") || title == "raylet" ||
+         title == "gcs_server";
+}
+
 ChildWatch::ChildWatch(sys::Loop& loop, Roots roots, Ended ended)
     : loop_(loop), roots_(std::move(roots)), ended_(std::move(ended)) {
   timer_ = loop_.after(kBetweenLooks, [this] { look(); });

@@ -18,6 +18,10 @@ struct Child {
   [[nodiscard]] std::string str() const;
 };
 
+/// The server that it belongs to cannot do without it, by its title: a part of vLLM or SGLang, Ray's own
+/// processes on a node. A worker of Ray (`ray::`) may be started again.
+bool is_part_of_server(std::string_view title);
+
 /// Notices which processes below those of the plan end, and how: a server whose worker was killed says little
 /// more than that it is gone. Those that live for less than a look (compilers, probes of a version) are not
 /// watched.

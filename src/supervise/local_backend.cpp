@@ -124,7 +124,8 @@ void LocalBackend::watch_children() {
       loop_, roots, [this](ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status) {
         // How it ended is lost on older kernels: the end of one that has a name is worth knowing all the
         // same.
-        const bool matters = status ? !status->ok() : sys::is_telling_title(child.title);
+        const bool well = status ? status->ok() : !sys::is_telling_title(child.title);
+        const bool matters = !well || is_part_of_server(child.title);
         if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status});
       });
 }

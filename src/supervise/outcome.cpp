@@ -20,6 +20,7 @@ struct Overloaded : Functions... {
 
 constexpr int kCannotBeStarted = 127;  // as a shell has it
 constexpr int kEndedTooEarly = 1;      // exited with 0 where it should have gone on
+constexpr int kServesNobody = 1;
 
 /// "learner.2", "learner.2 (rank 2) on node1"
 std::string who(const ProcessReport& process) {
@@ -76,12 +77,15 @@ Json process_json(const ProcessReport& process) {
 /// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
 std::string after_a_child(const Outcome& outcome) {
   const auto killed = killed_child(outcome);
-  if (!killed) return {};
-  return fmt::format("; before that, {} of {} {} after {}", killed->child->child.str(), who(*killed->process),
-                     killed->child->status->str(), in_seconds(killed->child->at));
+  return killed ? "; before that, " + end_of_child(*killed->process, *killed->child) : "";
 }
 
 }  // namespace
+
+std::string end_of_child(const ProcessReport& process, const ChildReport& child) {
+  return fmt::format("{} of {} {} after {}", child.child.str(), who(process),
+                     child.status ? child.status->str() : "ended", in_seconds(child.at));
+}
 
 std::optional<KilledChild> killed_child(const Outcome& outcome) {
   // What hangs for the want of a process hangs for as long as its timeouts.
@@ -92,6 +96,7 @@ std::optional<KilledChild> killed_child(const Outcome& outcome) {
   for (const auto& process : outcome.processes) {
     for (const auto& child : process.children) {
       if (child.at + window < decided || child.at > decided) continue;
+      if (child.status && child.status->ok()) continue;
       if (!first || child.at < first->child->at) first = {&process, &child};
     }
   }
@@ -110,7 +115,7 @@ std::string_view name_of(const Cause& cause) {
   return std::visit(
       Overloaded{[](const Finished&) { return "finished"; }, [](const ProcessFailed&) { return "failed"; },
                  [](const StartFailed&) { return "not-started"; },
-                 [](const NeverReady&) { return "not-ready"; },
+                 [](const NeverReady&) { return "not-ready"; }, [](const PartLost&) { return "failed"; },
                  [](const StoppedBySignal& stopped) {
                    const bool by_hand = stopped.signal == SIGINT || stopped.signal == SIGQUIT ||
                                         stopped.signal == stop_signal();
@@ -132,6 +137,7 @@ int exit_code(const Cause& cause) {
                  },
                  [](const StartFailed&) { return kCannotBeStarted; },
                  [](const NeverReady&) { return exit_code::not_ready; },
+                 [](const PartLost&) { return kServesNobody; },
                  [](const StoppedBySignal& stopped) { return exit_code_of_stop(stopped.signal); },
                  [](const GuardianGone&) { return exit_code::internal; },
                  [](const WalltimeNear&) { return exit_code::walltime; },
@@ -157,6 +163,10 @@ std::string sentence(const Outcome& outcome) {
                  [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
                  [&](const NeverReady&) {
                    return fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
+                 },
+                 [&](const PartLost& lost) {
+                   return fmt::format("{}, and {} did not end within {}", lost.reason, name,
+                                      in_seconds(kTimeToEndWithoutPart));
                  },
                  [&](const StoppedBySignal& stopped) {
                    return fmt::format("stopped by {} after {}", name_of_stop(stopped.signal), when);

@@ -55,8 +55,14 @@ struct Outcome {
   Json watch;                            ///< how it got on: see Watching::summary; null: not watched
 };
 
+/// How long a server has that has lost one of its parts. vLLM's ends within a second where nobody waits for
+/// an answer, else it waits for its connections (12 s were measured), and who waits for it waits as well.
+inline constexpr Duration kTimeToEndWithoutPart = std::chrono::seconds(5);
+
 /// A time as it is said of a run: "80ms", "12.4s".
 std::string in_seconds(Duration duration);
+/// "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
+std::string end_of_child(const ProcessReport& process, const ChildReport& child);
 /// The child of a process whose end explains that of the run: a signal that ends a process at once ended it
 /// before the run was decided, and no other child ended badly before it.
 struct KilledChild {

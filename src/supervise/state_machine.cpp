@@ -84,6 +84,15 @@ class Transition {
     continue_ending();
   }
 
+  /// One that has yet to be ready ends by itself or by its timeout, and says why.
+  void on(const event::PartLost& event) {
+    const auto& rules = rules_.processes[event.process];
+    if (!is_any<Serving>(life_of(event.process)) || rules.ends_run || rules.exit_ok) return;
+    const bool going = std::holds_alternative<Going>(state_.phase);
+    if (going && may_restart(event.process)) return kill(event.process);
+    decide(PartLost{event.process, event.reason});
+  }
+
   void on(const event::CleanedUp& event) {
     auto& process = state_.processes[event.process];
     const auto* cleaning = std::get_if<CleaningUp>(&process.phase);

@@ -53,6 +53,11 @@ struct StartFailed {
 struct NeverReady {
   ProcessIndex process = 0;
 };
+/// A process below it has ended that it cannot serve without, and it goes on.
+struct PartLost {
+  ProcessIndex process = 0;
+  std::string reason;  ///< "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
+};
 struct StoppedBySignal {
   int signal = 0;
 };
@@ -69,8 +74,8 @@ struct Aborted {
   int exit_code = 0;
   std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
-using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, StoppedBySignal, GuardianGone,
-                           WalltimeNear, NodeLost, Aborted>;
+using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, PartLost, StoppedBySignal,
+                           GuardianGone, WalltimeNear, NodeLost, Aborted>;
 
 // Where a process is in its life.
 struct Waiting {};   ///< for its stage
@@ -132,6 +137,11 @@ struct Ended {
   ProcessIndex process = 0;
   sys::WaitStatus status;
 };
+/// A process below it has ended that it cannot serve without. It had time to end as well.
+struct PartLost {
+  ProcessIndex process = 0;
+  std::string reason;
+};
 /// What it left behind is gone, its output is drained.
 struct CleanedUp {
   ProcessIndex process = 0;
@@ -157,9 +167,10 @@ struct Abort {
   std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
 }  // namespace event
-using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
-                           event::Ended, event::CleanedUp, event::GraceOver, event::BackoffOver,
-                           event::Signal, event::GuardianLost, event::NodeLost, event::Abort>;
+using Event =
+    std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout, event::Ended,
+                 event::PartLost, event::CleanedUp, event::GraceOver, event::BackoffOver, event::Signal,
+                 event::GuardianLost, event::NodeLost, event::Abort>;
 
 namespace action {
 /// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.

@@ -82,6 +82,11 @@ void Supervisor::on(Duration at, const process_event::ChildEnded& ended) {
                          {"how", ended.status ? ended.status->str() : "ended"}});
   if (report.children.size() == kMostChildren) report.children.erase(report.children.begin());
   report.children.push_back({child, ended.status, at});
+  if (!is_part_of_server(ended.title)) return;
+  loop_.after(kTimeToEndWithoutPart, [this, p = ended.process, pid = report.pid,
+                                      reason = end_of_child(report, report.children.back())] {
+    if (outcome_.processes[p].pid == pid) handle(event::PartLost{p, reason});
+  });
 }
 
 void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {

@@ -89,7 +89,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         self.assertEqual([(one["class"], one["file"], one["line"], one["culprit"], one["confidence"]) for one in said["findings"]],
                          [("entrypoint-missing", "run/attempt-0/logs/learner.0.log", 1, "learner.0", "sure")])
         _, said = self.run_with(summary(1), learner_0=told + "cleaned up\n", learner_1="fine\n")
-        self.assertEqual([one["class"] for one in said["findings"]], ["process-exited"])
+        self.assertEqual([(one["class"], one["role"]) for one in said["findings"]], [("process-exited", "cause"), ("entrypoint-missing", "other")])
         done, said = self.run_with(summary(0), learner_0=told)
         self.assertEqual((done.returncode, said["findings"]), (0, []))
 
