@@ -25,6 +25,7 @@ say "building nlaunch and its tests in build/"
 ninja -C build
 provide_nccl
 provide_ray
+provide_trl_vllm
 provide_verl
 provide_openrlhf
 provide_beaker

@@ -117,7 +117,15 @@ constexpr End kEnds[] = {
      "who sends SIGINT: a person, a script"},
 };
 
-const End* end_by(std::string_view signal) {
+constexpr End kOutOfMemory{
+    "SIGKILL", "host-oom",
+    "was killed by the kernel: the node or the memory limit of the job had no memory left",
+    "more memory for the job (--mem), less in it: fewer workers of data loaders, no offload to the host, "
+    "smaller "
+    "buffers; dmesg -T on the node has the sizes"};
+
+const End* end_by(std::string_view signal, const RunFolder& run) {
+  if (run.out_of_memory && signal == kOutOfMemory.how) return &kOutOfMemory;
   const auto* const found = std::ranges::find(kEnds, signal, &End::how);
   return found == std::end(kEnds) ? nullptr : found;
 }
@@ -183,23 +191,39 @@ Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
 }
 
 /// Who was asked to end before the run was decided, by the words of its own log.
-std::optional<Finding> asked_to_end(const Collector& collector) {
+std::optional<Finding> asked_to_end(const Collector& collector, const RunFolder& run) {
   if (collector.asked_to_end().empty()) return std::nullopt;
   const auto& [file, asked] = *collector.asked_to_end().begin();
   if (asked.culprits.empty()) return std::nullopt;
-  auto finding = end_of(asked, asked.culprits.front(), *end_by("SIGTERM"), kKilledChild);
+  auto finding = end_of(asked, asked.culprits.front(), *end_by("SIGTERM", run), kKilledChild);
   finding.confidence = Confidence::likely;
+  return finding;
+}
+
+Finding early_end(const Diagnosis& diagnosis, const KnownCulprit& early) {
+  auto finding = at_the_end_of(diagnosis, early.process);
+  finding.category = "ended-early";
+  finding.why = fmt::format("{} {}", early.process, early.how);
+  finding.fix =
+      "was it meant to (early stopping, a limit of time or of samples)? Else its last lines; the run can go "
+      "on "
+      "from its last checkpoint";
+  finding.confidence = Confidence::unsure;
+  finding.weight = kEndOfFirst;
+  finding.culprits = {origin_from(early)};
   return finding;
 }
 
 /// What the summary of a run knows of its end: who was killed, who held it up, who failed first.
 std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& collector) {
-  if (!diagnosis.run || !diagnosis.run->failed || diagnosis.inputs.empty()) return std::nullopt;
+  if (!diagnosis.run || diagnosis.inputs.empty()) return std::nullopt;
   const auto& run = *diagnosis.run;
+  if (!run.failed)
+    return run.ended_early ? std::optional(early_end(diagnosis, *run.ended_early)) : std::nullopt;
   if (run.hang && run.hang->sure) return end_of_hang(diagnosis, *run.hang);
   const bool by_itself = run.code.value_or(0) <= kOfSignals;
-  if (auto asked = asked_to_end(collector); asked && by_itself) return asked;
-  if (const auto* end = run.killed_child ? end_by(run.killed_child->how) : nullptr) {
+  if (auto asked = asked_to_end(collector, run); asked && by_itself) return asked;
+  if (const auto* end = run.killed_child ? end_by(run.killed_child->how, run) : nullptr) {
     return end_of(at_the_end_of(diagnosis, run.killed_child->process), origin_from(*run.killed_child), *end,
                   kKilledChild);
   }
@@ -207,11 +231,15 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   auto finding = at_the_end_of(diagnosis, run.first);
   Origin who;
   who.process = run.first;
-  const auto* end = by_itself ? nullptr : end_by(sys::signal_name(*run.code - kOfSignals));
+  const auto* end = by_itself ? nullptr : end_by(sys::signal_name(*run.code - kOfSignals), run);
   if (end != nullptr && !run.first.empty()) return end_of(std::move(finding), who, *end, kKilledFirst);
   finding.category = "process-exited";
   finding.why = run.what;
   finding.fix = "its last lines say why, in words that nlaunch does not know";
+  if (run.code == 0) {
+    finding.category = "ended-early";
+    finding.fix = "its last lines; a role that may end while the others go on has exit: ok";
+  }
   finding.confidence = Confidence::unsure;
   finding.weight = kEndOfFirst;
   if (!run.first.empty()) finding.culprits = {who};

@@ -122,6 +122,8 @@ void read_processes(const Json& summary, RunFolder& run) {
     if (!process.is_object()) continue;
     const auto name = text_in(process, "name");
     if (name == run.first) run.code = code_of(process);
+    if (const auto early = text_in(process, "ended_early"); !early.empty() && !run.ended_early)
+      run.ended_early = {name, "", whole_number_in(process, "pid"), early};
     run.standing[name] = standing_of(process, run, summary);
     if (const auto bytes = number_in(process, "log_when_decided"))
       run.log_when_decided[name] = static_cast<std::uint64_t>(std::max(0.0, *bytes));
@@ -152,6 +154,7 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
     const auto code = summary.find("exit_code");
     run.failed = code != summary.end() && code->is_number() && *code != 0 && !was_asked_to_end(summary);
     read_processes(summary, run);
+    run.out_of_memory = number_in(summary, "oom_kills").value_or(0) > 0;
     read_killed_child(summary, run);
     read_hang(summary, run);
     std::ranges::stable_partition(run.logs, [&](const fs::path& log) {

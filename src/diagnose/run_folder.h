@@ -44,7 +44,9 @@ struct RunFolder {
   std::map<std::string, std::uint64_t> log_when_decided;
   std::optional<KnownCulprit> killed_child;  ///< a signal ended it before the run was decided
   std::optional<KnownHang> hang;
-  Diagnostics unread;  ///< its summary is of a newer format: nothing but `logs` is known
+  std::optional<KnownCulprit> ended_early;  ///< exited with code 0 before its last step
+  bool out_of_memory = false;               ///< the kernel's OOM killer was at work meanwhile
+  Diagnostics unread;                       ///< its summary is of a newer format: nothing but `logs` is known
 };
 
 /// Nothing where `folder` is no run directory. `summary`: what its summary.json is to say; nothing: the file

@@ -288,7 +288,8 @@ constexpr std::tuple kMessages{
          field("survivors", &supervise::BackendEnd::survivors),
          field("last_lines", &supervise::BackendEnd::last_lines),
          field("lost_bytes", &supervise::BackendEnd::lost_bytes),
-         field("log_when_decided", &supervise::BackendEnd::log_when_decided)),
+         field("log_when_decided", &supervise::BackendEnd::log_when_decided),
+         field("oom_kills", &supervise::BackendEnd::oom_kills)),
     form("lost", field("why", &Lost::why))};
 using Line = VariantCodec<Message, kMessages>;
 

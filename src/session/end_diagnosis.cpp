@@ -14,10 +14,13 @@ namespace nlaunch::session {
 namespace {
 
 constexpr std::chrono::seconds kLongest{10};
+/// A run that ended well may have trained on nothing but NaN, which a glance shows.
+constexpr std::chrono::seconds kGlance{1};
 
-/// A signal, a walltime or a good end need no reason from the logs.
-bool failed_by_itself(const supervise::Cause& cause) {
-  return std::holds_alternative<supervise::ProcessFailed>(cause) ||
+/// A signal and a walltime need no reason from the logs.
+bool ended_by_itself(const supervise::Cause& cause) {
+  return std::holds_alternative<supervise::Finished>(cause) ||
+         std::holds_alternative<supervise::ProcessFailed>(cause) ||
          std::holds_alternative<supervise::NeverReady>(cause) ||
          std::holds_alternative<supervise::PartLost>(cause) ||
          std::holds_alternative<supervise::NodeLost>(cause) ||
@@ -28,9 +31,10 @@ bool failed_by_itself(const supervise::Cause& cause) {
 
 std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome& outcome,
                          const report::Paint& paint) {
-  if (!failed_by_itself(outcome.cause)) return "";
+  if (!ended_by_itself(outcome.cause)) return "";
   using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + kLongest;
+  const bool well = std::holds_alternative<supervise::Finished>(outcome.cause);
+  const auto until = Clock::now() + (well ? kGlance : kLongest);
   auto summary = stamped<nlohmann::json>(formats::kSummary);
   summary.update(nlohmann::json(supervise::to_json(outcome)));
   summary["sentence"] = supervise::sentence(outcome);

@@ -11,6 +11,7 @@
 #include "supervise/progress.h"
 #include "supervise/readiness.h"
 #include "sys/exec_check.h"
+#include "sys/oom_kills.h"
 #include "sys/shared_memory.h"
 
 namespace nlaunch::supervise {
@@ -111,6 +112,7 @@ class LocalBackend : public ProcessBackend {
   std::vector<ProgressReader> readers_;  ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
   std::map<std::string, std::uint64_t> log_when_decided_;
+  std::uint64_t oom_kills_before_ = sys::oom_kills().value_or(0);
   std::uint32_t starts_ = 0;
 };
 

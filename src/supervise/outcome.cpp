@@ -69,6 +69,7 @@ Json process_json(const ProcessReport& process) {
           {"end", status_json(process.status)},
           {"restarts", process.restarts},
           {"children", std::move(children)},
+          {"ended_early", process.ended_early},
           {"left_behind", process.left_behind},
           {"log", process.log},
           {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
@@ -186,8 +187,17 @@ std::string sentence(const Outcome& outcome) {
 
 std::string advice(const Outcome& outcome) {
   const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
+  const auto child = killed_child(outcome);
   // While the run goes on, nlaunch kills nobody.
-  if (failed == nullptr || failed->status.signal() != SIGKILL) return {};
+  const bool killed = (failed != nullptr && failed->status.signal() == SIGKILL) ||
+                      (child && child->child->status->signal() == SIGKILL);
+  if (!killed) return {};
+  if (outcome.oom_kills > 0) {
+    return fmt::format(
+        "the kernel's OOM killer did it: the job's memory cgroup counted {} while the run went on; "
+        "`dmesg -T` on the node has the sizes",
+        text::count(outcome.oom_kills, "such kill"));
+  }
   return "nlaunch did not send this SIGKILL: the kernel's OOM killer is the usual cause; `dmesg -T` or "
          "`journalctl -k` on the node tell";
 }
@@ -209,6 +219,7 @@ Json to_json(const Outcome& outcome) {
   summary["survivors"] = outcome.survivors;
   summary["terminal_skipped"] = {{"lines", outcome.skipped.lines}, {"bytes", outcome.skipped.bytes}};
   summary["log_bytes_lost"] = outcome.lost_bytes;
+  summary["oom_kills"] = outcome.oom_kills;
   summary["troubles"] = outcome.troubles;
   if (!outcome.watch.is_null()) summary["watch"] = outcome.watch;
   return summary;

@@ -33,6 +33,7 @@ struct ProcessReport {
   std::vector<std::string> left_behind;  ///< processes that it left and that were killed: "python (pid 4711)"
   std::string log;                       ///< path of its log file
   std::optional<std::uint64_t> log_when_decided{};  ///< bytes that the log had then
+  std::string ended_early{};                        ///< "exited with code 0 at step 3 of 40"; else empty
 };
 
 /// How an attempt went: data for people and for summary.json.
@@ -51,6 +52,7 @@ struct Outcome {
   std::vector<std::string> survivors;    ///< that could not be killed, with their state
   Terminal::Skipped skipped;             ///< on the terminal
   std::uint64_t lost_bytes = 0;          ///< missing in log files
+  std::uint64_t oom_kills = 0;           ///< of the kernel, in the memory cgroups of this run
   std::vector<std::string> troubles;     ///< what a person should hear, and stopped nothing
   Json watch;                            ///< how it got on: see Watching::summary; null: not watched
 };

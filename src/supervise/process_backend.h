@@ -81,6 +81,7 @@ struct BackendEnd {
   std::uint64_t lost_bytes = 0;          ///< missing in log files
   /// Bytes that the log of each process had when the run was decided: what follows in it followed.
   std::map<std::string, std::uint64_t> log_when_decided{};
+  std::uint64_t oom_kills = 0;  ///< of the kernel, while the run went on; see sys::oom_kills
 };
 
 /// Those who start, signal and end processes where they live: this machine, or the agents of many. What comes

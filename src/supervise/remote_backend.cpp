@@ -103,6 +103,7 @@ void RemoteBackend::on_end(std::uint32_t index, BackendEnd end) {
   add(end_.last_lines, end.last_lines);
   end_.lost_bytes += end.lost_bytes;
   end_.log_when_decided.merge(end.log_when_decided);
+  end_.oom_kills += end.oom_kills;
   nodes_[index].ended = true;
   conclude_if_done();
 }

@@ -238,6 +238,7 @@ void Supervisor::conclude(BackendEnd end) {
   outcome_.survivors = std::move(end.survivors);
   outcome_.last_lines = std::move(end.last_lines);
   outcome_.lost_bytes = end.lost_bytes;
+  outcome_.oom_kills = end.oom_kills;
   for (auto& process : outcome_.processes) {
     const auto found = end.log_when_decided.find(process.name);
     if (found != end.log_when_decided.end()) process.log_when_decided = found->second;
@@ -267,11 +268,12 @@ void Supervisor::conclude(BackendEnd end) {
 void Supervisor::note_unfinished() {
   const auto reached = watching_->progress().reached;
   for (std::size_t i = 0; i < reached.size(); ++i) {
-    const auto& process = outcome_.processes[i];
+    auto& process = outcome_.processes[i];
     if (!reached[i] || reached[i]->step >= reached[i]->total) continue;
     if (process.stopped || !process.status || !process.status->ok()) continue;
-    outcome_.troubles.push_back(fmt::format("{} exited with code 0 at step {} of {}", process.name,
-                                            reached[i]->step, reached[i]->total));
+    process.ended_early =
+        fmt::format("exited with code 0 at step {} of {}", reached[i]->step, reached[i]->total);
+    outcome_.troubles.push_back(fmt::format("{} {}", process.name, process.ended_early));
     record("trouble", {{"what", outcome_.troubles.back()}});
   }
 }

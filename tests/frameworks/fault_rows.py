@@ -307,7 +307,7 @@ ROWS = {
         at_start,
         first="learner.0",
         culprit=r"learner\.0",
-        cause="tokenizer-missing",
+        cause="chat-template-missing",
         fix="tokenizer",
         code=1,
         seconds=120,
@@ -329,7 +329,7 @@ ROWS = {
     ),
     "kv_cache_too_small": engine_start(
         "a KV cache that does not hold one sequence",
-        "vllm-enginecore-start-failure",
+        "kv-cache-too-small",
         text="max seq len",
         settings={
             "vars.max_model_len": 4000000,
@@ -406,14 +406,14 @@ ROWS = {
         fix="learning rate",
         seconds=120,
     ),
+    # An early stop may be meant: the run ends well, and says so.
     "learner_ends_early": Row(
         "the learner exits with 0 in step 3 of 8",
         training,
-        first="learner.0",
-        culprit=r"learner\.0.*(3/8|3 of 8)",
+        culprit=r"learner\.0.*3 of 8",
         cause="ended-early",
         settings={"vars.fault": "ends-early", "vars.steps": 8},
-        code=1,
+        seconds=30,
     ),
     "learner_host_memory": learner_fault(
         "the kernel's OOM killer ends the learner, which leaks",
@@ -450,7 +450,7 @@ ROWS = {
         "the engine exits with 0 while the learner syncs",
         "ends-early",
         "engine.0",
-        "peer-process-died",
+        "ended-early",
         code=1,
         seconds=10,
     ),

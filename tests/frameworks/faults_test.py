@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The fault matrix: real vLLM servers, TRL learners and Ray clusters are broken; nlaunch has to say who and why.
 
-faults_test.py Matrix.test_engine_core_killed    one row
-NLAUNCH_FAULTS_KEEP=DIR faults_test.py           keeps what each row's run wrote, and a table, there
+NLAUNCH_FAULTS=all faults_test.py                  all rows, an hour on two cores; else the few of EACH_TIME
+NLAUNCH_FAULTS=all faults_test.py Matrix.test_ROW  one row
+NLAUNCH_FAULTS_KEEP=DIR                            keeps what each row's run wrote, and a table, there
 """
 
 import os
@@ -18,7 +19,22 @@ from fault_rows import ROWS
 
 TRL_VLLM = os.environ.get("NLAUNCH_TEST_TRL_VLLM")  # Python environments
 RAY = os.environ.get("NLAUNCH_TEST_RAY")
+ALL = os.environ.get("NLAUNCH_FAULTS") == "all"
 KEEP = os.environ.get("NLAUNCH_FAULTS_KEEP")
+# One of each kind: a part killed, one stopped, one that leaves no trace of its own, a start that fails, an exception, a
+# sync that one side never enters, Ray's processes, and runs in which nobody is to be accused.
+EACH_TIME = {
+    "healthy",
+    "engine_core_killed",
+    "worker_stopped",
+    "learner_killed",
+    "model_path_wrong",
+    "reward_raises",
+    "sync_engine_never_enters",
+    "ray_healthy",
+    "ray_worker_killed",
+    "raylet_killed",
+}
 CACHES = faults.SOURCE / ".test-cache" / "faults"  # what vLLM and PyTorch compile is the same in each row
 
 
@@ -113,6 +129,7 @@ def add(name, row):
     @unittest.skipUnless(
         missing, "no such framework here: scripts/test.sh fetches it, or set NLAUNCH_TEST_TRL_VLLM, NLAUNCH_TEST_RAY"
     )
+    @unittest.skipUnless(ALL or name in EACH_TIME, "takes a minute or two; NLAUNCH_FAULTS=all runs all rows")
     def test(self):
         self.check(name)
 

@@ -86,9 +86,9 @@ const std::tuple kMessages{
             R"({"at_ms":12,"type":"event","what":{"process":4,"type":"ready"}})"},
     Example{message::Audit{{{"host", "n1"}}, {"learner.0: libnccl"}, 1},
             R"({"findings":1,"json":{"host":"n1"},"lines":["learner.0: libnccl"],"type":"audit"})"},
-    Example{supervise::BackendEnd{{"python pid 5"}, {"sh pid 6"}, {"last words"}, 7, {{"learner.0", 12}}},
+    Example{supervise::BackendEnd{{"python pid 5"}, {"sh pid 6"}, {"last words"}, 7, {{"learner.0", 12}}, 1},
             R"({"last_lines":["last words"],"left_behind":["python pid 5"],)"
-            R"("log_when_decided":{"learner.0":12},"lost_bytes":7,)"
+            R"("log_when_decided":{"learner.0":12},"lost_bytes":7,"oom_kills":1,)"
             R"("survivors":["sh pid 6"],"type":"end"})"},
     Example{message::Lost{"no answer"}, R"({"type":"lost","why":"no answer"})"}};
 static_assert(std::same_as<decltype(variant_of(kMessages)), Message>, "every message has its example");

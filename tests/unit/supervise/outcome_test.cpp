@@ -51,6 +51,55 @@ TEST(Sentence, SaysWhoWhenHowAndHowLongBeforeTheNext) {
             "learner.0 was ended by SIGSEGV after 12.4s, 80ms before engine.0 exited with code 1");
 }
 
+TEST(Sentence, OfAServerThatHasLostAPart) {
+  auto outcome =
+      outcome_of(PartLost{1, "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 7.4s"});
+  outcome.first = 1;
+  EXPECT_EQ(sentence(outcome),
+            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 7.4s, and engine.0 did not end "
+            "within 5.0s");
+  EXPECT_EQ(exit_code(outcome), 1);
+  EXPECT_EQ(name_of(outcome.cause), "failed");
+}
+
+ChildReport child(sys::WaitStatus status, Duration at) {
+  return {{7, "VLLM::EngineCore"}, status, at};
+}
+
+TEST(KilledChild, ExplainsTheEndThatFollows) {
+  auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(0)});
+  outcome.first = 1;
+  outcome.processes[1].children = {child(sys::WaitStatus::exited(0), 1s),
+                                   child(sys::WaitStatus(SIGKILL), 10s)};
+  EXPECT_EQ(sentence(outcome),
+            "engine.0 exited with code 0 but was expected to keep running, after 12.4s; before that, "
+            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 10.0s");
+  const auto summary = to_json(outcome);
+  EXPECT_EQ(summary["killed_child"]["process"], "engine.0");
+  EXPECT_EQ(summary["killed_child"]["end"]["signal"], "SIGKILL");
+}
+
+TEST(KilledChild, IsNoneThatWasAskedToEndOrFailedByItselfOrLater) {
+  auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(1)});
+  for (const auto& other : {child(sys::WaitStatus(SIGTERM), 10s), child(sys::WaitStatus::exited(1), 10s),
+                            child(sys::WaitStatus(SIGKILL), 13s)}) {
+    outcome.processes[1].children = {other};
+    EXPECT_FALSE(killed_child(outcome)) << other.status->str();
+  }
+  outcome.processes[1].children = {child(sys::WaitStatus::exited(1), 9s),
+                                   child(sys::WaitStatus(SIGKILL), 10s)};
+  EXPECT_FALSE(killed_child(outcome)) << "another one had failed before";
+}
+
+TEST(Advice, NamesTheKernelWhereItCounted) {
+  auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)});
+  outcome.oom_kills = 2;
+  EXPECT_EQ(
+      advice(outcome),
+      "the kernel's OOM killer did it: the job's memory cgroup counted 2 such kills while the run went on; "
+      "`dmesg -T` on the node has the sizes");
+}
+
 TEST(Advice, IsGivenForASigkillThatNlaunchDidNotSend) {
   EXPECT_EQ(advice(outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)})),
             "nlaunch did not send this SIGKILL: the kernel's OOM killer is the usual cause; `dmesg -T` or "

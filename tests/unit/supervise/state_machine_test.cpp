@@ -44,6 +44,7 @@ struct Describe {
       }
       std::string operator()(const StartFailed& c) const { return fmt::format("not started {}", c.process); }
       std::string operator()(const NeverReady& c) const { return fmt::format("not ready {}", c.process); }
+      std::string operator()(const PartLost& c) const { return fmt::format("lost a part {}", c.process); }
       std::string operator()(const StoppedBySignal& c) const { return sys::signal_name(c.signal); }
       std::string operator()(const GuardianGone&) const { return "guardian gone"; }
       std::string operator()(const WalltimeNear&) const { return "walltime"; }
@@ -107,6 +108,31 @@ TEST_F(Machine, EndsWellWhenEveryLearnerHasExitedZeroAndStopsTheRest) {
   for (const ProcessIndex process : {0U, 1U, 2U}) EXPECT_EQ(on(event::CleanedUp{process}), "");
   EXPECT_EQ(ended(3, 1), "clean 3");
   EXPECT_EQ(on(event::CleanedUp{3}), "finish finished");
+}
+
+TEST_F(Machine, AServerThatHasLostAPartHasFailed) {
+  all_ready();
+  EXPECT_EQ(on(event::PartLost{2, "VLLM::EngineCore (pid 7) was killed by SIGKILL"}),
+            "decide lost a part 2, SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+  EXPECT_EQ(on(event::PartLost{3, "its own"}), "") << "the first cause decides";
+}
+
+TEST_F(Machine, AServerThatHasLostAPartIsRestartedWhereItMayBe) {
+  rules.processes[2].restart = {true, 1, 3s};
+  all_ready();
+  EXPECT_EQ(on(event::PartLost{2, "a part"}), "kill 2");
+  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGKILL)}), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 3s");
+}
+
+TEST_F(Machine, PartsMatterToServersAlone) {
+  rules.processes[3].exit_ok = true;
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(on(event::PartLost{2, "a part"}), "") << "it is not ready: its start says why";
+  all_ready();
+  EXPECT_EQ(on(event::PartLost{0, "a part"}), "") << "a learner goes on without its own engine";
+  EXPECT_EQ(on(event::PartLost{3, "a part"}), "") << "it may end";
 }
 
 TEST_F(Machine, TheFirstFailureDecidesAndTheStopOrderIsReversed) {

@@ -1,0 +1,91 @@
+#include "supervise/child_watch.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+
+#include "sys/sweep.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ChildWatch, KnowsWhatAServerCannotDoWithout) {
+  for (const auto* title :
+       {"VLLM::EngineCore_DP0", "VLLM::Worker_TP1", "sglang::scheduler_TP0", "raylet", "gcs_server"})
+    EXPECT_TRUE(is_part_of_server(title)) << title;
+  for (const auto* title : {"ray::WorkerDict.step", "vLLM API server", "python3", "train.py"})
+    EXPECT_FALSE(is_part_of_server(title)) << title;
+}
+
+/// A shell with a child of its own, which is called as a part of vLLM is; the shell reaps it.
+class Server {
+ public:
+  Server() {
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::execl("/bin/bash", "bash", "-c", "(exec -a VLLM::EngineCore sleep 60) & wait; sleep 60", nullptr);
+      ::_exit(127);
+    }
+  }
+  ~Server() {
+    sys::kill_subtrees({{pid_}});
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// 0 before it is there.
+  [[nodiscard]] pid_t part() const {
+    for (const auto& info : sys::descendants(pid_)) {
+      const auto arguments = sys::command_line(info.pid);
+      if (!arguments.empty() && arguments.front() == "VLLM::EngineCore") return info.pid;
+    }
+    return 0;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST(ChildWatch, TellsOfAGrandchildThatWasKilled) {
+  const Server server;
+  sys::Loop loop;
+  pid_t killed = 0;
+  std::optional<Child> told;
+  std::optional<sys::WaitStatus> how;
+  const ChildWatch watch(
+      loop,
+      [&] {
+        return std::map<ProcessIndex, pid_t>{{3, server.pid()}};
+      },
+      [&](ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status) {
+        if (child.title != "VLLM::EngineCore") return;
+        EXPECT_EQ(root, 3);
+        told = child;
+        how = status;
+        loop.stop();
+      });
+  // Two looks, a second apart, and it is watched.
+  loop.after(3s, [&] {
+    killed = server.part();
+    ::kill(killed, SIGKILL);
+  });
+  loop.after(30s, [&] { loop.stop(); });
+  loop.run();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->pid, killed);
+  EXPECT_EQ(told->str(), "VLLM::EngineCore (pid " + std::to_string(killed) + ")");
+  // Older kernels do not tell how; see sys/pidfd.h.
+  if (how) {
+    EXPECT_EQ(how->signal(), SIGKILL);
+  }
+}
+
+}  // namespace
+}  // namespace nlaunch::supervise

@@ -1,0 +1,31 @@
+#include "sys/proc.h"
+
+#include <gtest/gtest.h>
+
+namespace nlaunch::sys {
+namespace {
+
+TEST(ProcessTitle, IsWhatAPersonCallsTheProcess) {
+  const auto title = [](std::vector<std::string> arguments) { return process_title(arguments, "comm"); };
+  EXPECT_EQ(title({"VLLM::EngineCore"}), "VLLM::EngineCore");
+  EXPECT_EQ(title({"ray::WorkerDict.actor_rollout_update_actor"}),
+            "ray::WorkerDict.actor_rollout_update_actor");
+  EXPECT_EQ(title({"sglang::scheduler_TP0 "}), "sglang::scheduler_TP0");
+  EXPECT_EQ(title({"/venv/lib/ray/core/src/ray/raylet/raylet", "--raylet_socket_name=/tmp/ray"}), "raylet");
+  EXPECT_EQ(title({"/venv/bin/python3.11", "/venv/bin/vllm", "serve", "model"}), "vLLM API server");
+  EXPECT_EQ(title({"python", "-m", "vllm.entrypoints.openai.api_server"}), "vLLM API server");
+  EXPECT_EQ(title({"python", "-u", "train.py", "--steps", "4"}), "train.py");
+  EXPECT_EQ(title({"python3", "-m", "torch.distributed.run"}), "python3 -m torch.distributed.run");
+  EXPECT_EQ(title({"python3", "-c", "print()"}), "python3 -c");
+  EXPECT_EQ(title({"bash", "/home/me/start.sh"}), "start.sh");
+  EXPECT_EQ(title({}), "comm") << "a kernel thread or a zombie";
+}
+
+TEST(ProcessTitle, TellsKindsOfProcessesApart) {
+  for (const auto* title : {"VLLM::Worker_TP0", "ray::IDLE", "raylet", "gcs_server", "vLLM API server"})
+    EXPECT_TRUE(is_telling_title(title)) << title;
+  for (const auto* title : {"train.py", "python3 -c", "bash"}) EXPECT_FALSE(is_telling_title(title)) << title;
+}
+
+}  // namespace
+}  // namespace nlaunch::sys
