@@ -112,6 +112,8 @@ std::expected<std::string, InterpolationError> expand(std::string_view text,
     const auto value = lookup(reference.name);
     if (const auto* known = std::get_if<std::string>(&value)) {
       out += pass == Pass::last ? *known : escaped(*known);
+    } else if (const auto* other = std::get_if<Expanded>(&value)) {
+      out += other->text;
     } else if (std::holds_alternative<Keep>(value)) {
       out += text.substr(reference.offset, reference.length);
     } else if (const auto& nothing = std::get<Unknown>(value); reference.fallback && nothing.unset) {

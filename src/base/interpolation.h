@@ -43,7 +43,11 @@ struct Unknown {
   /// the same.
   bool unset = false;
 };
-using Lookup = std::variant<std::string, Keep, Unknown>;
+/// A text that went through this pass itself: the references that it has kept are still to be resolved.
+struct Expanded {
+  std::string text;
+};
+using Lookup = std::variant<std::string, Keep, Unknown, Expanded>;
 
 /// Replaces what `lookup` knows. `$${` becomes `${` in the last pass only.
 enum class Pass { middle, last };

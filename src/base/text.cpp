@@ -101,6 +101,22 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
   return std::nullopt;
 }
 
+std::string without_escapes(std::string_view text) {
+  constexpr std::string_view kBegin = "\x1b[";
+  std::string out;
+  for (;;) {
+    const auto at = text.find(kBegin);
+    out += text.substr(0, at);
+    if (at == std::string_view::npos) return out;
+    // Parameter and intermediate bytes, then one final byte (ECMA-48, 5.4).
+    auto end = at + kBegin.size();
+    while (end < text.size() && text[end] >= 0x20 && text[end] < 0x40) ++end;
+    const bool whole = end < text.size() && text[end] >= 0x40 && text[end] < 0x7F;
+    if (!whole) out += text.substr(at, end - at);
+    text.remove_prefix(whole ? end + 1 : end);
+  }
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());

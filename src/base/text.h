@@ -24,6 +24,8 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 /// The text with control characters, DEL and invalid bytes shown as \xNN, so that it cannot act on a
 /// terminal. Newline and tab are shown as \n and \t.
 std::string printable(std::string_view text);
+/// The text without the sequences of ECMA-48 that colour it or move the cursor ("\x1b[36m", "\x1b[A").
+std::string without_escapes(std::string_view text);
 
 /// True when `name` matches the shell pattern `glob` (*, ?, [set]).
 bool glob_match(std::string_view glob, std::string_view name);

@@ -63,7 +63,7 @@ struct Role : RoleSettings {
   std::string command_origin;        ///< where it was asked for
   std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
   std::string wrapper_origin;
-  std::string workdir;                ///< absolute
+  std::string workdir;                ///< absolute; ${run.dir} and ${node.scratch} may stand in front
   std::string workdir_origin;         ///< where it was asked for; empty: the experiment file's own folder
   std::string venv;                   ///< absolute, or empty
   std::uint32_t count = 0;            ///< processes in the whole job

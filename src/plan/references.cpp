@@ -84,7 +84,7 @@ std::vector<std::string> keys_of(const std::vector<std::pair<Text, Named>>& pair
 Lookup var_in_plan(const AtPlan& at) {
   const auto& experiment = at.names.experiment();
   const auto known = at.names.vars().find(std::string(at.rest));
-  if (known != at.names.vars().end()) return known->second;
+  if (known != at.names.vars().end()) return Expanded{known->second};
   if (!experiment.vars_whole) return Keep{};
   auto nothing = unknown(fmt::format("vars.{}", at.rest), at.rest, keys_of(experiment.vars));
   nothing.unset = true;  // --set can give it

@@ -43,6 +43,8 @@ std::string_view health_path(ReadyServer server) {
 
 std::string absolute(const std::string& path, const std::string& base, const std::string& home) {
   if (!home.empty() && (path == "~" || path.starts_with("~/"))) return home + path.substr(1);
+  // Folders that a node knows, whole paths both.
+  if (path.starts_with("${run.dir}") || path.starts_with("${node.scratch}")) return path;
   auto joined = (fs::path(base) / path).lexically_normal().string();
   if (joined.size() > 1 && joined.ends_with('/')) joined.pop_back();
   return joined;

@@ -49,6 +49,8 @@ void append_shown(std::string& out, std::string_view line) {
     return;
   }
   if (const auto over = line.rfind('\r'); over != std::string_view::npos) line.remove_prefix(over + 1);
+  const auto text = text::without_escapes(line);
+  line = text;
   for (;;) {
     const auto tab = line.find('\t');
     out += text::printable(line.substr(0, tab));

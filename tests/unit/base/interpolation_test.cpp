@@ -9,6 +9,7 @@ Lookup names(std::string_view name) {
   if (name == "a") return std::string("A");
   if (name == "tricky") return std::string("${a}");
   if (name == "later") return Keep{};
+  if (name == "var") return Expanded{"${later}/$${a}"};
   return Unknown{"no " + std::string(name), name != "misspelt"};
 }
 
@@ -39,6 +40,11 @@ TEST(Interpolation, AValueIsTextInEveryPass) {
   const auto middle = expand("${tricky}", names, Pass::middle);
   EXPECT_EQ(middle, "$${a}");
   EXPECT_EQ(expand(*middle, names, Pass::last), "${a}");
+}
+
+TEST(Interpolation, ATextThatWasExpandedKeepsItsReferencesForLater) {
+  const auto middle = expand("${var} ${a}", names, Pass::middle);
+  EXPECT_EQ(middle, "${later}/$${a} A");
 }
 
 TEST(Interpolation, MistakesHaveTheirPlace) {

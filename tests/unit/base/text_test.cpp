@@ -12,6 +12,13 @@ TEST(Text, PrintableShowsWhatCouldActOnATerminal) {
             "\\xc2\\x9b2J \\xff");
 }
 
+TEST(Text, WithoutEscapesHasNoColours) {
+  EXPECT_EQ(without_escapes("\x1b[36m(raylet)\x1b[0m died\x1b[1;31m!\x1b[A"), "(raylet) died!");
+  EXPECT_EQ(without_escapes("plain [36m"), "plain [36m");
+  EXPECT_EQ(without_escapes("cut off \x1b[3"), "cut off \x1b[3") << "no sequence: it is shown as it is";
+  EXPECT_EQ(without_escapes("\x1b[\x1b[0mx"), "\x1b[x");
+}
+
 TEST(Text, InvalidUtf8IsFoundAtItsFirstByte) {
   EXPECT_EQ(first_invalid_utf8("grün €𝄞"), std::nullopt);
   EXPECT_EQ(first_invalid_utf8("ab\xff"), 2U);

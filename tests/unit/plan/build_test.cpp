@@ -325,6 +325,17 @@ roles:
             (std::vector<std::string>{"s", "/m/small", "${self.ports.http}", "d", "$${x}"}));
 }
 
+TEST_F(BuildPlan, VarsAndWorkingFoldersMayHoldWhatOnlyTheNodeKnows) {
+  const auto plan = build_from(R"(vars: {out: "${run.dir}/out"}
+roles:
+  learner: {kind: learner, gpus: 1, workdir: "${run.dir}", command: [python, train.py, "${vars.out}/${self.index}"]}
+)",
+                               kCluster);
+  ASSERT_TRUE(plan) << render(plan.error());
+  EXPECT_EQ(plan->roles[0].command.back(), "${run.dir}/out/${self.index}");
+  EXPECT_EQ(plan->roles[0].workdir, "${run.dir}");
+}
+
 TEST_F(BuildPlan, WrongReferencesAreAllReportedAtTheirPlaces) {
   const auto plan = build_from(R"(vars: {a: "${vars.b}", b: "${vars.a}"}
 roles:
