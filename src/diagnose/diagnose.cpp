@@ -125,7 +125,7 @@ constexpr End kOutOfMemory{
     "buffers; dmesg -T on the node has the sizes"};
 
 const End* end_by(std::string_view signal, const RunFolder& run) {
-  if (run.out_of_memory && signal == kOutOfMemory.how) return &kOutOfMemory;
+  if (run.out_of_memory && (signal == kOutOfMemory.how || signal.empty())) return &kOutOfMemory;
   const auto* const found = std::ranges::find(kEnds, signal, &End::how);
   return found == std::end(kEnds) ? nullptr : found;
 }
@@ -178,7 +178,8 @@ Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
   if (hang.doing == "stopped") {
     finding.category = "process-stopped";
     finding.fix = fmt::format(
-        "kill -CONT {} continues it; who stops: a debugger, a person, job control of a shell", first.pid);
+        "kill -CONT {} (SIGCONT) continues it; who stops: a debugger, a person, job control of a shell",
+        first.pid);
   } else if (hang.doing == "uninterruptible") {
     finding.category = "process-stuck";
     finding.fix =
@@ -195,7 +196,7 @@ std::optional<Finding> asked_to_end(const Collector& collector, const RunFolder&
   if (collector.asked_to_end().empty()) return std::nullopt;
   const auto& [file, asked] = *collector.asked_to_end().begin();
   if (asked.culprits.empty()) return std::nullopt;
-  auto finding = end_of(asked, asked.culprits.front(), *end_by("SIGTERM", run), kKilledChild);
+  auto finding = end_of(asked, asked.culprits.front(), *end_by("SIGTERM", run), kLostChild);
   finding.confidence = Confidence::likely;
   return finding;
 }
@@ -214,6 +215,19 @@ Finding early_end(const Diagnosis& diagnosis, const KnownCulprit& early) {
   return finding;
 }
 
+Finding end_of_child(const Diagnosis& diagnosis, const KnownCulprit& child) {
+  static constexpr End kOrderly{"exited", "process-terminated",
+                                "ended in good order (exit code 0), as after a SIGTERM",
+                                "who sends SIGTERM: a person, the scheduler, a script of the site"};
+  static constexpr End kUnknown{"", "process-exited", "ended; Linux before 6.15 tells its parent alone how",
+                                "dmesg -T on that node (the OOM killer); its own words above"};
+  const auto* by_signal = end_by(child.how, *diagnosis.run);
+  const auto& end = by_signal != nullptr ? *by_signal : child.how.empty() ? kUnknown : kOrderly;
+  auto finding = end_of(at_the_end_of(diagnosis, child.process), origin_from(child), end, kLostChild);
+  if (by_signal == nullptr) finding.confidence = Confidence::likely;
+  return finding;
+}
+
 /// What the summary of a run knows of its end: who was killed, who held it up, who failed first.
 std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& collector) {
   if (!diagnosis.run || diagnosis.inputs.empty()) return std::nullopt;
@@ -223,10 +237,7 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   if (run.hang && run.hang->sure) return end_of_hang(diagnosis, *run.hang);
   const bool by_itself = run.code.value_or(0) <= kOfSignals;
   if (auto asked = asked_to_end(collector, run); asked && by_itself) return asked;
-  if (const auto* end = run.killed_child ? end_by(run.killed_child->how, run) : nullptr) {
-    return end_of(at_the_end_of(diagnosis, run.killed_child->process), origin_from(*run.killed_child), *end,
-                  kKilledChild);
-  }
+  if (run.lost_child) return end_of_child(diagnosis, *run.lost_child);
   if (run.hang) return end_of_hang(diagnosis, *run.hang);
   auto finding = at_the_end_of(diagnosis, run.first);
   Origin who;

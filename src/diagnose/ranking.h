@@ -11,8 +11,8 @@ inline constexpr int kConsequence = 40;
 inline constexpr int kEndOfFirst = 41;
 /// A signal ended the first process to fail: more than any word about what followed.
 inline constexpr int kKilledFirst = 46;
-/// A signal ended a process below one of the plan's: more than an exception that nobody knows.
-inline constexpr int kKilledChild = 55;
+/// A process below one of the plan's ended, and what was said after that is left out.
+inline constexpr int kLostChild = 55;
 /// Evidence showed who held the run up.
 inline constexpr int kSureHang = 72;
 

@@ -82,12 +82,14 @@ std::string whole_number_in(const Json& object, const char* key) {
   return number ? std::to_string(static_cast<std::int64_t>(*number)) : "";
 }
 
-void read_killed_child(const Json& summary, RunFolder& run) {
-  const auto child = summary.find("killed_child");
+void read_lost_child(const Json& summary, RunFolder& run) {
+  const auto child = summary.find("lost_child");
   if (child == summary.end() || !child->is_object()) return;
   const auto end = child->find("end");
-  run.killed_child = {text_in(*child, "process"), text_in(*child, "name"), whole_number_in(*child, "pid"),
-                      end != child->end() && end->is_object() ? text_in(*end, "signal") : ""};
+  std::string how;
+  if (end != child->end() && end->is_object())
+    how = end->contains("signal") ? text_in(*end, "signal") : "exited";
+  run.lost_child = {text_in(*child, "process"), text_in(*child, "name"), whole_number_in(*child, "pid"), how};
 }
 
 /// The last of what was found while the run was watched, where that is why it was ended.
@@ -155,7 +157,7 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
     run.failed = code != summary.end() && code->is_number() && *code != 0 && !was_asked_to_end(summary);
     read_processes(summary, run);
     run.out_of_memory = number_in(summary, "oom_kills").value_or(0) > 0;
-    read_killed_child(summary, run);
+    read_lost_child(summary, run);
     read_hang(summary, run);
     std::ranges::stable_partition(run.logs, [&](const fs::path& log) {
       return !run.first.empty() && process_of_file(log.string()) == run.first;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr unsigned kDeepest = 32;
 
 /// What is nlaunch's own, or its bundles' concern, below the run's folder. A '*' fits slashes, too.
-constexpr std::array<std::string_view, 22> kKnown{"plan.json",
+constexpr std::array<std::string_view, 23> kKnown{"plan.json",
                                                   "lock.json",
                                                   "events.jsonl",
                                                   "summary.json",
@@ -39,6 +39,7 @@ constexpr std::array<std::string_view, 22> kKnown{"plan.json",
                                                   "attempt-*/evidence/*",
                                                   "attempt-*/preflight/*",
                                                   "attempt-*/env/*",
+                                                  "attempt-*/ray/*",
                                                   "attempt-*/addrs/*",
                                                   "attempt-*/modules*",
                                                   "attempt-*/*.txt"};

@@ -4,6 +4,7 @@
 
 #include "base/exit_code.h"
 #include "base/json.h"
+#include "launch/run_dir/ray_logs.h"
 #include "plan/bound_json.h"
 #include "session/run_evidence.h"
 #include "sys/files.h"
@@ -23,7 +24,9 @@ NodeWorker::Refused refused(Diagnostics why) {
 NodeWorker::NodeWorker(plan::Plan plan, Options options) : plan_(std::move(plan)), options_(options) {}
 
 NodeWorker::~NodeWorker() {
-  if (!node_.scratch.empty()) launch::remove_scratch(node_.scratch);
+  if (node_.scratch.empty()) return;
+  launch::keep_ray_logs(node_.scratch, paths_.attempt / "ray" / node_.host, node_.masker);
+  launch::remove_scratch(node_.scratch);
 }
 
 Result<void> NodeWorker::claim_ports() {

@@ -23,7 +23,7 @@ class NodeWorker {
   };
   /// What `options` refers to outlives this.
   NodeWorker(plan::Plan plan, Options options);
-  /// Removes the scratch folder.
+  /// Removes the scratch folder, and keeps the logs that Ray has there.
   ~NodeWorker();
   NodeWorker(const NodeWorker&) = delete;
   NodeWorker& operator=(const NodeWorker&) = delete;

@@ -126,7 +126,7 @@ void LocalBackend::watch_children() {
         // same.
         const bool well = status ? status->ok() : !sys::is_telling_title(child.title);
         const bool matters = !well || is_part_of_server(child.title);
-        if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status});
+        if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status, log_sizes()});
       });
 }
 
@@ -308,13 +308,20 @@ void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& resul
   tell(process_event::CleanedUp{process, result.killed});
 }
 
-void LocalBackend::ending() {
-  children_.reset();
+/// In bytes, by process.
+std::map<std::string, std::uint64_t> LocalBackend::log_sizes() const {
+  std::map<std::string, std::uint64_t> sizes;
   for (const auto& [process, live] : live_) {
     std::error_code error;
     const auto size = std::filesystem::file_size(output_->log_path(live.output), error);
-    if (!error) log_when_decided_[live.bound->name] = size;
+    if (!error) sizes[live.bound->name] = size;
   }
+  return sizes;
+}
+
+void LocalBackend::ending() {
+  children_.reset();
+  log_when_decided_ = log_sizes();
   shared_memory_.note(sys::own_descendants());
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }

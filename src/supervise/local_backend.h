@@ -89,6 +89,7 @@ class LocalBackend : public ProcessBackend {
   Result<pid_t> spawn(Live& live);
   void watch_for_line(Live& live);
   void ended(ProcessIndex process, sys::WaitStatus status);
+  [[nodiscard]] std::map<std::string, std::uint64_t> log_sizes() const;
   void watch_children();
   void give_up_later(ProcessIndex process);
   void cleaned_up(ProcessIndex process, const Cleaner::Result& result);

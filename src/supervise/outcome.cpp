@@ -77,8 +77,8 @@ Json process_json(const ProcessReport& process) {
 
 /// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
 std::string after_a_child(const Outcome& outcome) {
-  const auto killed = killed_child(outcome);
-  return killed ? "; before that, " + end_of_child(*killed->process, *killed->child) : "";
+  const auto lost = lost_child(outcome);
+  return lost ? "; before that, " + end_of_child(*lost->process, *lost->child) : "";
 }
 
 }  // namespace
@@ -88,23 +88,54 @@ std::string end_of_child(const ProcessReport& process, const ChildReport& child)
                      child.status ? child.status->str() : "ended", in_seconds(child.at));
 }
 
-std::optional<KilledChild> killed_child(const Outcome& outcome) {
+namespace {
+
+/// A request to end, of a person, the scheduler or the parent.
+bool was_asked(const sys::WaitStatus& status) {
+  const int signal = status.signal();
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGPIPE;
+}
+
+/// As a server ends its parts, too, when it ends itself.
+bool was_orderly(const ChildReport& child) {
+  return !child.status || child.status->ok() || was_asked(*child.status);
+}
+
+bool went_on(const ProcessReport& process, Duration decided) {
+  return !process.ended || *process.ended > decided;
+}
+
+}  // namespace
+
+bool LostChild::says_nothing() const {
+  return was_orderly(*child) || child->status->signal() == SIGKILL;
+}
+
+std::optional<LostChild> lost_child(const Outcome& outcome) {
   // What hangs for the want of a process hangs for as long as its timeouts.
   const bool hung = std::holds_alternative<Aborted>(outcome.cause);
   const Duration window = hung ? Duration(std::chrono::minutes(15)) : Duration(std::chrono::minutes(1));
   const auto decided = outcome.decided.value_or(outcome.took);
-  std::optional<KilledChild> first;
+  std::optional<LostChild> part;
+  std::optional<LostChild> failed;
+  const auto keep_first = [](std::optional<LostChild>& first, const LostChild& child) {
+    if (!first || child.child->at < first->child->at) first = child;
+  };
   for (const auto& process : outcome.processes) {
     for (const auto& child : process.children) {
       if (child.at + window < decided || child.at > decided) continue;
-      if (child.status && child.status->ok()) continue;
-      if (!first || child.at < first->child->at) first = {&process, &child};
+      const bool orderly = was_orderly(child);
+      if (is_part_of_server(child.child.title) && (!orderly || went_on(process, decided)))
+        keep_first(part, {&process, &child});
+      if (!orderly || (child.status && !child.status->ok())) keep_first(failed, {&process, &child});
     }
   }
-  if (!first) return std::nullopt;
-  const int signal = first->child->status ? first->child->status->signal() : 0;
-  const bool asked = signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGPIPE;
-  return signal == 0 || asked ? std::nullopt : first;
+  // Ray's own processes kill their helpers when they end.
+  const auto& lost = part ? part : failed;
+  const bool by_itself = lost && !part && was_orderly(*lost->child);
+  const bool with_a_code =
+      lost && lost->child->status && !lost->child->status->ok() && lost->child->status->signal() == 0;
+  return by_itself || with_a_code ? std::nullopt : lost;
 }
 
 std::string in_seconds(Duration duration) {
@@ -187,10 +218,10 @@ std::string sentence(const Outcome& outcome) {
 
 std::string advice(const Outcome& outcome) {
   const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
-  const auto child = killed_child(outcome);
+  const auto lost = lost_child(outcome);
   // While the run goes on, nlaunch kills nobody.
   const bool killed = (failed != nullptr && failed->status.signal() == SIGKILL) ||
-                      (child && child->child->status->signal() == SIGKILL);
+                      (lost && lost->child->status && lost->child->status->signal() == SIGKILL);
   if (!killed) return {};
   if (outcome.oom_kills > 0) {
     return fmt::format(
@@ -208,9 +239,9 @@ Json to_json(const Outcome& outcome) {
                   {"started", outcome.started_at},     {"ended", outcome.ended_at},
                   {"took_ms", outcome.took.count()},   {"decided_ms", milliseconds(outcome.decided)}};
   summary["first"] = outcome.first ? Json(outcome.processes[*outcome.first].name) : Json(nullptr);
-  if (const auto killed = killed_child(outcome)) {
-    summary["killed_child"] = child_json(*killed->child);
-    summary["killed_child"]["process"] = killed->process->name;
+  if (const auto lost = lost_child(outcome)) {
+    summary["lost_child"] = child_json(*lost->child);
+    summary["lost_child"]["process"] = lost->process->name;
   }
   summary["last_lines"] = outcome.last_lines;
   summary["processes"] = Json::array();

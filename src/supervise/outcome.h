@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ struct ChildReport {
   Child child;
   std::optional<sys::WaitStatus> status;  ///< not always known
   Duration at{};
+  std::map<std::string, std::uint64_t> logs{};  ///< bytes that the logs of its node had then
 };
 
 /// The life of one process in an attempt. Times are since the attempt began.
@@ -65,13 +67,15 @@ inline constexpr Duration kTimeToEndWithoutPart = std::chrono::seconds(5);
 std::string in_seconds(Duration duration);
 /// "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
 std::string end_of_child(const ProcessReport& process, const ChildReport& child);
-/// The child of a process whose end explains that of the run: a signal that ends a process at once ended it
-/// before the run was decided, and no other child ended badly before it.
-struct KilledChild {
+/// The child of a process whose end explains that of the run: a part that a server cannot serve without and
+/// that ended while the server went on, or one that a signal ended at once, before any other failed.
+struct LostChild {
   const ProcessReport* process = nullptr;  ///< whose child it is
   const ChildReport* child = nullptr;
+  /// What any process printed after it is a consequence: it left no words of its own.
+  [[nodiscard]] bool says_nothing() const;
 };
-std::optional<KilledChild> killed_child(const Outcome& outcome);
+std::optional<LostChild> lost_child(const Outcome& outcome);
 
 /// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "walltime",
 /// "node-lost", "stalled", "aborted".

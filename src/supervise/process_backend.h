@@ -42,6 +42,7 @@ struct ChildEnded {
   pid_t pid = 0;
   std::string title;
   std::optional<sys::WaitStatus> status;
+  std::map<std::string, std::uint64_t> logs{};  ///< bytes that the logs of its node had then
 };
 /// SIGKILL did not end it in time: it counts as ended all the same.
 struct NotKillable {

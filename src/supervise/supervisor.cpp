@@ -239,10 +239,7 @@ void Supervisor::conclude(BackendEnd end) {
   outcome_.last_lines = std::move(end.last_lines);
   outcome_.lost_bytes = end.lost_bytes;
   outcome_.oom_kills = end.oom_kills;
-  for (auto& process : outcome_.processes) {
-    const auto found = end.log_when_decided.find(process.name);
-    if (found != end.log_when_decided.end()) process.log_when_decided = found->second;
-  }
+  note_logs(end.log_when_decided);
   if (!outcome_.left_behind.empty()) record("leftovers-killed", {{"killed", outcome_.left_behind}});
   if (!outcome_.survivors.empty()) record("not-killable", {{"processes", outcome_.survivors}});
   if (!outlived_their_grace_.empty()) {
@@ -262,6 +259,17 @@ void Supervisor::conclude(BackendEnd end) {
   record("attempt-ended", {{"outcome", supervise::name_of(outcome_.cause)},
                            {"exit_code", exit_code(outcome_)},
                            {"what", sentence(outcome_)}});
+}
+
+/// What stands behind these sizes followed from what decided.
+void Supervisor::note_logs(std::map<std::string, std::uint64_t> sizes) {
+  if (const auto lost = lost_child(outcome_); lost && lost->says_nothing()) {
+    for (const auto& [name, size] : lost->child->logs) sizes[name] = size;
+  }
+  for (auto& process : outcome_.processes) {
+    const auto found = sizes.find(process.name);
+    if (found != sizes.end()) process.log_when_decided = found->second;
+  }
 }
 
 /// Who ended well by itself before its last step.

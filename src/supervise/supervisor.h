@@ -84,6 +84,7 @@ class Supervisor {
   void say_who_is_awaited();
   void say_once_all_are_ready(ProcessIndex process, Duration at);
   void conclude(BackendEnd end);
+  void note_logs(std::map<std::string, std::uint64_t> sizes);
   void note_unfinished();
   [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
   [[nodiscard]] Duration since_start() const;

@@ -81,7 +81,7 @@ void Supervisor::on(Duration at, const process_event::ChildEnded& ended) {
                          {"child", text::printable(ended.title)},
                          {"how", ended.status ? ended.status->str() : "ended"}});
   if (report.children.size() == kMostChildren) report.children.erase(report.children.begin());
-  report.children.push_back({child, ended.status, at});
+  report.children.push_back({child, ended.status, at, ended.logs});
   if (!is_part_of_server(ended.title)) return;
   loop_.after(kTimeToEndWithoutPart, [this, p = ended.process, pid = report.pid,
                                       reason = end_of_child(report, report.children.back())] {

@@ -218,8 +218,8 @@ def ray_rows(name, what, pattern, first, title):
         code=(1, 124),  # `ray start --block` takes that for a good end and waits on
         seconds=25,
         cause="process-terminated",
-        culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGTERM|terminated)",
-        **more,
+        culprit=rf"{title}.*\bpid {{pid}}\b",
+        **{**more, "first": rf"trainer\.0|{first}"},
     )
     yield f"{name}_stopped", Row(
         f"SIGSTOP of {what}",
@@ -461,7 +461,7 @@ ROWS = {
         settings={"vars.steps": 10},
         **RAY,
     ),
-    **dict(ray_rows("ray_worker", "a worker of Ray", RAY_WORKER, r"trainer\.0|learner\.\d", "ray::WorkerDict")),
+    **dict(ray_rows("ray_worker", "a worker of Ray", RAY_WORKER, r"trainer\.0|ray-head\.0", "ray::WorkerDict")),
     **dict(ray_rows("raylet", "the raylet", RAYLET, r"ray-head\.0", "raylet")),
     **dict(ray_rows("gcs", "the head's gcs_server", GCS, r"ray-head\.0", "gcs_server")),
     "ray_host_memory": Row(

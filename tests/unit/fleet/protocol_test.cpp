@@ -111,8 +111,9 @@ const std::tuple kEvents{
     Example{event::Ready{2}, R"({"process":2,"type":"ready"})"},
     Example{event::NotReady{2, "refused"}, R"({"process":2,"type":"not-ready","waited":"refused"})"},
     Example{event::Ended{2, sys::WaitStatus(SIGSEGV)}, R"({"process":2,"status":11,"type":"ended"})"},
-    Example{event::ChildEnded{2, 4712, "VLLM::EngineCore", sys::WaitStatus(SIGKILL)},
-            R"({"pid":4712,"process":2,"status":9,"title":"VLLM::EngineCore","type":"child-ended"})"},
+    Example{
+        event::ChildEnded{2, 4712, "VLLM::EngineCore", sys::WaitStatus(SIGKILL), {{"engine.0", 9}}},
+        R"({"logs":{"engine.0":9},"pid":4712,"process":2,"status":9,"title":"VLLM::EngineCore","type":"child-ended"})"},
     Example{event::CleanedUp{2, {"sh pid 5"}}, R"({"killed":["sh pid 5"],"process":2,"type":"cleaned"})"},
     Example{event::NotKillable{2}, R"({"process":2,"type":"not-killable"})"},
     Example{event::Signal{SIGTERM}, R"({"signal":15,"type":"signal"})"},

@@ -66,7 +66,7 @@ ChildReport child(sys::WaitStatus status, Duration at) {
   return {{7, "VLLM::EngineCore"}, status, at};
 }
 
-TEST(KilledChild, ExplainsTheEndThatFollows) {
+TEST(LostChild, ExplainsTheEndThatFollows) {
   auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(0)});
   outcome.first = 1;
   outcome.processes[1].children = {child(sys::WaitStatus::exited(0), 1s),
@@ -75,20 +75,37 @@ TEST(KilledChild, ExplainsTheEndThatFollows) {
             "engine.0 exited with code 0 but was expected to keep running, after 12.4s; before that, "
             "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 10.0s");
   const auto summary = to_json(outcome);
-  EXPECT_EQ(summary["killed_child"]["process"], "engine.0");
-  EXPECT_EQ(summary["killed_child"]["end"]["signal"], "SIGKILL");
+  EXPECT_EQ(summary["lost_child"]["process"], "engine.0");
+  EXPECT_EQ(summary["lost_child"]["end"]["signal"], "SIGKILL");
 }
 
-TEST(KilledChild, IsNoneThatWasAskedToEndOrFailedByItselfOrLater) {
+TEST(LostChild, IsNoneThatWasAskedToEndOrFailedByItselfOrLater) {
   auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(1)});
   for (const auto& other : {child(sys::WaitStatus(SIGTERM), 10s), child(sys::WaitStatus::exited(1), 10s),
                             child(sys::WaitStatus(SIGKILL), 13s)}) {
     outcome.processes[1].children = {other};
-    EXPECT_FALSE(killed_child(outcome)) << other.status->str();
+    EXPECT_FALSE(lost_child(outcome)) << other.status->str();
   }
   outcome.processes[1].children = {child(sys::WaitStatus::exited(1), 9s),
                                    child(sys::WaitStatus(SIGKILL), 10s)};
-  EXPECT_FALSE(killed_child(outcome)) << "another one had failed before";
+  EXPECT_FALSE(lost_child(outcome)) << "another one had failed before";
+}
+
+TEST(LostChild, IsAPartThatEndedInGoodOrderWhileItsServerWentOn) {
+  auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus::exited(1)});
+  outcome.first = 0;
+  auto& server = outcome.processes[1];
+  ChildReport helper{{8, "ray::DashboardAgent"}, sys::WaitStatus(SIGKILL), 11900ms};
+  ChildReport part{{7, "raylet"}, sys::WaitStatus::exited(0), 12s};
+  server.children = {helper, part};
+  EXPECT_EQ(
+      sentence(outcome),
+      "learner.0 exited with code 1 after 12.4s; before that, raylet (pid 7) of engine.0 exited with code 0 "
+      "after 12.0s");
+  EXPECT_TRUE(lost_child(outcome)->says_nothing());
+  server.ended = 12300ms;
+  EXPECT_EQ(lost_child(outcome)->child->child.title, "ray::DashboardAgent")
+      << "a server that ends itself ends its parts";
 }
 
 TEST(Advice, NamesTheKernelWhereItCounted) {
