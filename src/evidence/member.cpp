@@ -16,9 +16,10 @@ bool any_of(const std::array<std::string_view, Size>& parts, std::string_view te
   return std::ranges::any_of(parts, [&](auto part) { return text.find(part) != std::string_view::npos; });
 }
 
-/// Files of PyTorch whose functions other ranks have to call, too.
+/// Files of PyTorch and of engines whose functions other ranks have to call, too.
 bool is_collective(const Frame& frame) {
-  constexpr std::array<std::string_view, 3> kFiles{"torch/distributed/distributed_c10d.py",
+  constexpr std::array<std::string_view, 4> kFiles{"device_communicators/pynccl.py",  // of vLLM and SGLang
+                                                   "torch/distributed/distributed_c10d.py",
                                                    "torch/distributed/_functional_collectives.py",
                                                    "torch/distributed/nn/functional.py"};
   return any_of(kFiles, frame.file);

@@ -200,13 +200,13 @@ class Servers(unittest.TestCase):
     def test_one_that_is_paused(self):
         self.assertTrue(self.collect(paused=True)["is_paused"]["paused"])
         self.assertEqual(self.sentence(),
-                         "engine.0 on node0 is the culprit: it is paused (GET /is_paused), and nobody has resumed it")
+                         "unsure: engine.0 on node0 may be the culprit: it is paused (GET /is_paused), and nobody has resumed it")
 
     def test_one_that_does_not_answer(self):
         said = self.collect(mute=("/health", "/is_paused", "/metrics"))
         self.assertEqual(said["health"]["error"], "no answer in time")
-        self.assertEqual(self.sentence(), "unsure: engine.0 on node0 may be the culprit: it is not well by its health path: "
-                                          "no answer in time")
+        self.assertEqual(self.sentence(), "unsure: engine.0 on node0 may be the culprit: it does not answer on its "
+                                          "health path: no answer in time")
 
     def test_nobody_listens(self):
         self.server.shutdown()

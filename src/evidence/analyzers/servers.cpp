@@ -23,10 +23,14 @@ std::vector<std::size_t> live_servers(const Evidence& evidence) {
   return found;
 }
 
-/// A process that works for a server waits in a collective, for somebody who has to enter it.
-bool has_part_in_collective(const Member& member) {
+bool has_part(const Member& member, Doing doing) {
   return std::ranges::any_of(member.parts,
-                             [](const Part& part) { return situation_of(part).doing == Doing::collective; });
+                             [&](const Part& part) { return situation_of(part).doing == doing; });
+}
+
+/// A process that works for a server waits for somebody who has to enter a collective, too.
+bool has_part_in_collective(const Member& member) {
+  return has_part(member, Doing::collective);
 }
 
 bool is_waited_for(const Evidence& evidence, const Member& server) {
@@ -47,24 +51,23 @@ std::vector<std::size_t> with_own_thing(const Evidence& evidence) {
   return found;
 }
 
-/// An engine is paused for a weight sync, too: who is to resume it may be at something else.
+/// An engine is paused for a weight sync, too: who is to resume it may be at something else, or wait with its
+/// workers for the weights. Not who waits for its answer.
 void accuse_the_paused(const Evidence& evidence, const std::vector<std::size_t>& servers,
                        Analysis& analysis) {
   bool sure = true;
   for (const auto i : servers) {
     const auto& server = evidence.members[i];
-    if (!server.server->paused) continue;
+    if (!server.server->paused || has_part_in_collective(server)) continue;
     analysis.accused.push_back({i, describe(situation_of(server))});
     sure = sure && is_waited_for(evidence, server);
   }
-  if (analysis.accused.empty()) return;
-  const auto busy = with_own_thing(evidence);
-  analysis.sure = sure || busy.empty();
-  if (analysis.sure) return;
-  for (const auto i : busy) {
-    analysis.accused.push_back(
-        {i, fmt::format("{}, while {} is paused", own_thing(situation_of(evidence.members[i])),
-                        evidence.members[analysis.accused[0].member].name())});
+  analysis.sure = sure && !analysis.accused.empty();
+  if (analysis.accused.empty() || sure) return;
+  const auto& paused = evidence.members[analysis.accused[0].member];
+  for (const auto i : with_own_thing(evidence)) {
+    const auto what = own_thing(situation_of(evidence.members[i]));
+    analysis.accused.push_back({i, fmt::format("{}, while {} is paused", what, paused.name())});
   }
 }
 
@@ -77,7 +80,8 @@ void accuse_the_stalled(const Evidence& evidence, const std::vector<std::size_t>
     if (requests == 0 || server.server->paused || has_part_in_collective(server)) continue;
     analysis.accused.push_back({i, fmt::format("has {} request{} under way and generates nothing", requests,
                                                requests == 1 ? "" : "s")});
-    sure = sure && server.server->counts_at_once;
+    // Its GPU may wait for others, too.
+    sure = sure && server.server->counts_at_once && !has_part(server, Doing::gpu);
   }
   analysis.sure = sure && !analysis.accused.empty();
 }
@@ -88,7 +92,7 @@ void accuse_the_silent(const Evidence& evidence, const std::vector<std::size_t>&
   for (const auto i : servers) {
     const auto& said = *evidence.members[i].server;
     if (!said.health.empty()) {
-      analysis.accused.push_back({i, fmt::format("is not well by its health path: {}", said.health)});
+      analysis.accused.push_back({i, said.health});
     } else if (said.core_silent && !has_part_in_collective(evidence.members[i])) {
       analysis.accused.push_back(
           {i,
@@ -96,7 +100,6 @@ void accuse_the_silent(const Evidence& evidence, const std::vector<std::size_t>&
            "does not answer"});
     }
   }
-  analysis.weak = true;
 }
 
 /// Engines have nothing to do. Who waits for an answer of one all the same has asked for something else than
@@ -121,6 +124,13 @@ void accuse_who_waits_for_the_idle(const Evidence& evidence, const std::vector<s
   }
 }
 
+/// Nothing tells whether it waits for an engine.
+bool is_unclear(const Evidence& evidence, const Member& member) {
+  const auto doing = situation_of(member).doing;
+  return !member.server && !does_own_thing(evidence, member) &&
+         (doing == Doing::elsewhere || doing == Doing::unknown);
+}
+
 /// Where all servers of the run are idle engines, they are not to blame for one who does something else.
 void accuse_who_leaves_them_idle(const Evidence& evidence, const std::vector<std::size_t>& servers,
                                  Analysis& analysis) {
@@ -139,10 +149,12 @@ void accuse_who_leaves_them_idle(const Evidence& evidence, const std::vector<std
         {i, fmt::format("{}, while {} {} nothing to do", own_thing(situation_of(evidence.members[i])),
                         listed(names), names.size() == 1 ? "has" : "have")});
   }
+  const bool clear =
+      std::ranges::none_of(evidence.members, [&](const auto& one) { return is_unclear(evidence, one); });
   const auto all =
       std::ranges::count_if(evidence.members, [](const auto& one) { return one.server.has_value(); });
-  analysis.sure = !ambiguous && analysis.accused.size() == 1 && idle.size() == static_cast<std::size_t>(all);
-  analysis.weak = !analysis.sure;
+  analysis.sure =
+      clear && !ambiguous && analysis.accused.size() == 1 && idle.size() == static_cast<std::size_t>(all);
 }
 
 void say_what_they_do(const Evidence& evidence, const std::vector<std::size_t>& servers, Analysis& analysis) {
@@ -155,7 +167,7 @@ void say_what_they_do(const Evidence& evidence, const std::vector<std::size_t>& 
     if (said.stalled > 0)
       say(fmt::format("has {} under way, and counts no token within a second", said.stalled));
     if (said.idle) say("has nothing to do");
-    if (!said.health.empty()) say(fmt::format("is not well by its health path: {}", said.health));
+    if (!said.health.empty()) say(said.health);
   }
 }
 
@@ -168,6 +180,7 @@ Analysis analyze_servers(const Evidence& evidence) {
     accuse(evidence, servers, analysis);
     if (!analysis.accused.empty()) break;
   }
+  analysis.weak = !analysis.sure;
   return analysis;
 }
 

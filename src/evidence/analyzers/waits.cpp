@@ -21,9 +21,16 @@ bool is_of_network(const Frame& frame) {
 
 /// Code in which a thread waits for another one, or for any of many things: what, it does not show.
 bool hands_over(const Frame& frame) {
-  constexpr std::array<std::string_view, 9> kFiles{
-      "threading.py",     "queue.py", "selectors.py", "asyncio/", "concurrent/futures/",
-      "multiprocessing/", "aiohttp/", "anyio/",       "zmq/"};
+  constexpr std::array<std::string_view, 10> kFiles{"ray/",
+                                                    "threading.py",
+                                                    "queue.py",
+                                                    "selectors.py",
+                                                    "asyncio/",
+                                                    "concurrent/futures/",
+                                                    "multiprocessing/",
+                                                    "aiohttp/",
+                                                    "anyio/",
+                                                    "zmq/"};
   return std::ranges::any_of(kFiles, [&](auto file) { return frame.file.starts_with(file); });
 }
 

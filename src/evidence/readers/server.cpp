@@ -87,9 +87,9 @@ Server read_server(const json& file) {
   constexpr int kOk = 200;
   constexpr int kRedirect = 300;
   if (status == 0) {
-    server.health = health.value("error", "no answer");
+    server.health = "does not answer on its health path: " + health.value("error", "");
   } else if (status < kOk || status >= kRedirect) {
-    server.health = "answered " + std::to_string(status);
+    server.health = "answers " + std::to_string(status) + " on its health path";
   }
   const auto is_paused = file.value("is_paused", json::object());
   server.paused = is_paused.value("paused", false);

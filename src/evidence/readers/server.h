@@ -12,7 +12,7 @@ std::map<std::string, double> counters_of(std::string_view metrics);
 
 /// What an HTTP server said of itself.
 struct Server {
-  std::string health;   ///< what is wrong with the answer on its health path: "answered 503"; empty: nothing
+  std::string health;   ///< what is wrong with it: "answers 503 on its health path"; empty: nothing
   bool paused = false;  ///< GET /is_paused of vLLM
   bool core_silent =
       false;          ///< GET /is_paused, which vLLM hands on to its engine core, had no answer in time

@@ -100,7 +100,7 @@ TEST_F(ReadEvidence, HasTheProcessesOfAServerWithTheirStacks) {
   ASSERT_EQ(member.parts.size(), 1U);
   EXPECT_EQ(situation_of(member.parts[0]).place, "receive (worker.py:7)");
   ASSERT_TRUE(member.server);
-  EXPECT_EQ(member.server->health, "answered 503");
+  EXPECT_EQ(member.server->health, "answers 503 on its health path");
 }
 
 TEST_F(ReadEvidence, SeesThatAllStepsAreDone) {

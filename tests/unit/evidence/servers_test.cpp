@@ -73,6 +73,16 @@ TEST(Servers, AnEngineThatIsPausedIsTheCulprit) {
   EXPECT_EQ(to_json(verdict, evidence)["culprits"][0]["doing"], "paused");
 }
 
+// A worker that waits for the weights is where it ought to be.
+TEST(Servers, APausedEngineThatWaitsForTheWeightsIsNoCulprit) {
+  auto server = idle();
+  server.paused = true;
+  const auto broadcast =
+      Stack{{"PyNcclCommunicator.broadcast", "vllm/distributed/device_communicators/pynccl.py", 9}};
+  EXPECT_EQ(judge(of({engine(server, broadcast), learner(kBroadcast, "")})).sentence,
+            "unsure: nothing tells who is to blame; learner.0 waits for it");
+}
+
 // A learner pauses the engine, sends weights and resumes it.
 TEST(Servers, WhoMayBeAboutToResumeAPausedEngineIsNamedToo) {
   auto server = idle();
@@ -110,10 +120,10 @@ TEST(Servers, AnEngineWhoseWorkerWaitsForTheLearnerIsNoCulprit) {
 
 TEST(Servers, AServerThatIsNotWellIsACandidate) {
   Server server;
-  server.health = "no answer in time";
-  EXPECT_EQ(
-      judge(of({engine(server), learner(kReward)})).sentence,
-      "unsure: engine.0 on node0 may be the culprit: it is not well by its health path: no answer in time");
+  server.health = "does not answer on its health path: no answer in time";
+  EXPECT_EQ(judge(of({engine(server), learner(kReward)})).sentence,
+            "unsure: engine.0 on node0 may be the culprit: it does not answer on its health path: no answer "
+            "in time");
   server.health.clear();
   server.core_silent = true;
   EXPECT_EQ(
@@ -153,6 +163,12 @@ TEST(Servers, WhoWaitsForAnAnswerOfAnIdleEngineIsOneOfTwoCandidates) {
   EXPECT_EQ(judge(evidence).sentence,
             "learner.0 (rank 0) on node0 is the culprit: it waits in ask (learner.py:40), while engine.0 has "
             "nothing to do");
+}
+
+// The main thread of a service may sleep while others serve.
+TEST(Servers, WhereNothingTellsWhatOneDoesNobodyIsTheCulpritForSure) {
+  auto unknown = learner({}, "futex_do_wait");
+  EXPECT_FALSE(judge(of({engine(idle()), process("judge", 0, kSleep, "hrtimer_nanosleep"), unknown})).sure);
 }
 
 // What its other threads do is not known.

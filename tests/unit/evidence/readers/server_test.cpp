@@ -57,8 +57,9 @@ TEST(ReadServer, CountsTheRequestsThatGetNoToken) {
 }
 
 TEST(ReadServer, SaysWhatIsWrongWithItsHealth) {
-  EXPECT_EQ(read_server({{"health", {{"error", "no answer in time"}}}}).health, "no answer in time");
-  EXPECT_EQ(read_server({{"health", {{"status", 503}}}}).health, "answered 503");
+  EXPECT_EQ(read_server({{"health", {{"error", "no answer in time"}}}}).health,
+            "does not answer on its health path: no answer in time");
+  EXPECT_EQ(read_server({{"health", {{"status", 503}}}}).health, "answers 503 on its health path");
   EXPECT_TRUE(read_server({{"is_paused", {{"status", 200}, {"paused", true}}}}).paused);
 }
 
