@@ -86,19 +86,19 @@ void accuse_the_stalled(const Evidence& evidence, const std::vector<std::size_t>
   analysis.sure = sure && !analysis.accused.empty();
 }
 
+/// Empty: nothing is wrong with what it answered.
+std::string silence_of(const Server& said) {
+  if (!said.health.empty() || !said.core_silent) return said.health;
+  return "answers on its health path, but not GET /is_paused: what generates behind it does not answer";
+}
+
 /// Alone it proves nothing: a server may be too busy to answer.
 void accuse_the_silent(const Evidence& evidence, const std::vector<std::size_t>& servers,
                        Analysis& analysis) {
   for (const auto i : servers) {
-    const auto& said = *evidence.members[i].server;
-    if (!said.health.empty()) {
-      analysis.accused.push_back({i, said.health});
-    } else if (said.core_silent && !has_part_in_collective(evidence.members[i])) {
-      analysis.accused.push_back(
-          {i,
-           "answers on its health path, but not GET /is_paused: what generates behind it "
-           "does not answer"});
-    }
+    auto silence = silence_of(*evidence.members[i].server);
+    if (!silence.empty() && !has_part_in_collective(evidence.members[i]))
+      analysis.accused.push_back({i, std::move(silence)});
   }
 }
 
@@ -165,9 +165,9 @@ void say_what_they_do(const Evidence& evidence, const std::vector<std::size_t>& 
     };
     if (said.paused) say("is paused");
     if (said.stalled > 0)
-      say(fmt::format("has {} under way, and counts no token within a second", said.stalled));
+      say(fmt::format("has {} requests under way, and counts no token within a second", said.stalled));
     if (said.idle) say("has nothing to do");
-    if (!said.health.empty()) say(said.health);
+    if (const auto silence = silence_of(said); !silence.empty()) say(silence);
   }
 }
 
