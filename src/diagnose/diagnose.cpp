@@ -184,6 +184,9 @@ Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
     finding.category = "process-stuck";
     finding.fix =
         "a file server, a disk or a driver does not answer: the kernel's log of that node (dmesg -T)";
+  } else if (hang.doing == "paused") {
+    finding.fix =
+        "POST /resume continues it; who pauses: a weight sync that failed before it resumed, a person";
   }
   for (const auto& culprit : hang.culprits) finding.culprits.push_back(origin_from(culprit));
   finding.weight = hang.sure ? kSureHang : kEndOfFirst;

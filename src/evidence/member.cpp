@@ -16,9 +16,10 @@ bool any_of(const std::array<std::string_view, Size>& parts, std::string_view te
   return std::ranges::any_of(parts, [&](auto part) { return text.find(part) != std::string_view::npos; });
 }
 
-/// Files of PyTorch whose functions other ranks have to call, too.
+/// Files of PyTorch and of engines whose functions other ranks have to call, too.
 bool is_collective(const Frame& frame) {
-  constexpr std::array<std::string_view, 3> kFiles{"torch/distributed/distributed_c10d.py",
+  constexpr std::array<std::string_view, 4> kFiles{"device_communicators/pynccl.py",  // of vLLM and SGLang
+                                                   "torch/distributed/distributed_c10d.py",
                                                    "torch/distributed/_functional_collectives.py",
                                                    "torch/distributed/nn/functional.py"};
   return any_of(kFiles, frame.file);
@@ -27,10 +28,14 @@ bool is_collective(const Frame& frame) {
 /// Code that came with Python or from a package: a person looks for what of his own called it.
 bool is_library(const Frame& frame) {
   constexpr std::array<std::string_view, 4> kParts{"/torch/", "-packages/", "lib/python", "<frozen"};
-  constexpr std::array<std::string_view, 4> kStandard{"threading.py", "selectors.py", "socket.py",
+  // As py-spy shortens them.
+  constexpr std::array<std::string_view, 14> kPackages{
+      "uvloop/",  "torch/",    "asyncio/", "concurrent/futures/", "http/",    "multiprocessing/", "urllib/",
+      "urllib3/", "requests/", "httpx/",   "httpcore/",           "aiohttp/", "anyio/",           "zmq/"};
+  constexpr std::array<std::string_view, 5> kStandard{"threading.py", "selectors.py", "socket.py", "ssl.py",
                                                       "queue.py"};
-  return frame.file.starts_with("torch/") || any_of(kParts, frame.file) ||
-         std::ranges::find(kStandard, frame.file) != kStandard.end();
+  return any_of(kParts, frame.file) || std::ranges::find(kStandard, frame.file) != kStandard.end() ||
+         std::ranges::any_of(kPackages, [&](auto package) { return frame.file.starts_with(package); });
 }
 
 std::string user_place(const Stack& stack) {
@@ -68,6 +73,17 @@ std::string how(const Member& member) {
   return member.state == 'R' || member.cpu > kBusy ? "computes" : "waits";
 }
 
+/// What shows that its program has done its work and shuts down; empty where nothing does.
+std::string sign_of_end(const Member& member) {
+  constexpr std::array<std::string_view, 3> kPython{
+      "_shutdown (threading.py", "_exit_function (multiprocessing/", "_run_exitfuncs (atexit"};
+  constexpr std::array<std::string_view, 1> kNative{"Py_Finalize"};
+  const bool ends =
+      std::ranges::any_of(member.python, [&](const Frame& frame) { return any_of(kPython, frame.str()); });
+  if (ends || has_native(member.native, kNative)) return "its Python shuts down";
+  return member.last_step.empty() ? "" : fmt::format("its last step, {}, is done", member.last_step);
+}
+
 /// One of its further processes that cannot go on, unless its main program cannot either.
 std::optional<Part> part_held_up(const Member& member) {
   constexpr std::string_view kHeld = "TtD";
@@ -93,6 +109,15 @@ std::string Part::str() const {
   return fmt::format("{} (pid {})", title, pid);
 }
 
+Situation situation_of(const Part& part) {
+  Member member;
+  member.state = part.state;
+  member.cuda = true;  // it may: nobody asked
+  member.python = part.python;
+  member.native = part.native;
+  return situation_of(member);
+}
+
 Situation situation_of(const Member& member) {
   // A server answers while those that work for it are stopped: they are what holds it up.
   if (const auto held = part_held_up(member)) {
@@ -103,6 +128,7 @@ Situation situation_of(const Member& member) {
             .certain = true,
             .part = held};
   }
+  const auto end = sign_of_end(member);
   switch (member.state) {
     case 'X':
     case 'Z':
@@ -111,10 +137,12 @@ Situation situation_of(const Member& member) {
     case 't':
       return {Doing::stopped, "", user_place(member.python), "", true};
     case 'D':
+      if (!end.empty()) return {Doing::ending, "", "", end, true};
       return {Doing::uninterruptible, "", user_place(member.python), "", true};
     default:
       break;
   }
+  if (member.server && member.server->paused) return {Doing::paused, "", "", "", true};
   const auto& python = member.python;
   // The outermost of them is what the user's program called.
   const auto called = std::ranges::find_if(python.rbegin(), python.rend(), is_collective);
@@ -125,6 +153,7 @@ Situation situation_of(const Member& member) {
   const auto place = user_place(python);
   if (in_native_collective(member.native)) return {Doing::collective, "", place, "", true};
   if (waits_for_gpu(member.native, python)) return {Doing::gpu, "", place, "", true};
+  if (!end.empty()) return {Doing::ending, "", place, end, true};
   if (python.empty() && member.native.empty()) return {Doing::unknown, "", "", how(member), false};
   const bool certain = !member.native.empty() || !member.cuda || sleeps(member);
   return {Doing::elsewhere, "", place, how(member), certain};
@@ -145,6 +174,10 @@ std::string describe(const Situation& situation) {
       return fmt::format("is stopped (state T){}", at);
     case Doing::uninterruptible:
       return fmt::format("is in uninterruptible sleep (state D){}", at);
+    case Doing::paused:
+      return "is paused (GET /is_paused), and nobody has resumed it";
+    case Doing::ending:
+      return fmt::format("is ending: {}", situation.how);
     case Doing::collective:
       return fmt::format("waits in {}{}", situation.operation.empty() ? "a collective" : situation.operation,
                          situation.place.empty() ? "" : fmt::format(", called from {}", situation.place));

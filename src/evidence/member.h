@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/described.h"
+#include "evidence/readers/server.h"
 #include "evidence/readers/stacks.h"
 
 namespace nlaunch::evidence {
@@ -21,7 +22,8 @@ struct Part {
   pid_t pid = 0;
   std::string title;  ///< "VLLM::EngineCore"
   char state = '?';   ///< as in proc(5)
-  bool operator==(const Part&) const = default;
+  Stack python{};
+  Stack native{};
   /// "VLLM::EngineCore (pid 4711)"
   [[nodiscard]] std::string str() const;
 };
@@ -43,9 +45,11 @@ struct Member {
   std::string ended;          ///< how it ended
   double ended_at = 0;        ///< seconds since the attempt began; 0: not known
   std::string last_words;     ///< the end of its log
+  std::string last_step{};    ///< "1000/1000", where its log shows that all steps are done
   Stack python;               ///< empty: not to be had
   Stack native;
   std::vector<Connection> connections{};
+  std::optional<Server> server{};   ///< where it was asked
   std::vector<std::string> gpus{};  ///< bus ids
 
   /// "learner.1 (rank 1) on nid002"
@@ -60,21 +64,26 @@ struct Situation {
     gone,
     stopped,          ///< by SIGSTOP or a debugger
     uninterruptible,  ///< in the kernel, for a disk, a file server or a driver
+    paused,           ///< a server that was told to pause
     collective,       ///< in an operation that other ranks have to enter, too
     gpu,              ///< it waits for the GPU: perhaps for a collective there
+    ending,           ///< it has done its work, and its program shuts down
     elsewhere,
     unknown,
   };
-  BOOST_DESCRIBE_NESTED_ENUM(Doing, gone, stopped, uninterruptible, collective, gpu, elsewhere, unknown)
+  BOOST_DESCRIBE_NESTED_ENUM(Doing, gone, stopped, uninterruptible, paused, collective, gpu, ending,
+                             elsewhere, unknown)
   Doing doing = Doing::unknown;
   std::string operation;  ///< of `collective`: "all_reduce"; empty where only native code is known
   std::string place;      ///< where in the user's program: "step (train.py:12)"; may be empty
-  std::string how;        ///< of `elsewhere`: "sleeps", "computes", "waits"
+  /// Of `elsewhere`: "sleeps", "computes", "waits"; of `ending` what shows it: "its last step, 8/8, is done".
+  std::string how;
   /// Of `elsewhere`: there is no doubt that it does not wait for the GPU.
   bool certain = false;
   std::optional<Part> part{};  ///< who of its processes that is, where it is not its main program
 };
 Situation situation_of(const Member& member);
+Situation situation_of(const Part& part);
 
 /// "waits in all_reduce, called from step (train.py:12)"
 std::string describe(const Situation& situation);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <re2/re2.h>
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -56,6 +57,24 @@ std::string last_words(const std::string& log) {
   return log.substr(log.size() - std::min(log.size(), kEnough));
 }
 
+/// "1000/1000", where the bar with the most steps in a log has come to its end once, as tqdm draws a bar
+/// without a title. One that has begun anew counts the steps of an epoch.
+std::string last_step(const std::string& log) {
+  static const re2::RE2 kBar(R"((?m)(?:^|\r)\s*\d+%\|[^|\r\n]*\|\s(\d+)/(\d+)\s\[)");
+  re2::StringPiece rest(log);
+  std::uint64_t step = 0;
+  std::uint64_t total = 0;
+  std::uint64_t most = 1;
+  bool done = false;
+  while (re2::RE2::FindAndConsume(&rest, kBar, &step, &total)) {
+    if (total < most || total == 1) continue;
+    if (total == most && done && step < total) return "";
+    most = total;
+    done = step == total;
+  }
+  return done ? fmt::format("{0}/{0}", most) : "";
+}
+
 /// A subject's processes that are a rank of their own: the first program of each RANK, which the helpers
 /// that it starts inherit. Without a RANK, its first program; one that has ended where there is no other.
 std::vector<const json*> programs(const json& processes) {
@@ -80,8 +99,9 @@ struct Files {
   json processes;
   std::map<pid_t, Stack> python;
   std::map<pid_t, Stack> native;
-  std::string last_words;
+  std::string log;
   json sockets;  ///< a list, empty where nothing was collected
+  json server;   ///< an object, empty where it was not asked
 };
 
 std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
@@ -93,6 +113,11 @@ std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
   return connections;
 }
 
+Stack stack_of(const std::map<pid_t, Stack>& stacks, pid_t pid) {
+  const auto found = stacks.find(pid);
+  return found == stacks.end() ? Stack() : found->second;
+}
+
 void describe(Member& member, const json& process, const Files& files) {
   member.pid = process.value("pid", 0);
   member.title = process.value("title", "");
@@ -102,15 +127,13 @@ void describe(Member& member, const json& process, const Files& files) {
   member.cuda = process.value("cuda", false);
   const auto threads = process.value("threads", json::array());
   if (!threads.empty()) member.wait_channel = threads[0].value("wait_channel", "");
-  if (const auto stack = files.python.find(member.pid); stack != files.python.end())
-    member.python = stack->second;
-  if (const auto stack = files.native.find(member.pid); stack != files.native.end())
-    member.native = stack->second;
+  member.python = stack_of(files.python, member.pid);
+  member.native = stack_of(files.native, member.pid);
   member.connections = connections_of(files.sockets, member.pid);
 }
 
 /// The other programs below one: no shells, and nothing that is gone.
-std::vector<Part> parts_below(const json& processes, pid_t root) {
+std::vector<Part> parts_below(const json& processes, pid_t root, const Files& files) {
   std::set<pid_t> below{root};
   std::vector<Part> parts;
   for (const auto& process : processes) {  // parents before children
@@ -119,7 +142,8 @@ std::vector<Part> parts_below(const json& processes, pid_t root) {
     below.insert(pid);
     const auto state = process.value("state", "");
     if (!process.value("program", false) || state.empty() || state == "X" || state == "Z") continue;
-    parts.push_back({pid, process.value("title", process.value("name", "")), state[0]});
+    parts.push_back({pid, process.value("title", process.value("name", "")), state[0],
+                     stack_of(files.python, pid), stack_of(files.native, pid)});
   }
   return parts;
 }
@@ -133,7 +157,9 @@ std::vector<Member> members_of(const Files& files) {
   common.pid = files.processes.value("pid", 0);
   common.ended = files.processes.value("ended", "");
   common.ended_at = files.processes.value("ended_at", 0.0);
-  common.last_words = files.last_words;
+  common.last_words = last_words(files.log);
+  if (!files.server.empty()) common.server = read_server(files.server);
+  if (!common.server) common.last_step = last_step(files.log);
   common.gpus = files.processes.value("gpus", std::vector<std::string>{});
   const auto processes = files.processes.value("processes", json::array());
   for (const auto& process : processes) common.pids.push_back(process.value("pid", 0));
@@ -142,7 +168,7 @@ std::vector<Member> members_of(const Files& files) {
     auto& member = members.emplace_back(common);
     if (const auto rank = rank_of(*process)) member.rank = rank;
     describe(member, *process, files);
-    member.parts = parts_below(processes, member.pid);
+    member.parts = parts_below(processes, member.pid, files);
   }
   for (auto& member : members) {
     if (members.size() > 1) member.pids = {member.pid};
@@ -182,9 +208,12 @@ void read_ras_of(Evidence& evidence, const fs::path& folder, const std::string& 
 }
 
 void read_subject(Evidence& evidence, const fs::path& folder) {
-  const Files files{json_of(folder / "processes.json"), python_stacks(text_of(folder / "python-stacks.txt")),
+  const Files files{json_of(folder / "processes.json"),
+                    python_stacks(text_of(folder / "python-stacks.txt")),
                     native_stacks(text_of(folder / "native-stacks.txt")),
-                    last_words(text_of(folder / "log.txt")), list_of(folder / "sockets.json")};
+                    text_of(folder / "log.txt"),
+                    list_of(folder / "sockets.json"),
+                    json_of(folder / "server.json")};
   if (files.processes.empty()) return;
   auto members = members_of(files);
   read_recordings(evidence, folder, members.front().role);

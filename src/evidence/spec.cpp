@@ -17,6 +17,7 @@ Subject subject_from(const json& object) {
   subject.ended = object.value("ended", "");
   subject.ended_at = object.value("ended_at", 0.0);
   subject.log = object.value("log", "");
+  subject.url = object.value("url", "");
   subject.ras = object.value("ras", "");
   subject.recorder_pipe = object.value("recorder_pipe", "");
   subject.recorder_dump = object.value("recorder_dump", "");
@@ -31,6 +32,7 @@ json to_json(const Subject& subject) {
               {"ended", subject.ended},
               {"ended_at", subject.ended_at},
               {"log", subject.log},
+              {"url", subject.url},
               {"ras", subject.ras},
               {"recorder_pipe", subject.recorder_pipe},
               {"recorder_dump", subject.recorder_dump},

@@ -20,6 +20,7 @@ struct Subject {
   std::string ended;        ///< how it ended ("exited with code 1"); empty while it runs
   double ended_at = 0;      ///< in seconds since the attempt began; 0 where not known
   std::string log;          ///< its log file
+  std::string url;  ///< its health path, "http://127.0.0.1:8000/health"; empty where it serves no HTTP
   /// NCCL_RAS_ADDR of its processes, "127.0.0.1:28028". Empty: it is not asked, since another process of the
   /// same communicators is, or since it may still be in ncclCommInitRank: NCCL before 2.27 can crash then.
   std::string ras;

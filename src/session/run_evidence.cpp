@@ -31,6 +31,7 @@ evidence::Subject subject_of(const plan::Plan& plan, const plan::BoundNode& node
   evidence::Subject subject;
   subject.name = bound.name;
   if (process.rank >= 0 && plan.role_of(process).gpus <= 1) subject.rank = process.rank;
+  subject.url = bound.ready.http;
   subject.ras = value_of(bound, "NCCL_RAS_ADDR");
   subject.recorder_pipe = value_of(bound, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
   subject.recorder_dump = value_of(bound, "TORCH_FR_DUMP_TEMP_FILE");

@@ -1,4 +1,5 @@
 """What `nlaunch collect` takes from where, and that it leaves everybody as it was."""
+import http.server
 import json
 import os
 import pathlib
@@ -119,6 +120,98 @@ class Ras(unittest.TestCase):
         thread = threading.Thread(target=serve)
         thread.start()
         self.addCleanup(thread.join)
+
+
+class Engine(http.server.BaseHTTPRequestHandler):
+    """Answers as vLLM's API server does, with the state of its server."""
+
+    def do_GET(self):
+        state = self.server.state
+        if self.path in state["mute"]:
+            time.sleep(4)
+            return
+        if self.path == "/metrics":
+            state["looks"] += 1
+        body = {
+            "/health": "",
+            "/is_paused": json.dumps({"is_paused": state["paused"]}),
+            "/metrics": 'vllm:num_requests_running{engine="0"} %d\nvllm:num_requests_waiting{engine="0"} 1\n'
+                        'vllm:prompt_tokens_total{engine="0"} 10\nvllm:generation_tokens_total{engine="0"} %d\n'
+                        'python_info{secret="a"} 1\n' % (state["running"], state["looks"] * state["rate"]),
+        }[self.path].encode()
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for chunk in (body, b"") if body else (b"",):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+
+class Servers(unittest.TestCase):
+    """What an engine says of itself over HTTP."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-server-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.process = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+        self.server.state = {"paused": False, "running": 3, "rate": 0, "looks": 0, "mute": ()}
+        thread = threading.Thread(target=self.server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+
+    def collect(self, **state):
+        self.server.state.update(state)
+        host, port = self.server.server_address
+        spec = {"folder": str(self.folder / "evidence"), "host": "node0", "deadline_s": 10,
+                "processes": [{"name": "engine.0", "pid": self.process.pid, "url": f"http://{host}:{port}/health"}]}
+        began = time.monotonic()
+        subprocess.run([NLAUNCH, "collect", "-"], input=json.dumps(spec), env={"PATH": "/nowhere"}, text=True,
+                       capture_output=True, timeout=30, check=True)
+        self.assertLess(time.monotonic() - began, 6)
+        return json.loads((self.folder / "evidence/node0/engine.0/server.json").read_text())
+
+    def sentence(self):
+        ran = subprocess.run([NLAUNCH, "evidence", self.folder / "evidence", "--json"], text=True, capture_output=True,
+                             timeout=30, check=True)
+        return json.loads(ran.stdout)["sentence"]
+
+    def test_one_that_generates_nothing(self):
+        said = self.collect()
+        self.assertEqual((said["health"]["status"], said["is_paused"]["paused"]), (200, False))
+        self.assertEqual([look["counters"] for look in said["metrics"]], 2 * [{
+            "vllm:num_requests_running": 3, "vllm:num_requests_waiting": 1, "vllm:prompt_tokens_total": 10,
+            "vllm:generation_tokens_total": 0}])
+        self.assertGreaterEqual(said["metrics"][1]["at"], said["metrics"][0]["at"] + 0.9)
+        self.assertEqual(self.sentence(), "engine.0 on node0 is the culprit: it has 4 requests under way and generates nothing")
+
+    def test_one_that_generates(self):
+        self.collect(rate=7)
+        self.assertEqual(self.sentence(), "unsure: nothing tells who is to blame")
+
+    def test_one_that_is_paused(self):
+        self.assertTrue(self.collect(paused=True)["is_paused"]["paused"])
+        self.assertEqual(self.sentence(),
+                         "unsure: engine.0 on node0 may be the culprit: it is paused (GET /is_paused), and nobody has resumed it")
+
+    def test_one_that_does_not_answer(self):
+        said = self.collect(mute=("/health", "/is_paused", "/metrics"))
+        self.assertEqual(said["health"]["error"], "no answer in time")
+        self.assertEqual(self.sentence(), "unsure: engine.0 on node0 may be the culprit: it does not answer on its "
+                                          "health path: no answer in time")
+
+    def test_nobody_listens(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.assertEqual(self.collect()["health"]["error"], "Connection refused")
 
 
 class Freezes(unittest.TestCase):

@@ -81,6 +81,17 @@ void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& g
   analysis.sure = false;
 }
 
+/// Who has done its work and shuts down may take its time, and is no hang: it is shown, and no more.
+void accuse_the_ending(const Evidence& evidence, Analysis& analysis) {
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto situation = situation_of(evidence.members[i]);
+    if (situation.doing == Doing::ending) analysis.accused.push_back({i, describe(situation)});
+  }
+  if (analysis.accused.empty()) return;
+  analysis.sure = false;
+  analysis.weak = true;
+}
+
 Analysis analyze_processes(const Evidence& evidence) {
   Analysis analysis;
   analysis.sure = true;
@@ -93,6 +104,7 @@ Analysis analyze_processes(const Evidence& evidence) {
   }
   // One that has ended well at its own end is no reason; while others go on, it is.
   const bool held_up = !analysis.accused.empty();
+  if (!held_up && gone.empty()) accuse_the_ending(evidence, analysis);
   if (!gone.empty() && !held_up) accuse_the_gone(evidence, gone, analysis);
   if (held_up && analysis.accused.size() == evidence.members.size() && analysis.accused.size() > 1)
     analysis.sure = false;
@@ -106,29 +118,6 @@ const Registered<Analyzer> processes_analyzer{
 
 // What TCP connections say: who waits for what another one has to send. A program that talks over sockets of
 // its own (a star around rank 0, HTTP to an engine) is in no collective, and waits all the same.
-
-/// Where the kernel has a thread that waits for the network (net/, fs/select.c, fs/eventpoll.c of Linux 6.1).
-bool waits_in_network(const Member& member) {
-  constexpr std::array kChannels{"wait_woken",  "sk_wait_data",          "ep_poll",        "do_poll",
-                                 "do_sys_poll", "poll_schedule_timeout", "inet_csk_accept"};
-  constexpr std::array kCalls{"recv",       "recvfrom", "poll",   "ppoll",
-                              "epoll_wait", "select",   "accept", "accept4"};
-  const auto in_kernel = [&](const char* channel) { return member.wait_channel.starts_with(channel); };
-  if (std::ranges::any_of(kChannels, in_kernel)) return true;
-  if (member.native.empty()) return false;
-  return std::ranges::any_of(kCalls, [&](const char* call) {
-    const auto& inner = member.native.front().function;
-    return inner == call || inner == fmt::format("__{}", call) || inner == fmt::format("__libc_{}", call);
-  });
-}
-
-bool are_connected(const Member& one, const Member& other) {
-  return std::ranges::any_of(one.connections, [&](const Connection& here) {
-    return std::ranges::any_of(other.connections, [&](const Connection& there) {
-      return here.local == there.peer && here.peer == there.local;
-    });
-  });
-}
 
 Analysis analyze_connections(const Evidence& evidence) {
   Analysis analysis;

@@ -2,9 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "base/text.h"
 
 namespace nlaunch::evidence {
+namespace {
+
+/// Python's and its packages' code that waits for an answer over the network, as py-spy shortens its files.
+bool is_of_network(const Frame& frame) {
+  constexpr std::array<std::string_view, 6> kPackages{"http/",     "urllib/", "urllib3/",
+                                                      "requests/", "httpx/",  "httpcore/"};
+  return frame.file == "socket.py" || frame.file == "ssl.py" ||
+         std::ranges::any_of(kPackages, [&](auto package) { return frame.file.starts_with(package); });
+}
+
+/// Code in which a thread waits for another one, or for any of many things: what, it does not show.
+bool hands_over(const Frame& frame) {
+  constexpr std::array<std::string_view, 10> kFiles{"ray/",
+                                                    "threading.py",
+                                                    "queue.py",
+                                                    "selectors.py",
+                                                    "asyncio/",
+                                                    "concurrent/futures/",
+                                                    "multiprocessing/",
+                                                    "aiohttp/",
+                                                    "anyio/",
+                                                    "zmq/"};
+  return std::ranges::any_of(kFiles, [&](auto file) { return frame.file.starts_with(file); });
+}
+
+}  // namespace
 
 Blame blame(const Waits& waits) {
   Blame result;
@@ -28,6 +58,42 @@ std::string listed(const std::vector<std::string>& names) {
   }
   return fmt::format("{} and {}", text::join(std::vector(names.begin(), names.end() - 1), ", "),
                      names.back());
+}
+
+// Where the kernel has a thread that waits for the network (net/, fs/select.c, fs/eventpoll.c of Linux 6.1).
+bool waits_in_network(const Member& member) {
+  constexpr std::array kChannels{"wait_woken",  "sk_wait_data",          "ep_poll",        "do_poll",
+                                 "do_sys_poll", "poll_schedule_timeout", "inet_csk_accept"};
+  constexpr std::array kCalls{"recv",       "recvfrom", "poll",   "ppoll",
+                              "epoll_wait", "select",   "accept", "accept4"};
+  const auto in_kernel = [&](const char* channel) { return member.wait_channel.starts_with(channel); };
+  if (std::ranges::any_of(kChannels, in_kernel)) return true;
+  if (member.native.empty()) return false;
+  return std::ranges::any_of(kCalls, [&](const char* call) {
+    const auto& inner = member.native.front().function;
+    return inner == call || inner == fmt::format("__{}", call) || inner == fmt::format("__libc_{}", call);
+  });
+}
+
+bool are_connected(const Member& one, const Member& other) {
+  return std::ranges::any_of(one.connections, [&](const Connection& here) {
+    return std::ranges::any_of(other.connections, [&](const Connection& there) {
+      return here.local == there.peer && here.peer == there.local;
+    });
+  });
+}
+
+bool waits_for_answer_of(const Member& client, const Member& server) {
+  return waits_in_network(client) && are_connected(client, server);
+}
+
+bool does_own_thing(const Evidence& evidence, const Member& member) {
+  const auto situation = situation_of(member);
+  if (situation.doing != Situation::Doing::elsewhere || !situation.certain) return false;
+  if (member.server || member.python.empty() || hands_over(member.python.front())) return false;
+  return !is_of_network(member.python.front()) ||
+         std::ranges::none_of(evidence.members,
+                              [&](const auto& other) { return are_connected(member, other); });
 }
 
 }  // namespace nlaunch::evidence

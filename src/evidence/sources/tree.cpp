@@ -95,10 +95,15 @@ void compare(ProcessState& process, double seconds) {
   process.cpu = used(ticks_of(process.threads), ticks_of(threads));
   if (!threads.empty() && !process.threads.empty())
     process.main_cpu = used(process.threads[0].cpu_ticks, threads[0].cpu_ticks);
-  process.state = process.state == 'D' && info->state == 'D' ? 'D' : info->state == 'D' ? 'S' : info->state;
+  process.state = state_of_looks(process.state, info->state, process.main_cpu);
 }
 
 }  // namespace
+
+char state_of_looks(char first, char second, double main_cpu) {
+  if (second != 'D') return second;
+  return first == 'D' && main_cpu == 0 ? 'D' : 'S';
+}
 
 Tree look_at_tree(pid_t root) {
   constexpr std::chrono::milliseconds kBetween{400};

@@ -34,8 +34,11 @@ struct ProcessState {
 using Tree = std::vector<ProcessState>;
 
 /// Looks at the tree below `root` twice within half a second, so that it is known who works and who waits.
-/// What is not in state D both times was not stuck in it, and what ends in between is left out, but for the
-/// root. Empty where the root is gone.
+/// What ends in between is left out, but for the root. Empty where the root is gone.
 Tree look_at_tree(pid_t root);
+
+/// The state that two looks at a main thread show. It is stuck in the kernel where it was in state D both
+/// times and used no CPU in between: who reads from a disk is often in that state, too.
+char state_of_looks(char first, char second, double main_cpu);
 
 }  // namespace nlaunch::evidence

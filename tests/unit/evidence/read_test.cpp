@@ -86,6 +86,37 @@ TEST_F(ReadEvidence, TakesNoRankForOneThatIsNone) {
   }
 }
 
+TEST_F(ReadEvidence, HasTheProcessesOfAServerWithTheirStacks) {
+  write("learner.0/processes.json", R"({"name": "engine.0", "pid": 7, "processes": [
+      {"pid": 7, "program": true, "state": "S"},
+      {"pid": 8, "parent": 7, "program": true, "state": "S", "title": "VLLM::Worker"}]})");
+  write("learner.0/python-stacks.txt",
+        "Process 8: VLLM::Worker\nPython v3.11.2\n\nThread 8 (idle): \"MainThread\"\n    receive "
+        "(worker.py:7)\n");
+  write("learner.0/server.json", R"({"health": {"status": 503}})");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  const auto& member = evidence->members.at(0);
+  ASSERT_EQ(member.parts.size(), 1U);
+  EXPECT_EQ(situation_of(member.parts[0]).place, "receive (worker.py:7)");
+  ASSERT_TRUE(member.server);
+  EXPECT_EQ(member.server->health, "answers 503 on its health path");
+}
+
+TEST_F(ReadEvidence, SeesThatAllStepsAreDone) {
+  const auto last_step = [this](const std::string& log) {
+    write("learner.0/log.txt", log);
+    return read_evidence(folder_)->members.at(0).last_step;
+  };
+  const std::string near = " 99%|#########9| 999/1000 [03:18<00:00,  5.93it/s]";
+  const std::string done = "\r100%|##########| 1000/1000 [03:18<00:00,  5.19it/s]";
+  EXPECT_EQ(last_step(near), "");
+  EXPECT_EQ(last_step(near + done + "\nWriting model shards: 100%|#| 1/1 [00:00<00:00]\n"), "1000/1000");
+  EXPECT_EQ(last_step(near + "\r100%|##########| 10/10 [00:01<00:00]\n"), "") << "of an evaluation";
+  EXPECT_EQ(last_step("Loading weights: 100%|##########| 51/51 [00:01<00:00]\n"), "");
+  EXPECT_EQ(last_step(done + "\n  1%|          | 10/1000 [00:01<03:00]" + done), "") << "of an epoch";
+}
+
 TEST_F(ReadEvidence, SaysWhereThereIsNone) {
   EXPECT_EQ(read_evidence(folder_ / "other").error().first_message(),
             fmt::format("there is no evidence in {}/other", folder_.string()));

@@ -33,8 +33,8 @@ const Registered<Analyzer> spot_analyzer{{
 TEST(Sources, OneFileAddsASource) {
   Names names;
   for (const auto* source : sources(Source::Of::process)) names.push_back(source->name);
-  EXPECT_EQ(names, (Names{"processes", "Python stacks", "spot", "native stacks", "sockets", "libraries",
-                          "log", "NCCL log", "environment", "NCCL RAS", "flight recorder"}));
+  EXPECT_EQ(names, (Names{"processes", "server", "Python stacks", "spot", "native stacks", "sockets",
+                          "libraries", "log", "NCCL log", "environment", "NCCL RAS", "flight recorder"}));
   names.clear();
   for (const auto* source : sources(Source::Of::host)) names.push_back(source->name);
   EXPECT_EQ(names, (Names{"GPUs", "kernel log", "use of the GPUs"}));
@@ -45,7 +45,7 @@ TEST(Analyzers, OneFileAddsAnAnalyzer) {
   const auto verdict = judge({});
   for (const auto& analysis : verdict.analyses) names.push_back(analysis.source);
   EXPECT_EQ(names, (Names{"processes", "flight recorder", "collectives as the ranks compared them", "spot",
-                          "stacks", "NCCL RAS", "connections", "GPUs"}));
+                          "stacks", "roles", "NCCL RAS", "connections", "servers", "GPUs"}));
 }
 
 }  // namespace

@@ -52,5 +52,13 @@ TEST(LookAtTree, KeepsTheRootThatEndsMeanwhile) {
   EXPECT_EQ(tree[0].state, 'X');
 }
 
+// Who reads a large file from a disk is in state D at most looks, and gets on.
+TEST(LookAtTree, TakesNobodyForStuckWhoUsesTheCpu) {
+  EXPECT_EQ(state_of_looks('D', 'D', 0), 'D');
+  EXPECT_EQ(state_of_looks('D', 'D', 0.14), 'S');
+  EXPECT_EQ(state_of_looks('S', 'D', 0), 'S');
+  EXPECT_EQ(state_of_looks('D', 'R', 0), 'R');
+}
+
 }  // namespace
 }  // namespace nlaunch::evidence
