@@ -69,6 +69,7 @@ ChildReport child(sys::WaitStatus status, Duration at) {
 TEST(LostChild, ExplainsTheEndThatFollows) {
   auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(0)});
   outcome.first = 1;
+  outcome.processes[1].ended = 12400ms;
   outcome.processes[1].children = {child(sys::WaitStatus::exited(0), 1s),
                                    child(sys::WaitStatus(SIGKILL), 10s)};
   EXPECT_EQ(sentence(outcome),
@@ -81,6 +82,7 @@ TEST(LostChild, ExplainsTheEndThatFollows) {
 
 TEST(LostChild, IsNoneThatWasAskedToEndOrFailedByItselfOrLater) {
   auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(1)});
+  outcome.processes[1].ended = 12400ms;
   for (const auto& other : {child(sys::WaitStatus(SIGTERM), 10s), child(sys::WaitStatus::exited(1), 10s),
                             child(sys::WaitStatus(SIGKILL), 13s)}) {
     outcome.processes[1].children = {other};
