@@ -11,7 +11,8 @@ namespace nlaunch::diagnose {
 namespace {
 
 constexpr std::string_view kNans = "nans";
-constexpr int kDiverged = 56;               // more than an exception that nobody knows
+constexpr int kSureNan = 56;  // more than an exception that nobody knows
+constexpr int kLikelyNan = 55;
 constexpr std::size_t kNanWindow = 400;     // lines behind a value in which the next one is looked for
 constexpr std::size_t kMostSeries = 64;     // values of processes
 constexpr std::uint64_t kFewGradients = 3;  // steps: fewer are a loss scaler at work
@@ -47,7 +48,7 @@ class Nans : public Analysis {
     if (series.steps++ > 0) return;
     series.of_loss = of_loss;
     series.who = speaker_of(match.line);
-    series.first = finding_at(match, "nan-loss", kNans, kDiverged);
+    series.first = finding_at(match, "nan-loss", kNans, kLikelyNan);
     series.number =
         std::make_unique<const re2::RE2>("(?:^|[^\\w/.-])" + re2::RE2::QuoteMeta(name) +
                                              R"(['"]?\s?[:=]?\s?['"]?(?:np\.float\d+\()?[-+]?[.\d])",
@@ -73,8 +74,9 @@ class Nans : public Analysis {
       auto finding = series.first;
       finding.count = series.steps;
       finding.lasting = true;
-      finding.confidence =
-          series.of_loss && series.steps >= kSureLoss ? Confidence::sure : Confidence::likely;
+      const bool sure = series.of_loss && series.steps >= kSureLoss;
+      finding.weight = sure ? kSureNan : kLikelyNan;
+      finding.confidence = sure ? Confidence::sure : Confidence::likely;
       finding.why = fmt::format("{} is no number (NaN) any more, from here to the end of the log ({} time{})",
                                 key.name, series.steps, series.steps == 1 ? "" : "s");
       finding.fix =

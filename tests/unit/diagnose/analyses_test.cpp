@@ -212,6 +212,14 @@ TEST(Nans, ALossThatIsNoNumberToTheEndIsAFailureEvenIfTheProgramEndsWell) {
   EXPECT_EQ(cause_of(bad + good), "healthy");
 }
 
+TEST(Nans, TheLossTellsMoreThanTheGradient) {
+  const std::string step = "(Main pid=1) step:2 - actor/grad_norm:nan - actor/pg_loss:nan\n";
+  const auto findings = findings_of(step + step + step);
+  EXPECT_EQ(cause_of(findings), "nan-loss 1: Main (pid 1)");
+  EXPECT_EQ(findings.front().why,
+            "actor/pg_loss is no number (NaN) any more, from here to the end of the log (3 times)");
+}
+
 TEST(Nans, AGradientIsOneOnlyWhereTheLossScalerDoesNotGetOverIt) {
   const std::string good = "{'loss': '0', 'grad_norm': '2.7', 'learning_rate': '1e-05'}\n";
   const std::string bad = "{'loss': '0', 'grad_norm': 'nan', 'learning_rate': '1e-05'}\n";

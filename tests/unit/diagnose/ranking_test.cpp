@@ -65,6 +65,17 @@ TEST(Ranked, AnExceptionIsToldAtItsOwnLineAndNotWhereItIsMentioned) {
       "cuda-oom 2: rank 1 (GPU 1)");
 }
 
+TEST(Ranked, OfTwoDescriptionsOfACulpritTheOneThatSaysMoreIsKept) {
+  EXPECT_EQ(cause_of(findings_of({{"(Worker pid=7) OSError: [Errno 28] No space left on device\n"
+                                   "\n\n\n\n\n\n\n\n\nOSError: [Errno 28] No space left on device\n",
+                                   [] {
+                                     Origin engine;
+                                     engine.process = "engine.0";
+                                     return engine;
+                                   }()}})),
+            "disk-full 1: engine.0 (Worker, pid 7)");
+}
+
 TEST(Ranked, OfTwoHintsForALineTheHeavierCounts) {
   // "hub.retry" weighs 33, "hub.http" 34; the first stands earlier in the line.
   const auto findings = findings_of(
