@@ -18,7 +18,7 @@ constexpr std::string_view kOfTheResult = "nan.";
 
 /// A traceback shows lines of the program, below their places: "    raise ValueError(".
 bool is_source_line(const Match& match) {
-  static const re2::RE2 kRaise(R"((?:^|\s)raise (?:[\w.]+\([frb]*["']?)?$)", re2::RE2::Latin1);
+  static const re2::RE2 kRaise(R"re((?:^|\s)raise (?:[\w.]+\((?:[frb]*["'][^"']*)?)?$)re", re2::RE2::Latin1);
   const auto place = match.previous.find("  File \"");
   const bool below_its_place = place != std::string_view::npos &&
                                match.line.substr(std::min(place, match.line.size())).starts_with("    ");

@@ -274,7 +274,7 @@ class Tracebacks : public Analysis {
       if (chain.at != Chain::At::frames || chain.last != chain.begin) continue;
       const auto time = chain.prefix.substr(0, lead.size());
       const bool is_behind = lead.size() < chain.prefix.size() && same_shape(lead, time);
-      if (!text::trim(lead).empty() && (!is_behind || origin_of(lead) != origin_of(time))) continue;
+      if (!text::trim(lead).empty() && (!is_behind || !origin_of(lead).empty())) continue;
       chain.prefix = lead;
       rest = line.substr(chain.prefix.size());
       return &chain;

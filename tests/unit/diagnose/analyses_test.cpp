@@ -154,6 +154,12 @@ TEST(Tracebacks, TheTimeOfEachLineIsNoPartOfIt) {
       "python-exception 4");
 }
 
+TEST(Tracebacks, OneThatAWorkerOfRayLogsIsNoFailure) {
+  EXPECT_EQ(cause_of("(Worker pid=7) ERROR:2026-03-26 21:59:41,526:Traceback (most recent call last):\n"
+                     "(Worker pid=7)   File \"a.py\", line 1, in f\n(Worker pid=7) TypeError: so it is\n"),
+            "healthy");
+}
+
 TEST(Tracebacks, RayShowsTheFramesOfTheOtherProcessBelowItsName) {
   EXPECT_EQ(cause_of(fmt::format(
                 "{}{}TimeoutError: The read operation timed out\n\nDuring handling of the "

@@ -83,6 +83,15 @@ TEST(Ranked, OfTwoHintsForALineTheHeavierCounts) {
   EXPECT_EQ(findings.at(1).signature, "hub.http");
 }
 
+TEST(Ranked, ASourceLineAndAFileThatNobodyNeedsAreNoFailure) {
+  EXPECT_EQ(
+      cause_of("--> 218     raise NotImplementedError(\"Unsloth cannot find any torch accelerator?\")\n"),
+      "healthy");
+  constexpr std::string_view kMissing = "OSError: a/b does not appear to have a file named ";
+  EXPECT_EQ(cause_of(text_of({kMissing, "generation_config.json. Checkout\n"})), "healthy");
+  EXPECT_EQ(cause_of(text_of({kMissing, "config.json. Checkout\n"})), "model-not-found 1");
+}
+
 TEST(Ranked, AWarningTellsWhyOnlyWhereItsFailureFollows) {
   constexpr std::string_view kWarning =
       "WARNING 02-28 20:57:36 x.py:1] Failed to import from vllm._C with ImportError('libx.so: cannot "
