@@ -28,6 +28,8 @@ class Analysis {
   virtual void on_match(const Match& /*match*/) {}
   virtual void on_line(const Line& /*line*/) {}
   [[nodiscard]] virtual std::size_t lines_wanted() const { return 0; }
+  /// The line belongs to something that the program does without.
+  [[nodiscard]] virtual bool sets_aside(const Match& /*match*/) const { return false; }
   [[nodiscard]] virtual std::vector<Finding> findings(const World& world) const = 0;
 };
 

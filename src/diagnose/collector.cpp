@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <re2/re2.h>
+
 #include "base/text.h"
 
 namespace nlaunch::diagnose {
@@ -11,12 +13,17 @@ constexpr std::size_t kMostRanks = 65536;
 constexpr std::size_t kMostWhos = 256;
 constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is kept
 
+/// What these signatures find spoils the result of a program, whatever its exit code.
+constexpr std::string_view kOfTheResult = "nan.";
+
 /// A traceback shows lines of the program, below their places: "    raise ValueError(".
 bool is_source_line(const Match& match) {
+  static const re2::RE2 kRaise(R"re((?:^|\s)raise (?:[\w.]+\((?:[frb]*["'][^"']*)?)?$)re", re2::RE2::Latin1);
   const auto place = match.previous.find("  File \"");
   const bool below_its_place = place != std::string_view::npos &&
                                match.line.substr(std::min(place, match.line.size())).starts_with("    ");
-  return below_its_place || match.before.ends_with("    raise ");
+  return below_its_place ||
+         re2::RE2::PartialMatch(re2::StringPiece(match.before.data(), match.before.size()), kRaise);
 }
 
 /// NCCL does without its RAS.
@@ -58,6 +65,9 @@ void Collector::on_match(const Match& found) {
   attribute(match.origin, match.position);
   if (is_beyond_the_run(match)) return;
   match.aside = is_aside(match);
+  match.aside = match.aside || std::ranges::any_of(analyses_, [&](const auto& analysis) {
+                  return analysis->sets_aside(match);
+                });
   for (const auto& analysis : analyses_) analysis->on_match(match);
   if (match.signature->kind == Kind::end) {
     good_ends_[match.position.file] = match.position;
@@ -69,7 +79,8 @@ void Collector::on_match(const Match& found) {
 /// What a process says that came to a good end, or after the run was decided.
 bool Collector::is_beyond_the_run(const Match& match) const {
   const auto& standing = standings_.at(match.position.file);
-  return standing.of == Standing::well || (standing.decided_at && match.offset >= *standing.decided_at);
+  const bool ended_well = standing.of == Standing::well && !match.signature->id.starts_with(kOfTheResult);
+  return ended_well || (standing.decided_at && match.offset >= *standing.decided_at);
 }
 
 /// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason
@@ -95,10 +106,11 @@ void Collector::note_asked(const Match& match) {
 /// A fallback waits for the end of its line: who knows the line better may come after it.
 void Collector::weigh(const Match& match) {
   const auto& signature = *match.signature;
-  if (match.aside && signature.kind != Kind::note) return;
+  const bool is_failure = signature.kind != Kind::note && signature.kind != Kind::clue;
+  if (match.aside && is_failure) return;
   has_failed_ = has_failed_ || signature.kind == Kind::root || signature.kind == Kind::consequence;
   // What NCCL tries and can do without, it tells in the same words, as INFO.
-  if (signature.kind != Kind::note && match.before.find("NCCL INFO ") != std::string_view::npos) return;
+  if (is_failure && match.before.find("NCCL INFO ") != std::string_view::npos) return;
   const bool fallback = signature.kind == Kind::fallback || signature.kind == Kind::hint;
   if (fallback_ != nullptr && fallen_.position != match.position) keep_fallback();
   if (fallback &&
@@ -113,7 +125,7 @@ void Collector::weigh(const Match& match) {
     fallen_ = std::move(finding);
     return;
   }
-  if (signature.kind != Kind::note) {
+  if (is_failure) {
     known_ = match.position;
     fallback_ = nullptr;
   }

@@ -36,6 +36,7 @@ struct Finding {
   std::string fix;
   std::string source;
   Confidence confidence = Confidence::sure;
+  bool lasting = false;     ///< a good end of the program does not make up for it
   std::uint64_t count = 1;  ///< lines that tell it
 };
 

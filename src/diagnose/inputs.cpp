@@ -31,8 +31,9 @@ class InputReader {
   void folder(const fs::path& folder) {
     if (auto run = read_run_folder(folder, options_.summary)) {
       unread(run->unread);
-      for (const auto& log : run->logs) file(log.string());
-      diagnosis_.run = std::move(run);
+      const auto logs = run->logs;
+      diagnosis_.run = std::move(run);  // how its processes ended decides what their lines mean
+      for (const auto& log : logs) file(log.string());
       return;
     }
     std::vector<fs::path> files;

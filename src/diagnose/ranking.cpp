@@ -7,7 +7,7 @@ namespace nlaunch::diagnose {
 namespace {
 
 bool is_failure(Kind kind) {
-  return kind != Kind::note && kind != Kind::fact && kind != Kind::end;
+  return kind != Kind::note && kind != Kind::clue && kind != Kind::fact && kind != Kind::end;
 }
 
 bool is_root(Kind kind) {
@@ -55,6 +55,14 @@ std::vector<Origin> joined(const std::vector<Origin>& whos) {
       same->fill(origin);
     }
   }
+  const auto all = out;
+  std::erase_if(out, [&](const Origin& origin) {
+    return std::ranges::any_of(all, [&](const Origin& other) {
+      auto more = origin;
+      more.fill(other);
+      return origin != other && more == other;  // it says nothing that the other does not say
+    });
+  });
   return out;
 }
 
@@ -69,14 +77,29 @@ Finding finding_of(const Signature& signature, const Tally& tally) {
 
 using Classes = std::map<std::string, Finding>;
 
+/// A failure that a warning explains is told at that warning.
+void take_clues(Classes& classes, const Collector& collected) {
+  for (const auto& [signature, tally] : collected.tallies()) {
+    const auto found = classes.find(signature->category);
+    if (signature->kind != Kind::clue || found == classes.end()) continue;
+    auto& finding = found->second;
+    const auto& clue = tally.best;
+    if (clue.position.file != finding.position.file || finding.position < clue.position) continue;
+    finding.signature = clue.signature;
+    finding.position = clue.position;
+    finding.text = clue.text;
+    finding.time = clue.time;
+    finding.why = clue.why;
+    finding.fix = clue.fix;
+    finding.source = clue.source;
+  }
+}
+
 /// That it exited says little where it has said something itself.
-void add_end(Classes& classes, const Finding& end, const Collector& collected) {
-  const bool said = std::ranges::any_of(classes, [&](const auto& known) {
-    return end.culprits.empty() || collected.standing(known.second.position.file) == Standing::failed;
-  });
-  if (end.weight == kEndOfFirst && said) return;
-  const auto [position, fresh] = classes.try_emplace(end.category, end);
-  if (!fresh) merge(position->second, end);
+bool adds_nothing(const Finding& end, const std::vector<Finding>& told, const Collector& collected) {
+  return end.weight == kEndOfFirst && std::ranges::any_of(told, [&](const Finding& finding) {
+           return end.culprits.empty() || collected.standing(finding.position.file) == Standing::failed;
+         });
 }
 
 /// Where processes lost a peer, and one is known to have ended: it is the peer. The one on the host that they
@@ -138,6 +161,8 @@ void complete_culprits(Classes& classes, const Collector& collected) {
     if (signature->kind == Kind::fatal) ended.insert(ended.end(), tally.whos.begin(), tally.whos.end());
   }
   ended = joined(ended);
+  for (const auto& [category, finding] : classes)
+    known.insert(known.end(), finding.culprits.begin(), finding.culprits.end());
   for (auto& [category, finding] : classes) {
     if (finding.culprits.empty() && ended.size() == 1 && finding.weight > kConsequence)
       finding.culprits = ended;
@@ -157,18 +182,18 @@ void complete_culprits(Classes& classes, const Collector& collected) {
 /// Failures that the run got over: its program came to a good end after them, and no process ended badly.
 bool got_over(const Finding& finding, const Collector& collected, bool failed) {
   const auto end = collected.good_ends().find(finding.position.file);
-  if (failed || end == collected.good_ends().end()) return false;
+  if (failed || finding.lasting || end == collected.good_ends().end()) return false;
   return finding.position < end->second || finding.weight <= kConsequence;
 }
 
 /// Of a run it is known who failed first. What processes say that ended after it explains nothing, as long as
-/// the first one or its end does.
+/// the first one or its end does: an exception that tells of a server leads on to that server.
 void put_the_first_first(std::vector<Finding>& findings, const Collector& collected) {
   const auto of_the_first = [&](const Finding& finding) {
     return collected.standing(finding.position.file) == Standing::failed;
   };
   const bool explained = std::ranges::any_of(findings, [&](const Finding& finding) {
-    return of_the_first(finding) && finding.weight > kConsequence;
+    return of_the_first(finding) && finding.weight > kConsequence && finding.weight != kOfAPeer;
   });
   if (!explained) return;
   for (auto& finding : findings) {
@@ -190,34 +215,36 @@ void give_roles(std::vector<Finding>& findings) {
 }  // namespace
 
 std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& end) {
-  Classes classes;
+  std::vector<Finding> told;
+  std::vector<Finding> hints;
   std::vector<Finding> notes;
   bool ended_badly = false;
-  bool failed = false;
-  const auto add = [&](Finding finding) {
-    const auto [position, fresh] = classes.try_emplace(finding.category, finding);
-    if (!fresh) merge(position->second, std::move(finding));
-  };
   for (const auto& [signature, tally] : collected.tallies()) {
     ended_badly = ended_badly || signature->kind == Kind::fatal;
-    failed = failed || (is_failure(signature->kind) && signature->kind != Kind::hint);
-    if (is_failure(signature->kind))
-      add(finding_of(*signature, tally));
-    else
+    if (signature->kind == Kind::hint)
+      hints.push_back(finding_of(*signature, tally));
+    else if (is_failure(signature->kind))
+      told.push_back(finding_of(*signature, tally));
+    else if (signature->kind == Kind::note)
       notes.push_back(finding_of(*signature, tally));
   }
-  for (auto& finding : collected.analysed()) {
-    failed = true;
-    add(std::move(finding));
-  }
+  for (auto& finding : collected.analysed()) told.push_back(std::move(finding));
   if (end) {
-    failed = true;
     ended_badly = true;
-    add_end(classes, *end, collected);
+    if (!adds_nothing(*end, told, collected)) told.push_back(*end);
+  }
+  const bool failed = !told.empty();
+  told.insert(told.end(), hints.begin(), hints.end());
+  put_the_first_first(told, collected);
+  Classes classes;
+  for (auto& finding : told) {
+    const auto [position, fresh] = classes.try_emplace(finding.category, finding);
+    if (!fresh) merge(position->second, std::move(finding));
   }
   name_the_peer(classes, collected);
   name_the_engine(classes);
   complete_culprits(classes, collected);
+  take_clues(classes, collected);
 
   std::vector<Finding> all;
   for (auto& [category, finding] : classes) {
@@ -225,7 +252,6 @@ std::vector<Finding> ranked(const Collector& collected, const std::optional<Find
     if (!wrong) finding.role = Role::note;
     (wrong ? all : notes).push_back(std::move(finding));
   }
-  put_the_first_first(all, collected);
   std::ranges::stable_sort(all, [](const Finding& a, const Finding& b) {
     return a.weight != b.weight ? a.weight > b.weight : earlier(a, b);
   });

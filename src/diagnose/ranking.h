@@ -9,6 +9,8 @@ namespace nlaunch::diagnose {
 inline constexpr int kConsequence = 40;
 /// The first process to fail exited, and nobody knows why.
 inline constexpr int kEndOfFirst = 41;
+/// An exception that tells of a server which failed or did not answer.
+inline constexpr int kOfAPeer = 42;
 /// A signal ended the first process to fail: more than any word about what followed.
 inline constexpr int kKilledFirst = 46;
 /// A process below one of the plan's ended, and what was said after that is left out.

@@ -30,7 +30,13 @@ LiteralsOfAll literals_of_all() {
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const auto literals = required_literals(all[i].pattern);
     if (literals.empty()) throw std::logic_error(fmt::format("signature {} promises no literal", all[i].id));
-    for (const auto& literal : literals) by_literal[literal].push_back(i);
+    for (const auto& literal : literals) {
+      if (literal.size() < Prefilter::kShortest)
+        throw std::logic_error(
+            fmt::format("signature {}: '{}' is too short to be looked for: {} characters, not {}", all[i].id,
+                        literal, literal.size(), Prefilter::kShortest));
+      by_literal[literal].push_back(i);
+    }
   }
   LiteralsOfAll out;
   for (auto& [literal, of] : by_literal) {

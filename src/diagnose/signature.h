@@ -19,10 +19,11 @@ enum class Kind {
   fatal,        ///< a consequence that proves that a process ended in failure
   hint,         ///< where no other signature knows the line; a failure only beside another one
   note,         ///< worth knowing, no failure
+  clue,         ///< a warning that tells why, where a failure of its class follows in the same file
   fact,         ///< for the analyses, which know its id
   end,          ///< a program says that it came to a good end
 };
-BOOST_DESCRIBE_ENUM(Kind, root, fallback, consequence, fatal, hint, note, fact, end)
+BOOST_DESCRIBE_ENUM(Kind, root, fallback, consequence, fatal, hint, note, clue, fact, end)
 
 struct Signature {
   std::string id;        ///< "nccl.no-interface"

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/text.h"
 #include "diagnose/analysis.h"
+#include "diagnose/ranking.h"
 
 /// Python exceptions that no signature knows. A traceback is read as a chain: an exception that was raised
 /// from another one, or while another one was handled, leads back to the one that explains it.
@@ -14,7 +16,8 @@ namespace {
 
 constexpr std::string_view kTracebacks = "tracebacks";
 constexpr int kException = 50;
-constexpr int kOfAPeer = 42;
+constexpr int kShape = 72;
+constexpr int kLostWorker = 30;
 constexpr std::size_t kWindow = 400;      // lines of one chain that are looked at
 constexpr std::size_t kMostOpen = 64;     // chains that are read at once
 constexpr std::size_t kMostChains = 256;  // chains that are kept
@@ -36,20 +39,24 @@ struct Raised {
   std::string place;  ///< "share_of_e (train.py:25)"
   LogPosition position;
   std::string text;
-  bool follows = false;  ///< it tells of another process's end, or says that the reason stands elsewhere
+  bool follows = false;     ///< it tells of another process's end, or says that the reason stands elsewhere
+  std::string assertion;    ///< the line of the program, where the exception has no message
+  bool of_a_shape = false;  ///< a weight did not fit into its parameter
+  const Signature* hint = nullptr;  ///< knows the line, and calls it no failure by itself
   Link link = Link::none;
 };
 
 /// Exceptions that tell of another process's end, or of a signal.
 bool follows(std::string_view type) {
-  constexpr std::array<std::string_view, 20> kFollow{
+  constexpr std::array<std::string_view, 22> kFollow{
       "ChildFailedError",     "DistBackendError",       "SystemExit",
       "KeyboardInterrupt",    "SignalException",        "RayTaskError",
       "RayActorError",        "ActorDiedError",         "ActorUnavailableError",
       "WorkerCrashedError",   "BrokenPipeError",        "EOFError",
       "CalledProcessError",   "ProcessExitedException", "ProcessRaisedException",
       "ConnectionResetError", "CancelledError",         "RendezvousConnectionError",
-      "EngineDeadError",      "TaskCancelledError"};
+      "EngineDeadError",      "TaskCancelledError",     "PapermillExecutionError",
+      "CellExecutionError"};
   type = type.substr(0, type.find('('));
   type = type.substr(type.rfind('.') + 1);
   return type.ends_with("Warning") || std::ranges::find(kFollow, type) != kFollow.end();
@@ -87,10 +94,16 @@ struct Chain {
   LogPosition begin;
   LogPosition last;
   At at = At::frames;
-  std::string inner;  ///< the frame read last
-  std::string user;   ///< the last frame outside of Python's own and of installed code
+  std::string inner;     ///< the frame read last
+  std::string user;      ///< the last frame outside of Python's own and of installed code
+  std::string source;    ///< the line of the program that the last frame shows
+  std::string notebook;  ///< the exception that a notebook names above its frames, which are of another form
   std::vector<Raised> raised;
-  bool known = false;  ///< a signature says more of it
+  bool known = false;           ///< a signature says more of it
+  bool ignored = false;         ///< Python says that it goes on without what raised it
+  bool loads_weight = false;    ///< a frame copies a weight into its parameter
+  Origin worker;                ///< of Ray, whose end the exception tells
+  bool was_terminated = false;  ///< that worker was asked to end
 
   /// The exception that explains the others; null where each only tells of something elsewhere.
   [[nodiscard]] const Raised* root() const {
@@ -113,6 +126,17 @@ bool same_shape(std::string_view a, std::string_view b) {
          });
 }
 
+/// "torch.OutOfMemoryError: CUDA ..."
+const re2::RE2& exception_line() {
+  static const re2::RE2 regex(R"(^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:\([\w.]+\))?)(?::\s(.*)|:?\s*)$)",
+                              re2::RE2::Latin1);
+  return regex;
+}
+
+bool is_indented(std::string_view rest) {
+  return !rest.empty() && std::string_view(" \t|+").contains(rest.front());
+}
+
 /// What a line says behind the prefix of a chain; nothing where it is not of that chain.
 std::optional<std::string_view> behind_prefix(std::string_view line, const std::string& prefix) {
   if (line.starts_with(prefix)) return line.substr(prefix.size());
@@ -122,29 +146,52 @@ std::optional<std::string_view> behind_prefix(std::string_view line, const std::
   return line.substr(prefix.size());
 }
 
+/// The one whose prefix the line begins with, of several the longest: one without any would take each line.
+template <class Chains>
+auto chain_of(Chains& chains, std::string_view line, std::string_view& rest) {
+  decltype(&chains.front()) best = nullptr;
+  for (auto& chain : chains) {
+    const auto behind = chain.at == Chain::At::over ? std::nullopt : behind_prefix(line, chain.prefix);
+    if (!behind || (best != nullptr && best->prefix.size() >= chain.prefix.size())) continue;
+    best = &chain;
+    rest = *behind;
+  }
+  return best;
+}
+
 class Tracebacks : public Analysis {
  public:
   void on_match(const Match& match) override {
     const auto& signature = *match.signature;
-    if (signature.id == "python.traceback") {
-      if (!match.aside && match.previous.find("Exception ignored") == std::string_view::npos) begin(match);
-    } else if (!match.aside && (signature.kind == Kind::root || signature.kind == Kind::consequence)) {
-      if (told_.position != match.position) told_ = {match.position, false};
-      told_.root = told_.root || signature.kind == Kind::root;
+    if (signature.id == "python.ignored") {
+      ignored_ = {match.position, std::string(match.before)};
+    } else if (signature.id == "python.loads-weight") {
+      std::string_view rest;
+      if (auto* chain = chain_of(open_, match.line, rest)) chain->loads_weight = true;
+    } else if (match.aside) {
+      return;
+    } else if (signature.id == "python.traceback") {
+      begin(match);
+    } else {
+      if (told_.position != match.position) told_ = {match.position, false, false, nullptr};
+      told_.root = told_.root || signature.kind == Kind::root ||
+                   (signature.kind == Kind::fallback && signature.weight > kException);
+      told_.consequence = told_.consequence || signature.kind == Kind::consequence;
+      if (signature.kind == Kind::hint) told_.hint = &signature;
     }
+  }
+
+  [[nodiscard]] bool sets_aside(const Match& match) const override {
+    std::string_view rest;
+    const auto* chain = chain_of(open_, match.line, rest);
+    return chain != nullptr && chain->ignored && chain->at == Chain::At::frames &&
+           (is_indented(rest) || re2::RE2::FullMatch(piece(rest), exception_line()));
   }
 
   void on_line(const Line& line) override {
     --left_;
-    // The longest prefix first: a chain without any would take each line.
-    Chain* best = nullptr;
     std::string_view rest;
-    for (auto& chain : open_) {
-      const auto behind = chain.at == Chain::At::over ? std::nullopt : behind_prefix(line.text, chain.prefix);
-      if (!behind || (best != nullptr && best->prefix.size() >= chain.prefix.size())) continue;
-      best = &chain;
-      rest = *behind;
-    }
+    auto* best = chain_of(open_, line.text, rest);
     if (best == nullptr) best = indented_instead(line.text, rest);
     if (best != nullptr) read(*best, rest, line);
     close_those_over();
@@ -155,20 +202,44 @@ class Tracebacks : public Analysis {
   [[nodiscard]] std::vector<Finding> findings(const World& /*world*/) const override {
     std::vector<Chain> chains = closed_;
     chains.insert(chains.end(), open_.begin(), open_.end());
-    const Chain* first = nullptr;
+    std::map<std::uint32_t, const Chain*> first;  // by file
+    std::vector<Finding> all;
     for (const auto& chain : chains) {
+      if (chain.ignored || chain.known) continue;
       const auto* root = chain.root();
-      if (root == nullptr || chain.known || was_survived(chain, chains)) continue;
-      if (first == nullptr || root->position < first->root()->position) first = &chain;
+      if (root == nullptr && !chain.worker.pid.empty()) all.push_back(lost_worker(chain));
+      if (root == nullptr || was_survived(chain, chains)) continue;
+      auto& known = first[root->position.file];
+      if (known == nullptr || root->position < known->root()->position) known = &chain;
     }
-    if (first == nullptr) return {};
-    return {finding_of(*first)};
+    for (const auto& [file, chain] : first) all.push_back(finding_of(*chain));
+    return all;
   }
 
  private:
+  /// A notebook writes the name of the exception before "Traceback", with spaces between.
+  static std::string notebook_exception(std::string& prefix) {
+    static const re2::RE2 kName(R"(^(.*?)\b([A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit))\s{2,}$)",
+                                re2::RE2::Latin1);
+    std::string before;
+    std::string name;
+    if (re2::RE2::FullMatch(prefix, kName, &before, &name)) prefix = before;
+    return name;
+  }
+
+  /// Whether the line above says that Python goes on.
+  bool is_ignored(LogPosition position, const std::string& prefix) {
+    const bool near = ignored_.position.line > 0 && ignored_.position.file == position.file &&
+                      position.line - ignored_.position.line <= kLinesAfter;
+    const bool ignored = near && behind_prefix(prefix, ignored_.prefix) == "";
+    if (ignored) ignored_ = {};
+    return ignored;
+  }
+
   void begin(const Match& match) {
     left_ = kWindow;
-    const std::string prefix(match.before);
+    std::string prefix(match.before);
+    const auto notebook = notebook_exception(prefix);
     const auto same = std::ranges::find_if(
         open_, [&](const Chain& chain) { return behind_prefix(prefix, chain.prefix) == ""; });
     if (same != open_.end()) {
@@ -185,19 +256,26 @@ class Tracebacks : public Analysis {
     }
     Chain chain;
     chain.prefix = prefix;
+    chain.notebook = notebook;
+    chain.ignored = is_ignored(match.position, prefix);
     chain.who = match.origin;
     chain.begin = match.position;
     chain.last = match.position;
     open_.push_back(std::move(chain));
   }
 
-  /// A traceback that begins behind words of its own has its frames at the beginning of the lines below it.
+  /// A traceback that begins behind words of its own has its frames at the beginning of the lines below it,
+  /// or behind the time with which each line begins.
   Chain* indented_instead(std::string_view line, std::string_view& rest) {
     const auto frame = line.find("File \"");
-    if (frame == std::string_view::npos || text::trim(line.substr(0, frame)) != "") return nullptr;
+    if (frame == std::string_view::npos) return nullptr;
+    const auto lead = line.substr(0, frame >= 2 ? frame - 2 : 0);
     for (auto& chain : open_) {
       if (chain.at != Chain::At::frames || chain.last != chain.begin) continue;
-      chain.prefix = frame >= 2 ? line.substr(0, frame - 2) : "";
+      const auto time = chain.prefix.substr(0, lead.size());
+      const bool is_behind = lead.size() < chain.prefix.size() && same_shape(lead, time);
+      if (!text::trim(lead).empty() && (!is_behind || !origin_of(lead).empty())) continue;
+      chain.prefix = lead;
       rest = line.substr(chain.prefix.size());
       return &chain;
     }
@@ -205,18 +283,24 @@ class Tracebacks : public Analysis {
   }
 
   void read(Chain& chain, std::string_view rest, const Line& line) {
-    const bool indented = !rest.empty() && std::string_view(" \t|+").contains(rest.front());
+    const bool indented = is_indented(rest);
     if (chain.at == Chain::At::after) {
       after(chain, rest, line, indented);
       return;
     }
     if (chain.at == Chain::At::linked) {
-      if (!text::trim(rest).empty()) chain.at = Chain::At::over;
+      if (text::trim(rest).empty()) return;
+      // Ray shows the frames of the other process below its name.
+      const bool goes_on = rest.find("ray::") != std::string_view::npos;
+      if (goes_on) name_remote(chain, rest);
+      chain.at = goes_on ? Chain::At::frames : Chain::At::over;
       return;
     }
     chain.last = line.position;
-    if (text::trim(rest).empty()) return;
-    if (indented) {
+    if (text::trim(rest).empty() || rest.starts_with("Traceback (")) return;
+    if (!chain.notebook.empty() && !rest.starts_with(chain.notebook)) {
+      cell(chain, rest);
+    } else if (indented) {
       frame(chain, rest);
     } else if (!exception(chain, rest, line)) {
       chain.at = Chain::At::over;
@@ -227,6 +311,7 @@ class Tracebacks : public Analysis {
   /// below.
   void after(Chain& chain, std::string_view rest, const Line& line, bool indented) {
     auto& named = chain.raised.back();
+    if (worker(chain, rest)) return;
     if (rest.starts_with("During handling of the above exception")) {
       named.link = Raised::Link::during;
       chain.at = Chain::At::linked;
@@ -249,7 +334,11 @@ class Tracebacks : public Analysis {
     std::string file;
     std::string line;
     std::string function;
-    if (!re2::RE2::PartialMatch(piece(rest), kFrame, &file, &line, &function)) return;
+    if (!re2::RE2::PartialMatch(piece(rest), kFrame, &file, &line, &function)) {
+      if (chain.source.empty()) chain.source = text::trim(rest);
+      return;
+    }
+    chain.source.clear();
     constexpr std::array<std::string_view, 4> kInstalled{"-packages/", "lib/python", "<frozen", "<string>"};
     chain.inner = fmt::format("{} ({}:{})", function, file.substr(file.rfind('/') + 1), line);
     const bool installed = std::ranges::any_of(
@@ -257,32 +346,64 @@ class Tracebacks : public Analysis {
     if (!installed) chain.user = chain.inner;
   }
 
-  bool exception(Chain& chain, std::string_view rest, const Line& line) {
-    static const re2::RE2 kNamed(R"(^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:\([\w.]+\))?)(?::\s(.*)|:?\s*)$)",
-                                 re2::RE2::Latin1);
+  /// A notebook's place: "Cell In[4], line 5".
+  static void cell(Chain& chain, std::string_view rest) {
+    static const re2::RE2 kCell(R"(^Cell In\[(\d+)\], line (\d+))", re2::RE2::Latin1);
+    std::string number;
+    std::string line;
+    if (re2::RE2::PartialMatch(piece(rest), kCell, &number, &line))
+      chain.user = fmt::format("cell {}, line {}", number, line);
+  }
+
+  /// "ray::Actor.method() (pid=..., ip=...": the exception was raised there.
+  static bool name_remote(Chain& chain, std::string_view text) {
     static const re2::RE2 kRemote(R"(ray::(\w+)[^ ]* \(pid=(\d+), ip=([\d.]+))", re2::RE2::Latin1);
+    Origin remote;
+    if (!re2::RE2::PartialMatch(piece(text), kRemote, &remote.actor, &remote.pid, &remote.host)) return false;
+    chain.who.actor.clear();
+    chain.who.pid.clear();
+    remote.fill(chain.who);
+    chain.who = remote;
+    return true;
+  }
+
+  /// What Ray says below an ActorDiedError of the worker that ended.
+  static bool worker(Chain& chain, std::string_view rest) {
+    static const re2::RE2 kPart(R"(^\s+(class_name|pid|ip): (\S+)$)", re2::RE2::Latin1);
+    std::string part;
+    std::string value;
+    if (re2::RE2::FullMatch(piece(rest), kPart, &part, &value))
+      return chain.worker.set(part == "class_name" ? "actor" : part == "ip" ? "host" : part, value);
+    if (!rest.starts_with("The actor is dead because its worker process has died")) return false;
+    chain.was_terminated = rest.find("The process receives a SIGTERM") != std::string_view::npos;
+    return true;
+  }
+
+  bool exception(Chain& chain, std::string_view rest, const Line& line) {
     std::string type;
     std::string message;
-    if (!re2::RE2::FullMatch(piece(rest), kNamed, &type, &message)) return false;
-    Origin remote;
-    if (re2::RE2::PartialMatch(message, kRemote, &remote.actor, &remote.pid, &remote.host)) {
-      chain.who.actor.clear();
-      chain.who.pid.clear();
-      remote.fill(chain.who);
-      chain.who = remote;
-    }
+    if (!re2::RE2::FullMatch(piece(rest), exception_line(), &type, &message)) return false;
+    const bool is_of_another = name_remote(chain, message);
     const bool told = told_.position == line.position;
     if (told && told_.root) chain.known = true;
     if (chain.raised.size() < kMostLinks) {
-      chain.raised.push_back({type,
-                              chain.user.empty() ? chain.inner : chain.user,
-                              line.position,
-                              excerpt(line.text, ""),
-                              follows(type) || (told && !told_.root),
-                              {}});
+      const bool bare = message.empty();
+      const bool of_a_size = message.find("size of tensor") != std::string::npos;
+      Raised raised;
+      raised.type = type;
+      raised.place = chain.user.empty() ? chain.inner : chain.user;
+      raised.position = line.position;
+      raised.text = excerpt(line.text, "");
+      raised.follows = is_of_another || follows(type) || (told && !told_.root && told_.consequence);
+      if (bare) raised.assertion = chain.source;
+      raised.of_a_shape = chain.loads_weight && (of_a_size || (bare && type == "AssertionError"));
+      if (told) raised.hint = told_.hint;
+      chain.raised.push_back(std::move(raised));
     }
     chain.user.clear();
     chain.inner.clear();
+    chain.source.clear();
+    chain.loads_weight = false;
     chain.at = Chain::At::after;
     return true;
   }
@@ -298,8 +419,9 @@ class Tracebacks : public Analysis {
   static bool was_survived(const Chain& chain, const std::vector<Chain>& chains) {
     return std::ranges::any_of(chains, [&](const Chain& later) {
       const auto* root = later.root();
-      return root != nullptr && later.begin.file == chain.begin.file && later.who == chain.who &&
-             later.begin.line > chain.last.line + kSurvived && root->type != chain.root()->type;
+      return root != nullptr && !later.ignored && later.begin.file == chain.begin.file &&
+             later.who == chain.who && later.begin.line > chain.last.line + kSurvived &&
+             root->type != chain.root()->type;
     });
   }
 
@@ -312,9 +434,44 @@ class Tracebacks : public Analysis {
     finding.position = root.position;
     finding.text = root.text;
     if (!chain.who.empty()) finding.culprits = {chain.who};
-    finding.why = fmt::format("Python raised {}{} and nothing caught it", root.type,
-                              root.place.empty() ? "" : fmt::format(" in {}", root.place));
+    finding.why = fmt::format("Python raised {}{} and nothing caught it{}", root.type,
+                              root.place.empty() ? "" : fmt::format(" in {}", root.place),
+                              root.assertion.empty() ? "" : fmt::format(": {}", root.assertion));
     finding.fix = "the traceback above this line shows where";
+    finding.confidence = Confidence::likely;
+    if (root.of_a_shape) {
+      finding.category = "shape-mismatch";
+      finding.weight = kShape;
+      finding.why = "a weight has another shape than the parameter of the engine that it is for";
+      finding.fix =
+          "the same model, vocabulary size and adapter on both sides: config.json of the learner's model and "
+          "of "
+          "the engine's";
+    } else if (root.hint != nullptr) {
+      finding.category = root.hint->category;
+      finding.weight = kException;
+      finding.why = root.hint->why;
+      finding.fix = root.hint->fix;
+      finding.source = root.hint->source;
+    }
+    return finding;
+  }
+
+  static Finding lost_worker(const Chain& chain) {
+    const auto& last = chain.raised.back();
+    Finding finding;
+    finding.category = chain.was_terminated ? "process-terminated" : "ray-worker-died";
+    finding.signature = kTracebacks;
+    finding.weight = kLostWorker;
+    finding.position = last.position;
+    finding.text = last.text;
+    finding.culprits = {chain.worker};
+    finding.culprits.front().fill(chain.who);
+    finding.why = chain.was_terminated ? "a worker of Ray was terminated (SIGTERM)" : "a worker of Ray ended";
+    finding.fix = chain.was_terminated
+                      ? "who sends SIGTERM: a person, the scheduler, a script of the site"
+                      : "its own log in the session folder (worker-*.err), and the kernel log "
+                        "of its node";
     finding.confidence = Confidence::likely;
     return finding;
   }
@@ -323,8 +480,16 @@ class Tracebacks : public Analysis {
   struct Told {
     LogPosition position;
     bool root = false;
+    bool consequence = false;
+    const Signature* hint = nullptr;
   };
   Told told_;
+  /// "Exception ignored in" that was read last.
+  struct Ignored {
+    LogPosition position;
+    std::string prefix;
+  };
+  Ignored ignored_;
   std::size_t left_ = 0;
   std::vector<Chain> open_;
   std::vector<Chain> closed_;

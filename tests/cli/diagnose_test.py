@@ -89,8 +89,19 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         self.assertEqual([(one["class"], one["file"], one["line"], one["culprit"], one["confidence"]) for one in said["findings"]],
                          [("entrypoint-missing", "run/attempt-0/logs/learner.0.log", 1, "learner.0", "sure")])
         _, said = self.run_with(summary(1), learner_0=told + "cleaned up\n", learner_1="fine\n")
-        self.assertEqual([(one["class"], one["role"]) for one in said["findings"]], [("process-exited", "cause"), ("entrypoint-missing", "other")])
+        self.assertEqual([(one["class"], one["role"]) for one in said["findings"]], [("process-exited", "cause"), ("entrypoint-missing", "consequence")])
         done, said = self.run_with(summary(0), learner_0=told)
+        self.assertEqual((done.returncode, said["findings"]), (0, []))
+
+    def test_a_loss_that_is_no_number_counts_in_a_run_that_finished(self):
+        summary = {"exit_code": 0, "outcome": "finished", "sentence": "finished", "processes": [{"name": "learner.0", "end": {"code": 0}}]}
+        step = "{'loss': '0', 'grad_norm': 'nan', 'learning_rate': '1e+30'}\n"
+        done, said = self.run_with(summary, learner_0=FULL + step * 4)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([(one["class"], one["line"], one["culprit"], one["confidence"]) for one in said["findings"]],
+                         [("nan-loss", 2, "learner.0", "likely")])
+        self.assertIn("learning rate", said["findings"][0]["fix"])
+        done, said = self.run_with(summary, learner_0=FULL + step)
         self.assertEqual((done.returncode, said["findings"]), (0, []))
 
     def test_usage(self):

@@ -127,6 +127,115 @@ TEST(Tracebacks, OneThatASignatureKnowsIsThatSignatures) {
             "import-error 3");
 }
 
+constexpr std::string_view kHeading = "Traceback (most recent call last):\n";
+constexpr std::string_view kFrame = "  File \"a.py\", line 1, in f\n    g()\n";
+
+TEST(Tracebacks, WhatPythonIgnoresIsNoFailure) {
+  const auto ignored = fmt::format(
+      "0: Exception ignored in atexit callback: <function f at 0x7f>\n0: {}0:   File "
+      "\"a.py\", line 1, in f\n0:     g()\n",
+      kHeading);
+  const std::string missing = "0: FileNotFoundError: [Errno 2] No such file or directory: '/a'\n";
+  EXPECT_EQ(cause_of(ignored + missing), "healthy");
+  EXPECT_EQ(
+      cause_of(fmt::format("0: [rank3]: {}0: [rank3]:   File \"a.py\", line 1, in f\n0: [rank3]: ValueError: "
+                           "28 heads\n{}{}",
+                           kHeading, ignored, missing)),
+      "python-exception 3: rank 3");
+  EXPECT_EQ(cause_of(missing), "file-missing 1: rank 0");
+}
+
+TEST(Tracebacks, TheTimeOfEachLineIsNoPartOfIt) {
+  EXPECT_EQ(
+      cause_of("2025-11-21T16:07:13.555304178Z [2025-11-21 16:07:13] Scheduler hit an exception: Traceback "
+               "(most recent call last):\n2025-11-21T16:07:13.555324165Z   File \"a.py\", line 1, in f\n"
+               "2025-11-21T16:07:13.555327251Z     g()\n"
+               "2025-11-21T16:07:13.555351446Z AssertionError: so it is\n"),
+      "python-exception 4");
+}
+
+TEST(Tracebacks, OneThatAWorkerOfRayLogsIsNoFailure) {
+  EXPECT_EQ(cause_of("(Worker pid=7) ERROR:2026-03-26 21:59:41,526:Traceback (most recent call last):\n"
+                     "(Worker pid=7)   File \"a.py\", line 1, in f\n(Worker pid=7) TypeError: so it is\n"),
+            "healthy");
+}
+
+TEST(Tracebacks, RayShowsTheFramesOfTheOtherProcessBelowItsName) {
+  EXPECT_EQ(cause_of(fmt::format(
+                "{}{}TimeoutError: The read operation timed out\n\nDuring handling of the "
+                "above exception, another exception occurred:\n\nray::WorkerDict.init() (pid=4952, "
+                "ip=192.0.2.1, actor_id=45)\n{}StrangeError: so it is\n",
+                kHeading, kFrame, kFrame)),
+            "python-exception 11: WorkerDict on 192.0.2.1 (pid 4952)");
+}
+
+TEST(Tracebacks, AHintThatNothingCaughtIsTheCause) {
+  const std::string_view line =
+      "requests.exceptions.ReadTimeout: (ReadTimeoutError(\"HTTPSConnectionPool(host="
+      "'huggingface.co', port=443): Read timed out.\n";
+  EXPECT_EQ(cause_of(fmt::format("{}{}{}", kHeading, kFrame, line)), "hub-unreachable 4");
+  EXPECT_EQ(cause_of(line), "healthy");
+}
+
+TEST(Tracebacks, ANotebookNamesTheExceptionAboveItsFrames) {
+  EXPECT_EQ(
+      cause_of("NotImplementedError                       Traceback (most recent call last)\n"
+               "Cell In[4], line 5\n      1 # a comment\n----> 5 import a\n\nFile /a/b.py:218, in f()\n"
+               "--> 218     raise NotImplementedError(\"so it is\")\n\nNotImplementedError: so it is\n"),
+      "python-exception 9");
+}
+
+TEST(Tracebacks, AnAssertionWithoutAMessageIsToldByItsLine) {
+  const auto findings =
+      findings_of(fmt::format("{}  File \"a.py\", line 1, in f\n    assert a == b\n"
+                              "           ^^^^^^\nAssertionError\n",
+                              kHeading));
+  EXPECT_EQ(findings.front().why,
+            "Python raised AssertionError in f (a.py:1) and nothing caught it: assert a == b");
+}
+
+TEST(Tracebacks, AWeightThatDoesNotFitIsAMismatchOfShapes) {
+  const auto text = [&](std::string_view source) {
+    return fmt::format(
+        "(Worker pid=7) {}(Worker pid=7)   File \"a.py\", line 1, in f\n(Worker pid=7)     {}\n"
+        "(Worker pid=7)   File \"b.py\", line 2, in g\n(Worker pid=7)     assert a.numel() == "
+        "b.numel()\n(Worker pid=7) AssertionError\n",
+        kHeading, source);
+  };
+  EXPECT_EQ(cause_of(text("param.data.copy_(loaded_weight)")), "shape-mismatch 6: Worker (pid 7)");
+  EXPECT_EQ(cause_of(text("param.data.copy_(other)")), "python-exception 6: Worker (pid 7)");
+}
+
+TEST(Nans, ALossThatIsNoNumberToTheEndIsAFailureEvenIfTheProgramEndsWell) {
+  const std::string good = "step 1 | loss: 1.5 |\n";
+  const std::string bad = "step 2 | loss: nan |\n";
+  auto findings = findings_of(good + bad + bad + bad + "Training completed\n");
+  EXPECT_EQ(cause_of(findings), "nan-loss 2");
+  EXPECT_EQ(findings.front().confidence, Confidence::sure);
+  findings = findings_of(good + bad);
+  EXPECT_EQ(cause_of(findings), "nan-loss 2");
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+  EXPECT_EQ(cause_of(bad + good), "healthy");
+}
+
+TEST(Nans, TheLossTellsMoreThanTheGradient) {
+  const std::string step = "(Main pid=1) step:2 - actor/grad_norm:nan - actor/pg_loss:nan\n";
+  const auto findings = findings_of(step + step + step);
+  EXPECT_EQ(cause_of(findings), "nan-loss 1: Main (pid 1)");
+  EXPECT_EQ(findings.front().why,
+            "actor/pg_loss is no number (NaN) any more, from here to the end of the log (3 times)");
+}
+
+TEST(Nans, AGradientIsOneOnlyWhereTheLossScalerDoesNotGetOverIt) {
+  const std::string good = "{'loss': '0', 'grad_norm': '2.7', 'learning_rate': '1e-05'}\n";
+  const std::string bad = "{'loss': '0', 'grad_norm': 'nan', 'learning_rate': '1e-05'}\n";
+  EXPECT_EQ(cause_of(good + bad), "healthy");
+  EXPECT_EQ(cause_of(bad + bad + bad + good), "healthy");
+  const auto findings = findings_of(good + bad + bad + bad);
+  EXPECT_EQ(cause_of(findings), "nan-loss 2");
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+}
+
 TEST(Tracebacks, OneThatTellsOfAnotherProcessIsNone) {
   EXPECT_EQ(
       cause_of(
