@@ -62,6 +62,7 @@ evidence::Spec spec_of(const RunView& view) {
   spec.folder = fs::absolute(attempt / "evidence" / supervise::utc_stamp()).string();
   spec.host = launch::node_name(sys::own_environment());
   spec.probe = launch::find_install().probe;
+  spec.ending = view.ending;
   for (const auto& process : view.processes) {
     if (process.here) spec.processes.push_back(subject_of(process, attempt));
   }
@@ -160,7 +161,8 @@ int run_evidence(const EvidenceArgs& args, const Context& context) {
   if (is_evidence(args.run)) return tell(args.run, args, context);
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
-  if (view->alive) {
+  // One that is ending looks at its processes no more.
+  if (view->alive && view->ending.empty()) {
     if (const auto folder = ask_the_run(*view)) return tell(*folder, args, context);
     context.console.say("nlaunch evidence: the run's own nlaunch does not answer\n");
   }

@@ -227,7 +227,10 @@ Finding end_of_child(const Diagnosis& diagnosis, const KnownCulprit& child) {
   const auto* by_signal = end_by(child.how, *diagnosis.run);
   const auto& end = by_signal != nullptr ? *by_signal : child.how.empty() ? kUnknown : kOrderly;
   auto finding = end_of(at_the_end_of(diagnosis, child.process), origin_from(child), end, kLostChild);
-  if (by_signal == nullptr) finding.confidence = Confidence::likely;
+  if (by_signal == nullptr) {
+    finding.confidence = Confidence::likely;
+    finding.weight = kKilledFirst;
+  }
   return finding;
 }
 
@@ -243,10 +246,9 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   if (run.lost_child) return end_of_child(diagnosis, *run.lost_child);
   if (run.hang) return end_of_hang(diagnosis, *run.hang);
   auto finding = at_the_end_of(diagnosis, run.first);
-  Origin who;
-  who.process = run.first;
   const auto* end = by_itself ? nullptr : end_by(sys::signal_name(*run.code - kOfSignals), run);
-  if (end != nullptr && !run.first.empty()) return end_of(std::move(finding), who, *end, kKilledFirst);
+  if (end != nullptr && !run.first.empty())
+    return end_of(std::move(finding), origin_from(run.first_known), *end, kKilledFirst);
   finding.category = "process-exited";
   finding.why = run.what;
   finding.fix = "its last lines say why, in words that nlaunch does not know";
@@ -256,6 +258,8 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   }
   finding.confidence = Confidence::unsure;
   finding.weight = kEndOfFirst;
+  Origin who;
+  who.process = run.first;
   if (!run.first.empty()) finding.culprits = {who};
   return finding;
 }

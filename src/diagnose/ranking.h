@@ -13,7 +13,8 @@ inline constexpr int kEndOfFirst = 41;
 inline constexpr int kOfAPeer = 42;
 /// A signal ended the first process to fail: more than any word about what followed.
 inline constexpr int kKilledFirst = 46;
-/// A process below one of the plan's ended, and what was said after that is left out.
+/// A signal ended a process below one of the plan's, and what was said after that is left out. One that ended
+/// in good order may have been ended for what its server said before: kKilledFirst.
 inline constexpr int kLostChild = 55;
 /// Evidence showed who held the run up.
 inline constexpr int kSureHang = 72;

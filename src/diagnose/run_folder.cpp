@@ -123,7 +123,15 @@ void read_processes(const Json& summary, RunFolder& run) {
   for (const auto& process : *processes) {
     if (!process.is_object()) continue;
     const auto name = text_in(process, "name");
-    if (name == run.first) run.code = code_of(process);
+    if (name == run.first) {
+      const auto ended = number_in(process, "ended_ms");
+      const auto decided = number_in(summary, "decided_ms");
+      // Else nlaunch has ended it.
+      if (!ended || !decided || *ended <= *decided) run.code = code_of(process);
+      const auto program = text_in(process, "program");
+      // What a shell runs is in the pid's tree, under another name.
+      run.first_known = {name, program.ends_with(" -c") ? "" : program, whole_number_in(process, "pid"), ""};
+    }
     if (const auto early = text_in(process, "ended_early"); !early.empty() && !run.ended_early)
       run.ended_early = {name, "", whole_number_in(process, "pid"), early};
     run.standing[name] = standing_of(process, run, summary);

@@ -34,11 +34,12 @@ struct KnownHang {
 /// A run directory of nlaunch, as far as a diagnosis needs it.
 struct RunFolder {
   std::vector<std::filesystem::path>
-      logs;                 ///< of its last attempt: of the process that failed first, then by name
-  bool failed = false;      ///< its summary says so, and nobody had asked for its end
-  std::string first;        ///< the process that failed first: "learner.1"; may be empty
-  std::optional<int> code;  ///< the exit code of that process, as a shell has it
-  std::string what;         ///< how it ended, in a sentence
+      logs;                  ///< of its last attempt: of the process that failed first, then by name
+  bool failed = false;       ///< its summary says so, and nobody had asked for its end
+  std::string first;         ///< the process that failed first: "learner.1"; may be empty
+  KnownCulprit first_known;  ///< the same, with its program and pid
+  std::optional<int> code;   ///< with which that process ended by itself, as a shell has it
+  std::string what;          ///< how it ended, in a sentence
   std::map<std::string, Standing> standing;  ///< by process
   /// By process: bytes of its log when the run was decided. What stands behind them followed.
   std::map<std::string, std::uint64_t> log_when_decided;

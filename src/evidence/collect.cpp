@@ -155,6 +155,7 @@ Result<Json> collect(const Spec& spec, ResumeGuard& thaw) {
               {"seconds", std::chrono::duration<double>(Clock::now() - began).count()},
               {"addresses", Json::array()}};
   for (const auto& address : sys::ipv4_addresses()) result["addresses"].push_back(address.address);
+  if (!spec.ending.empty()) result["ending"] = spec.ending;
   result.update(empty_result());
   result["processes"] = Json::object();
   for (const auto& one : board.results) {

@@ -67,6 +67,11 @@ bool sleeps(const Member& member) {
   return member.wait_channel.find("nanosleep") != std::string::npos;
 }
 
+/// "vLLM API server (pid 4711)"; empty where its title is not known.
+std::string program_of(const Member& member) {
+  return member.title.empty() ? "" : Part{.pid = member.pid, .title = member.title}.str();
+}
+
 std::string how(const Member& member) {
   constexpr double kBusy = 0.2;  // of a CPU: more processes than CPUs share them
   if (sleeps(member)) return "sleeps";
@@ -135,10 +140,10 @@ Situation situation_of(const Member& member) {
       return {Doing::gone, "", "", "", true};
     case 'T':
     case 't':
-      return {Doing::stopped, "", user_place(member.python), "", true};
+      return {Doing::stopped, "", user_place(member.python), program_of(member), true};
     case 'D':
       if (!end.empty()) return {Doing::ending, "", "", end, true};
-      return {Doing::uninterruptible, "", user_place(member.python), "", true};
+      return {Doing::uninterruptible, "", user_place(member.python), program_of(member), true};
     default:
       break;
   }
@@ -167,13 +172,14 @@ std::string describe(const Situation& situation) {
         situation.part->str());
   }
   const auto at = situation.place.empty() ? "" : fmt::format(" in {}", situation.place);
+  const auto who = situation.how.empty() ? "" : ": " + situation.how;
   switch (situation.doing) {
     case Doing::gone:
       return "is gone";
     case Doing::stopped:
-      return fmt::format("is stopped (state T){}", at);
+      return fmt::format("is stopped (state T){}{}", who, at);
     case Doing::uninterruptible:
-      return fmt::format("is in uninterruptible sleep (state D){}", at);
+      return fmt::format("is in uninterruptible sleep (state D){}{}", who, at);
     case Doing::paused:
       return "is paused (GET /is_paused), and nobody has resumed it";
     case Doing::ending:

@@ -76,7 +76,8 @@ struct Situation {
   Doing doing = Doing::unknown;
   std::string operation;  ///< of `collective`: "all_reduce"; empty where only native code is known
   std::string place;      ///< where in the user's program: "step (train.py:12)"; may be empty
-  /// Of `elsewhere`: "sleeps", "computes", "waits"; of `ending` what shows it: "its last step, 8/8, is done".
+  /// Of `elsewhere`: "sleeps", "computes", "waits"; of `ending` what shows it: "its last step, 8/8, is done";
+  /// of `stopped` and `uninterruptible` its main program: "train.py (pid 4711)".
   std::string how;
   /// Of `elsewhere`: there is no doubt that it does not wait for the GPU.
   bool certain = false;

@@ -242,6 +242,7 @@ void read_host(Evidence& evidence, const fs::path& folder) {
   for (const auto& address : collected.value("addresses", json::array()))
     evidence.hosts[address.get<std::string>()] = collected.value("host", "");
   evidence.hosts.erase("127.0.0.1");
+  if (evidence.ending.empty()) evidence.ending = collected.value("ending", "");
   evidence.gpu_use[collected.value("host", "")] = read_gpu_use(text_of(folder / "gpu-use.jsonl"));
   for (const auto& subject : sorted(folder)) {
     std::error_code error;

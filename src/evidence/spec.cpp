@@ -55,6 +55,7 @@ Result<Spec> spec_from(const std::string& text) {
     spec.probe = object.value("probe", "");
     spec.gpu_use = object.value("gpu_use", "");
     spec.secrets = object.value("secrets", std::vector<std::string>{});
+    spec.ending = object.value("ending", "");
     for (const auto& process : object.at("processes")) spec.processes.push_back(subject_from(process));
     return spec;
   } catch (const json::exception& error) {
@@ -69,6 +70,7 @@ json to_json(const Spec& spec) {
               {"probe", spec.probe},
               {"gpu_use", spec.gpu_use},
               {"secrets", spec.secrets},
+              {"ending", spec.ending},
               {"processes", json::array()}};
   for (const auto& subject : spec.processes) object["processes"].push_back(to_json(subject));
   return object;

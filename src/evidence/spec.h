@@ -39,6 +39,7 @@ struct Spec {
   std::string gpu_use;               ///< file of `nlaunch-probe gpu-use` for this host; may be missing
   std::vector<std::string> secrets;  ///< names of variables whose values are to be masked
   std::vector<Subject> processes;    ///< of this host
+  std::string ending;                ///< why the run is being ended meanwhile; empty: it goes on
 };
 
 /// From JSON with the same names; "deadline_s" is in seconds. Unknown keys are left alone.

@@ -80,6 +80,19 @@ std::string sentence(const Verdict& verdict, const Evidence& evidence) {
                            waiting);
 }
 
+/// Who is seen then was stopped by nlaunch, or waits for those who were. Only who cannot end is of interest.
+void judge_the_end(Verdict& verdict, const Evidence& evidence) {
+  std::erase_if(verdict.culprits, [&](const auto& one) {
+    return situation_of(evidence.members[one.member]).doing != Doing::uninterruptible;
+  });
+  verdict.sure = !verdict.culprits.empty();
+  verdict.victims.clear();
+  verdict.sentence = fmt::format("the run is ending: {}", evidence.ending);
+  for (const auto& one : verdict.culprits) {
+    verdict.sentence += fmt::format("; {} cannot end: it {}", evidence.members[one.member].str(), one.why);
+  }
+}
+
 ordered_json to_json(const Member& member) {
   return {{"process", member.process},
           {"rank", member.rank ? ordered_json(*member.rank) : ordered_json(nullptr)},
@@ -111,6 +124,7 @@ Verdict judge(const Evidence& evidence) {
       verdict.victims.push_back(i);
   }
   verdict.sentence = sentence(verdict, evidence);
+  if (!evidence.ending.empty()) judge_the_end(verdict, evidence);
   return verdict;
 }
 

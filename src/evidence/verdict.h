@@ -21,6 +21,7 @@ struct Evidence {
   std::map<std::string, std::string> hosts;                        ///< IP address → host
   std::map<std::string, std::map<std::string, GpuUse>> gpu_use{};  ///< by host, by bus id
   std::vector<std::string> missing;  ///< "python stacks on nid002: py-spy is ...", each once
+  std::string ending{};              ///< why the run was being ended then; empty: it went on
 };
 
 /// One who is held to be the cause.

@@ -49,7 +49,12 @@ void take(RunView& view, const Json& event) {
     view.state = "running";
   } else if (what == "attempt") {
     view.attempt = event.value("number", 0U);
+    view.ending.clear();
     view.processes.clear();
+  } else if (what == "run-ending") {
+    view.ending = event.value("what", "");
+  } else if (what == "attempt-ended") {
+    view.ending.clear();
   } else if (what == "end") {
     view.state = event.value("outcome", "");
     view.alive = view.alive && !view.elsewhere;

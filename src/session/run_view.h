@@ -30,7 +30,8 @@ struct RunView {
   bool alive = false;
   std::string
       state;  ///< "running", or its outcome; "ended without a word" for a run of which nothing is left
-  std::string since;  ///< UTC: when it came to that state
+  std::string since;   ///< UTC: when it came to that state
+  std::string ending;  ///< why its present attempt is being ended; empty: it goes on, or is over
   unsigned attempt = 0;
   std::vector<ProcessView> processes;
 };

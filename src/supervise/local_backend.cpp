@@ -108,6 +108,7 @@ void LocalBackend::tell(What what) {
 void LocalBackend::look_at_files() {
   loop_.after(kLookAtFiles, [this] {
     output_->check();
+    shared_memory_.note(sys::own_descendants);
     look_at_files();
   });
 }
@@ -295,7 +296,7 @@ void LocalBackend::on(const action::CleanUp& clean) {
     live.subtree.leader = 0;
     return tell(process_event::CleanedUp{clean.process, {}});
   }
-  shared_memory_.note(sys::own_descendants());
+  shared_memory_.note(sys::own_descendants);
   cleaner_.clean(live.subtree, [this, p = clean.process](const auto& result) { cleaned_up(p, result); });
 }
 
@@ -322,7 +323,7 @@ std::map<std::string, std::uint64_t> LocalBackend::log_sizes() const {
 void LocalBackend::ending() {
   children_.reset();
   log_when_decided_ = log_sizes();
-  shared_memory_.note(sys::own_descendants());
+  shared_memory_.note(sys::own_descendants);
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
 

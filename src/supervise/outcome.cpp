@@ -62,6 +62,7 @@ Json process_json(const ProcessReport& process) {
   return {{"name", process.name},
           {"host", process.host},
           {"rank", process.rank},
+          {"program", process.program},
           {"pid", process.pid},
           {"started_ms", milliseconds(process.started)},
           {"ready_ms", milliseconds(process.ready)},
@@ -101,8 +102,11 @@ bool was_orderly(const ChildReport& child) {
   return !child.status || child.status->ok() || was_asked(*child.status);
 }
 
-bool went_on(const ProcessReport& process, Duration decided) {
-  return !process.ended || *process.ended > decided;
+/// A server that fails by itself ends its parts first. One that has lost a part goes on, or ends in good
+/// order.
+bool may_have_lost_it(const ProcessReport& process, Duration decided) {
+  const bool went_on = !process.ended || *process.ended > decided;
+  return went_on || (process.status && process.status->ok());
 }
 
 }  // namespace
@@ -125,7 +129,7 @@ std::optional<LostChild> lost_child(const Outcome& outcome) {
     for (const auto& child : process.children) {
       if (child.at + window < decided || child.at > decided) continue;
       const bool orderly = was_orderly(child);
-      if (is_part_of_server(child.child.title) && (!orderly || went_on(process, decided)))
+      if (is_part_of_server(child.child.title) && (!orderly || may_have_lost_it(process, decided)))
         keep_first(part, {&process, &child});
       if (!orderly || (child.status && !child.status->ok())) keep_first(failed, {&process, &child});
     }

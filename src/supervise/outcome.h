@@ -21,10 +21,11 @@ struct ChildReport {
 
 /// The life of one process in an attempt. Times are since the attempt began.
 struct ProcessReport {
-  std::string name;  ///< "learner.0"
-  std::string host;  ///< name of its node; empty on one machine
-  int rank = -1;     ///< where its role has a rendezvous
-  pid_t pid = 0;     ///< of its last start; 0 when it was not started
+  std::string name;       ///< "learner.0"
+  std::string host;       ///< name of its node; empty on one machine
+  int rank = -1;          ///< where its role has a rendezvous
+  std::string program{};  ///< "vLLM API server", "train.py": see sys::process_title
+  pid_t pid = 0;          ///< of its last start; 0 when it was not started
   std::optional<Duration> started;
   std::optional<Duration> ready;
   std::optional<Duration> ended;
@@ -68,7 +69,7 @@ std::string in_seconds(Duration duration);
 /// "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
 std::string end_of_child(const ProcessReport& process, const ChildReport& child);
 /// The child of a process whose end explains that of the run: a part that a server cannot serve without and
-/// that ended while the server went on, or one that a signal ended at once, before any other failed.
+/// that ended first, or one that a signal ended at once, before any other failed.
 struct LostChild {
   const ProcessReport* process = nullptr;  ///< whose child it is
   const ChildReport* child = nullptr;

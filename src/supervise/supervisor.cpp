@@ -38,6 +38,7 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
     auto& report = outcome_.processes.emplace_back();
     report.name = options_.plan.name_of(process);
     report.rank = process.rank;
+    report.program = sys::process_title(options_.plan.role_of(process).command, "");
     if (!options_.hosts.empty()) report.host = options_.hosts.at(process.node);
     report.log = (options_.logs / (report.name + ".log")).string();
   }

@@ -171,6 +171,8 @@ std::string process_title(const std::vector<std::string>& arguments, const std::
   const auto program = base(first);
   const bool interpreter =
       program.starts_with("python") || program == "bash" || program == "sh" || program == "node";
+  const bool serves = program == "vllm" && arguments.size() > 1 && arguments[1] == "serve";
+  if (serves) return std::string(kVllmServer);
   if (!interpreter) return program;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const auto& argument = arguments[i];
@@ -182,8 +184,8 @@ std::string process_title(const std::vector<std::string>& arguments, const std::
     }
     if (argument.starts_with('-')) continue;
     const auto script = base(argument);
-    const bool serves = script == "vllm" && i + 1 < arguments.size() && arguments[i + 1] == "serve";
-    return serves ? std::string(kVllmServer) : script;
+    const bool server = script == "vllm" && i + 1 < arguments.size() && arguments[i + 1] == "serve";
+    return server ? std::string(kVllmServer) : script;
   }
   return program;
 }

@@ -6,6 +6,12 @@
 #include "sys/files.h"
 
 namespace nlaunch::sys {
+namespace {
+
+/// At a file that none of the run's processes has mapped.
+constexpr unsigned kMostLooks = 5;
+
+}  // namespace
 
 SharedMemory::SharedMemory(std::filesystem::path folder) : folder_(std::move(folder)) {
   for (const auto& [identity, path] : files()) before_.insert(identity);
@@ -22,11 +28,14 @@ std::map<SharedMemory::Identity, std::filesystem::path> SharedMemory::files() co
   return out;
 }
 
-void SharedMemory::note(const ProcessIds& processes) {
+void SharedMemory::note(const std::function<ProcessIds()>& processes) {
   auto fresh = files();
-  std::erase_if(fresh, [this](const auto& file) { return before_.contains(file.first); });
+  std::erase_if(fresh, [this](const auto& file) {
+    const auto& identity = file.first;
+    return before_.contains(identity) || noted_.contains(identity) || looks_[identity]++ >= kMostLooks;
+  });
   if (fresh.empty()) return;
-  for (const auto& process : processes) {
+  for (const auto& process : processes()) {
     for (const auto& mapped : mapped_files(process.pid).value_or(std::vector<MappedFile>())) {
       if (const auto found = fresh.find({mapped.device, mapped.inode}); found != fresh.end())
         noted_.insert(*found);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,8 +21,10 @@ class SharedMemory {
   /// What is in the folder now is from before.
   explicit SharedMemory(std::filesystem::path folder = "/dev/shm");
 
-  /// Notes the new files that these processes have mapped.
-  void note(const ProcessIds& processes);
+  /// Notes the new files that these processes have mapped; they are not asked for where there is none. To be
+  /// called every now and then: who maps a file may end before the others. After some looks a file is
+  /// somebody else's.
+  void note(const std::function<ProcessIds()>& processes);
   /// Removes those files that were noted, are this user's, and are mapped by no process any more. Returns
   /// their names.
   std::vector<std::string> remove();
@@ -32,6 +35,7 @@ class SharedMemory {
 
   std::filesystem::path folder_;
   std::set<Identity> before_;
+  std::map<Identity, unsigned> looks_;  ///< at files that none of the processes had mapped
   std::map<Identity, std::filesystem::path> noted_;
 };
 

@@ -51,7 +51,7 @@ class Hangs(unittest.TestCase):
     def test_with_python_stacks(self):
         for fault, why in (("sleeps", "it sleeps in load_batch (train.py:10), outside of any collective; 2 others wait"),
                            ("spins", "it computes in load_batch (train.py:1"),
-                           ("stopped", "it is stopped (state T) in load_batch (train.py:14); 2 others wait"),
+                           ("stopped", "it is stopped (state T): train.py (pid "),
                            ("other collective", "it waits in all_gather, called from evaluate (train.py:19), where others "
                                                 "are in all_reduce; 2 others wait")):
             with self.subTest(fault):

@@ -335,7 +335,7 @@ ROWS = {
             "vars.max_model_len": 4000000,
             "vars.engine_option": "'--hf-overrides={\"max_position_embeddings\": 4000000}'",
         },
-        fix="max_model_len",
+        fix="max[_-]model[_-]len",
     ),
     # vLLM and PyTorch say so, with a traceback, and compile again.
     "compile_cache_broken": Row(

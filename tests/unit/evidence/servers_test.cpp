@@ -217,5 +217,19 @@ TEST(Verdict, WhoShutsDownIsNoHang) {
             "is done");
 }
 
+TEST(Verdict, DuringTheEndOnlyWhoCannotEndIsNamed) {
+  auto evidence =
+      of({process("engine", 0, kSleep, "hrtimer_nanosleep"), process("learner", 0, kBroadcast, "")});
+  evidence.ending = "learner.0 exited with code 1 after 12.4s";
+  EXPECT_EQ(judge(evidence).sentence, "the run is ending: learner.0 exited with code 1 after 12.4s");
+  EXPECT_TRUE(judge(evidence).culprits.empty());
+  evidence.members[0].state = 'D';
+  evidence.members[0].python.clear();
+  EXPECT_EQ(
+      judge(evidence).sentence,
+      "the run is ending: learner.0 exited with code 1 after 12.4s; engine.0 on node0 cannot end: it is in "
+      "uninterruptible sleep (state D)");
+}
+
 }  // namespace
 }  // namespace nlaunch::evidence

@@ -106,6 +106,7 @@ TEST(LostChild, IsAPartThatEndedInGoodOrderWhileItsServerWentOn) {
       "after 12.0s");
   EXPECT_TRUE(lost_child(outcome)->says_nothing());
   server.ended = 12300ms;
+  server.status = sys::WaitStatus::exited(1);
   EXPECT_EQ(lost_child(outcome)->child->child.title, "ray::DashboardAgent")
       << "a server that ends itself ends its parts";
 }

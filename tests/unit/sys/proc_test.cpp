@@ -13,6 +13,8 @@ TEST(ProcessTitle, IsWhatAPersonCallsTheProcess) {
   EXPECT_EQ(title({"sglang::scheduler_TP0 "}), "sglang::scheduler_TP0");
   EXPECT_EQ(title({"/venv/lib/ray/core/src/ray/raylet/raylet", "--raylet_socket_name=/tmp/ray"}), "raylet");
   EXPECT_EQ(title({"/venv/bin/python3.11", "/venv/bin/vllm", "serve", "model"}), "vLLM API server");
+  EXPECT_EQ(title({"vllm", "serve", "model"}), "vLLM API server");
+  EXPECT_EQ(title({"vllm", "bench"}), "vllm");
   EXPECT_EQ(title({"python", "-m", "vllm.entrypoints.openai.api_server"}), "vLLM API server");
   EXPECT_EQ(title({"python", "-u", "train.py", "--steps", "4"}), "train.py");
   EXPECT_EQ(title({"python3", "-m", "torch.distributed.run"}), "python3 -m torch.distributed.run");

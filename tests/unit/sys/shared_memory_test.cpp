@@ -78,7 +78,7 @@ TEST(SharedMemory, OfAKilledProcessIsRemovedAndWhatWasThereBeforeIsNot) {
   SharedMemory memory(folder.path);
   Mapper mapper({folder.path / "weights", folder.path / "psm_1", folder.path / "stage/model"});
   ASSERT_NE(map_file(folder.path / "of_others"), nullptr);
-  memory.note(mapper.ids());
+  memory.note([&] { return mapper.ids(); });
   mapper.kill();
   EXPECT_EQ(memory.remove(), Names{"psm_1"});
   EXPECT_TRUE(fs::exists(folder.path / "weights"));
@@ -92,7 +92,7 @@ TEST(SharedMemory, ThatALivingProcessHasMappedStays) {
   SharedMemory memory(folder.path);
   Mapper mapper({folder.path / "psm_1", folder.path / "psm_2"});
   Mapper other({folder.path / "psm_1"});
-  memory.note(mapper.ids());
+  memory.note([&] { return mapper.ids(); });
   mapper.kill();
   EXPECT_EQ(memory.remove(), Names{"psm_2"});
   EXPECT_TRUE(fs::exists(folder.path / "psm_1"));
@@ -102,7 +102,7 @@ TEST(SharedMemory, AFileThatHasTakenTheNameStays) {
   const Folder folder;
   SharedMemory memory(folder.path);
   Mapper mapper({folder.path / "psm_1"});
-  memory.note(mapper.ids());
+  memory.note([&] { return mapper.ids(); });
   fs::rename(folder.path / "psm_1", folder.path / "old");
   ASSERT_NE(map_file(folder.path / "psm_1"), nullptr);
   mapper.kill();
@@ -110,9 +110,33 @@ TEST(SharedMemory, AFileThatHasTakenTheNameStays) {
   EXPECT_TRUE(fs::exists(folder.path / "psm_1"));
 }
 
+TEST(SharedMemory, WhoMapsAFileMayEndBeforeTheOthers) {
+  const Folder folder;
+  SharedMemory memory(folder.path);
+  Mapper mapper({folder.path / "psm_1"});
+  memory.note([&] { return mapper.ids(); });
+  mapper.kill();
+  memory.note([] { return ProcessIds{}; });
+  EXPECT_EQ(memory.remove(), Names{"psm_1"});
+}
+
+TEST(SharedMemory, AFileOfSomebodyElseIsLookedAtAFewTimesAlone) {
+  const Folder folder;
+  SharedMemory memory(folder.path);
+  ASSERT_NE(map_file(folder.path / "of_others"), nullptr);
+  int asked = 0;
+  for (int i = 0; i < 100; ++i) {
+    memory.note([&] {
+      ++asked;
+      return ProcessIds{};
+    });
+  }
+  EXPECT_EQ(asked, 5);
+}
+
 TEST(SharedMemory, WithoutAFolderThereIsNone) {
   SharedMemory memory("/nowhere");
-  memory.note(own_descendants());
+  memory.note(own_descendants);
   EXPECT_EQ(memory.remove(), Names{});
 }
 
