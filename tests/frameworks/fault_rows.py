@@ -218,7 +218,8 @@ def ray_rows(name, what, pattern, first, title):
         code=(1, 124),  # `ray start --block` takes that for a good end and waits on
         seconds=25,
         cause="process-terminated",
-        culprit=rf"{title}.*\bpid {{pid}}\b",
+        # By Ray's own words it has no "ray::".
+        culprit=rf"{title.removeprefix('ray::')}.*\bpid {{pid}}\b",
         **{**more, "first": rf"trainer\.0|{first}"},
     )
     yield f"{name}_stopped", Row(
@@ -240,12 +241,11 @@ def gloo_row(what, fault, culprit, cause, **more):
     return Row(
         what,
         wait,
-        first=culprit,
         culprit=culprit.replace(".", r"\."),
         cause=cause,
         experiment="gloo.yaml",
         settings={"vars.fault": fault},
-        **{"code": 124, "seconds": 25, **more},
+        **{"code": 124, "seconds": 25, "first": culprit, **more},
     )
 
 
@@ -446,13 +446,15 @@ ROWS = {
     "sync_other_size": gloo_row(
         "the engine expects half of the weights", "other-size", "engine.0", "collective-desync", code=134, seconds=10
     ),
+    # Both end within a millisecond, in either order.
     "sync_engine_ends_early": gloo_row(
         "the engine exits with 0 while the learner syncs",
         "ends-early",
         "engine.0",
-        "ended-early",
+        "ended-early|peer-process-died",
         code=1,
         seconds=10,
+        first=r"(engine|learner)\.0",
     ),
     "ray_healthy": Row(
         "nothing, with Ray",

@@ -106,9 +106,9 @@ ROWS = {
     ),
     "kv_cache_too_small": at_start(
         "--gpu-memory-utilization=0.01 leaves no memory for the KV cache",
-        "vllm-enginecore-start-failure",
+        "kv-cache-too-small",
         settings=engine('exec "$@" --gpu-memory-utilization=0.01'),
-        fix="gpu_memory_utilization",
+        fix="gpu[-_]memory[-_]utilization",
     ),
     "argument_unknown": at_start(
         "an argument that vLLM does not know",
@@ -124,8 +124,8 @@ ROWS = {
     "api_server_killed": signalled("api_server_killed"),
     "reward_raises": in_training("a reward function that raises", "reward-raises", "python-exception", text="boxed"),
     "reward_hangs": in_training("a reward function that waits for ever", "reward-hangs", "hang", code=124),
-    "learner_ends_early": in_training("the learner exits with 0 in step 5 of 1000", "ends-early", "ended-early",
-                                      culprit=r"learner\.0.*\d+(/| of )1000"),
+    "learner_ends_early": in_training("the learner exits with 0 in step 5 of 1000", "ends-early", "ended-early", first="", code=0,
+                                      culprit=r"learner\.0.*\d+ of 1000"),
     "api_server_stopped": signalled("api_server_stopped"),
     "learner_stopped": signalled("learner_stopped"),
     "engine_core_terminated": signalled("engine_core_terminated"),
