@@ -26,6 +26,10 @@ bool is_part_of_server(std::string_view title) {
          title == "gcs_server";
 }
 
+bool comes_and_goes(std::string_view title) {
+  return title == "ray::IDLE" || title == "ray::DashboardAgent" || title == "ray::RuntimeEnvAgent";
+}
+
 ChildWatch::ChildWatch(sys::Loop& loop, Roots roots, Ended ended)
     : loop_(loop), roots_(std::move(roots)), ended_(std::move(ended)) {
   timer_ = loop_.after(kBetweenLooks, [this] { look(); });

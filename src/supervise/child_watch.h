@@ -22,6 +22,9 @@ struct Child {
 /// processes on a node. A worker of Ray (`ray::`) may be started again.
 bool is_part_of_server(std::string_view title);
 
+/// Its parent starts and ends it as it likes: a worker of Ray without work, an agent of its raylet.
+bool comes_and_goes(std::string_view title);
+
 /// Notices which processes below those of the plan end, and how: a server whose worker was killed says little
 /// more than that it is gone. Those that live for less than a look (compilers, probes of a version) are not
 /// watched.

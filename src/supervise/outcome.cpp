@@ -128,6 +128,7 @@ std::optional<LostChild> lost_child(const Outcome& outcome) {
   for (const auto& process : outcome.processes) {
     for (const auto& child : process.children) {
       if (child.at + window < decided || child.at > decided) continue;
+      if (comes_and_goes(child.child.title)) continue;
       const bool orderly = was_orderly(child);
       if (is_part_of_server(child.child.title) && (!orderly || may_have_lost_it(process, decided)))
         keep_first(part, {&process, &child});

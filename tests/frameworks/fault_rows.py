@@ -52,10 +52,9 @@ def terminated(what, process, pattern, title, **more):
     return Row(
         f"SIGTERM to {what}",
         send(signal.SIGTERM, process, pattern),
-        first=process,
         culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGTERM|terminated)",
         cause="process-terminated",
-        **{"code": 1, **more},
+        **{"code": 1, "first": process, **more},
     )
 
 
@@ -65,7 +64,7 @@ def stopped(what, process, pattern, title, **more):
         f"SIGSTOP of {what}",
         send(signal.SIGSTOP, process, pattern),
         first=process,
-        culprit=rf"{title}.*\bpid {{pid}}\b.*stopped",
+        culprit=rf"stopped.*{title}.*\bpid {{pid}}\b",
         cause="process-stopped",
         code=124,
         seconds=25,
@@ -229,7 +228,7 @@ def ray_rows(name, what, pattern, first, title):
         seconds=25,
         cause="process-stopped",
         fix="SIGCONT",
-        culprit=rf"{title}.*\bpid {{pid}}\b.*stopped",
+        culprit=rf"stopped.*{title}.*\bpid {{pid}}\b",
         **more,
     )
 
@@ -260,8 +259,11 @@ ROWS = {
     "worker_killed": killed("VLLM::Worker", "engine.0", WORKER, "Worker"),
     "worker_stopped": stopped("VLLM::Worker", "engine.0", WORKER, "Worker"),
     "api_server_stopped": stopped("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver"),
-    "engine_core_terminated": terminated("VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore"),
-    "worker_terminated": terminated("VLLM::Worker", "engine.0", WORKER, "Worker"),
+    # The learner's request fails before the server has ended, or after.
+    "engine_core_terminated": terminated(
+        "VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore", first=r"(engine|learner)\.0"
+    ),
+    "worker_terminated": terminated("VLLM::Worker", "engine.0", WORKER, "Worker", first=r"(engine|learner)\.0"),
     # With a request under way vLLM ends its engine core and then waits for the connection to close, for ever.
     "api_server_terminated": terminated(
         "vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver", code=(1, 124), seconds=25
@@ -470,7 +472,7 @@ ROWS = {
         "Ray's memory monitor ends a worker that leaks",
         lambda run: run.progress("trainer.0", 2, r"step (\d+)"),
         first=r"trainer\.0|learner\.\d",
-        culprit=r"ray::WorkerDict",
+        culprit=r"WorkerDict",
         cause="ray-host-oom",
         code=1,
         seconds=60,

@@ -22,6 +22,13 @@ TEST(ChildWatch, KnowsWhatAServerCannotDoWithout) {
     EXPECT_FALSE(is_part_of_server(title)) << title;
 }
 
+TEST(ChildWatch, KnowsWhatComesAndGoes) {
+  for (const auto* title : {"ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent"})
+    EXPECT_TRUE(comes_and_goes(title)) << title;
+  for (const auto* title : {"ray::WorkerDict", "raylet", "VLLM::Worker"})
+    EXPECT_FALSE(comes_and_goes(title)) << title;
+}
+
 /// A shell with a child of its own, which is called as a part of vLLM is; the shell reaps it.
 class Server {
  public:

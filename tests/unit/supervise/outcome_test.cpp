@@ -97,7 +97,7 @@ TEST(LostChild, IsAPartThatEndedInGoodOrderWhileItsServerWentOn) {
   auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus::exited(1)});
   outcome.first = 0;
   auto& server = outcome.processes[1];
-  ChildReport helper{{8, "ray::DashboardAgent"}, sys::WaitStatus(SIGKILL), 11900ms};
+  ChildReport helper{{8, "dashboard.py"}, sys::WaitStatus(SIGKILL), 11900ms};
   ChildReport part{{7, "raylet"}, sys::WaitStatus::exited(0), 12s};
   server.children = {helper, part};
   EXPECT_EQ(
@@ -107,7 +107,7 @@ TEST(LostChild, IsAPartThatEndedInGoodOrderWhileItsServerWentOn) {
   EXPECT_TRUE(lost_child(outcome)->says_nothing());
   server.ended = 12300ms;
   server.status = sys::WaitStatus::exited(1);
-  EXPECT_EQ(lost_child(outcome)->child->child.title, "ray::DashboardAgent")
+  EXPECT_EQ(lost_child(outcome)->child->child.title, "dashboard.py")
       << "a server that ends itself ends its parts";
 }
 
