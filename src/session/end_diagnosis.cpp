@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "diagnose/diagnose.h"
+#include "diagnose/ranking.h"
 #include "report/diagnose_text.h"
 #include "session/interrupts.h"
 #include "sys/files.h"
@@ -27,6 +28,13 @@ bool ended_by_itself(const supervise::Cause& cause) {
          std::holds_alternative<supervise::Aborted>(cause);
 }
 
+/// The sentence and the last lines, which stand above it, say as much.
+bool says_nothing_new(const diagnose::Diagnosis& diagnosis) {
+  if (diagnosis.findings.empty()) return true;
+  const auto& cause = diagnosis.findings.front();
+  return cause.weight == diagnose::kEndOfFirst && cause.category == "process-exited";
+}
+
 }  // namespace
 
 std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome& outcome,
@@ -42,7 +50,7 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   options.summary = &summary;
   options.enough = [until] { return Interrupts::received() != 0 || Clock::now() > until; };
   const auto diagnosis = diagnose::diagnose({paths.folder.string()}, options);
-  const auto brief = report::diagnose_brief(diagnosis, paint);
+  const auto brief = says_nothing_new(diagnosis) ? "" : report::diagnose_brief(diagnosis, paint);
   if (brief.empty()) return "";
   // A run directory that cannot be written has been complained of already.
   (void)sys::write_file_atomically(paths.attempt / "diagnosis.json",

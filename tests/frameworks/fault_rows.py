@@ -412,7 +412,7 @@ ROWS = {
     "learner_ends_early": Row(
         "the learner exits with 0 in step 3 of 8",
         training,
-        culprit=r"learner\.0.*3 of 8",
+        culprit=r"learner\.0.*[23] of 8",
         cause="ended-early",
         settings={"vars.fault": "ends-early", "vars.steps": 8},
         seconds=30,

@@ -298,7 +298,7 @@ class Output(SuperviseCase):
             self.assertNotRegex(line, "[\x00-\x08\x0b-\x1f\x7f]")
         self.assertEqual(sum(line.count("y") for line in lines), size + 1)
         self.assertGreater(sum(line.startswith("learner.0 ┆") for line in lines), 40)
-        self.assertEqual(lines[-3:], ["learner.0 │ \\x1b[2Jgrün\tok", "learner.0 │ no end", ""])
+        self.assertEqual(lines[-3:], ["learner.0 │ grün\tok", "learner.0 │ no end", ""])
 
     def test_colour_only_on_the_prefix(self):
         run = self.finished([{"name": "a", "ends_run": True, "command": shell("echo one")}], color=True)
