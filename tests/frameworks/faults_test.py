@@ -71,15 +71,6 @@ class Matrix(unittest.TestCase):
         return folder
 
     @classmethod
-    def no_tokenizer(cls):
-        return shutil.copytree(
-            cls.model("tiny", 128),
-            cls.shared / "no-tokenizer",
-            dirs_exist_ok=True,
-            ignore=shutil.ignore_patterns("*token*", "*.jinja"),
-        )
-
-    @classmethod
     def show(cls):
         if not cls.results:
             return
