@@ -58,11 +58,6 @@ HYDRA_VERSION=1.3.2
 OPENRLHF_VERSION=0.11.2
 OPENRLHF_VENV=.test-cache/openrlhf
 
-# have_package FOLDER PACKAGE VERSION
-have_package() {
-  [[ $("$1/bin/python" -c 'import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))' "$2" 2>/dev/null) == "$3" ]]
-}
-
 # venv and pip are wanted only where one of them has to be fetched.
 ensure_framework_tools() {
   [[ -n ${NLAUNCH_TEST_TRL_VLLM:-} ]] || have_trl_vllm || ensure_packages python3-venv

