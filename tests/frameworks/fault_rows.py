@@ -41,10 +41,9 @@ def killed(what, process, pattern, title, **more):
     return Row(
         f"kill -9 of {what}",
         send(signal.SIGKILL, process, pattern),
-        first=process,
         culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGKILL|killed)",
         cause="process-killed",
-        **{"code": 1, **more},
+        **{"code": 1, "first": process, **more},
     )
 
 
@@ -252,11 +251,12 @@ LOADED = {"watch.stall": "60s"}  # on a machine with other work the end of a Pyt
 ROWS = {
     "healthy": Row("nothing", lambda run: run.progress(), blameless=True, settings={"vars.steps": 5, **LOADED}),
     "api_server_killed": killed("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver", code=137),
-    "engine_core_killed": killed("VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore"),
+    # The request of the learner fails before the server has ended, or after.
+    "engine_core_killed": killed("VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore", first=r"(engine|learner)\.0"),
     "engine_core_stopped": stopped(
         "VLLM::EngineCore; /health is answered, completions are not", "engine.0", ENGINE_CORE, "EngineCore"
     ),
-    "worker_killed": killed("VLLM::Worker", "engine.0", WORKER, "Worker"),
+    "worker_killed": killed("VLLM::Worker", "engine.0", WORKER, "Worker", first=r"(engine|learner)\.0"),
     "worker_stopped": stopped("VLLM::Worker", "engine.0", WORKER, "Worker"),
     "api_server_stopped": stopped("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver"),
     # The learner's request fails before the server has ended, or after.

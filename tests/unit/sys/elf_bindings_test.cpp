@@ -15,6 +15,7 @@
 #include <functional>
 #include <iterator>
 #include <random>
+#include <stdexcept>
 
 namespace nlaunch::sys {
 namespace {
@@ -177,6 +178,7 @@ struct Image {
     std::ifstream stream(path, std::ios::binary);
     const std::string file(std::istreambuf_iterator<char>(stream), {});
     Elf64_Ehdr header;
+    if (file.size() < sizeof header) throw std::runtime_error(path + " is no object");
     std::memcpy(&header, file.data(), sizeof header);
     for (std::size_t i = 0; i < header.e_phnum; ++i) {
       Elf64_Phdr segment;
