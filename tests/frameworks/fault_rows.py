@@ -261,7 +261,7 @@ ROWS = {
     "api_server_stopped": stopped("vLLM's API server", "engine.0", API_SERVER, "API ?[Ss]erver"),
     # The learner's request fails before the server has ended, or after.
     "engine_core_terminated": terminated(
-        "VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore", first=r"(engine|learner)\.0"
+        "VLLM::EngineCore", "engine.0", ENGINE_CORE, "EngineCore", first=r"(engine|learner)\.0", seconds=25
     ),
     "worker_terminated": terminated("VLLM::Worker", "engine.0", WORKER, "Worker", first=r"(engine|learner)\.0"),
     # With a request under way vLLM ends its engine core and then waits for the connection to close, for ever.
