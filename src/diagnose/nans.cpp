@@ -5,7 +5,7 @@
 
 #include "diagnose/analysis.h"
 
-/// A loss or a gradient that is no number any more. Under fp16 the loss scaler skips such a step and goes on
+/// A loss or a gradient that became NaN. Under fp16 the loss scaler skips such a step and goes on
 /// with numbers, so what counts are steps in a row up to the end of the log.
 namespace nlaunch::diagnose {
 namespace {
@@ -77,8 +77,8 @@ class Nans : public Analysis {
       const bool sure = series.of_loss && series.steps >= kSureLoss;
       finding.weight = sure ? kSureNan : kLikelyNan;
       finding.confidence = sure ? Confidence::sure : Confidence::likely;
-      finding.why = fmt::format("{} is no number (NaN) any more, from here to the end of the log ({} time{})",
-                                key.name, series.steps, series.steps == 1 ? "" : "s");
+      finding.why = fmt::format("{} is NaN from here to the end of the log ({} time{})", key.name,
+                                series.steps, series.steps == 1 ? "" : "s");
       finding.fix =
           "a lower learning rate, warm-up, gradient clipping, bf16 in place of fp16; go on from a checkpoint "
           "before this step, and look at its batch";
@@ -111,7 +111,7 @@ class Nans : public Analysis {
 const Registered<AnalysisEntry> nans_analysis{{
     .order = 50,
     .name = "nans",
-    .title = "losses and gradients that are no numbers any more",
+    .title = "losses and gradients that became NaN",
     .make = make_analysis<Nans>,
 }};
 

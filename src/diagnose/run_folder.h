@@ -43,8 +43,8 @@ struct RunFolder {
   std::map<std::string, Standing> standing;  ///< by process
   /// By process: bytes of its log when the run was decided. What stands behind them followed.
   std::map<std::string, std::uint64_t> log_when_decided;
-  /// Its end explains that of the run. `how` is the name of a signal, "exited" (with code 0), or empty: not
-  /// known.
+  /// The child process whose end explains why the run ended. `how` is the name of a signal, "exited" (with
+  /// code 0), or empty: not known.
   std::optional<KnownCulprit> lost_child;
   std::optional<KnownHang> hang;
   std::optional<KnownCulprit> ended_early;  ///< exited with code 0 before its last step

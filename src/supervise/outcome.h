@@ -68,8 +68,8 @@ inline constexpr Duration kTimeToEndWithoutPart = std::chrono::seconds(5);
 std::string in_seconds(Duration duration);
 /// "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
 std::string end_of_child(const ProcessReport& process, const ChildReport& child);
-/// The child of a process whose end explains that of the run: a part that a server cannot serve without and
-/// that ended first, or one that a signal ended at once, before any other failed.
+/// The child process whose end explains why the run ended: a part that a server needs, or a process that was
+/// killed by a signal before any other failed.
 struct LostChild {
   const ProcessReport* process = nullptr;  ///< whose child it is
   const ChildReport* child = nullptr;

@@ -398,7 +398,7 @@ ROWS = {
         seconds=60,
     ),
     "weights_nan": Row(
-        "a learning rate of 1e30: the engine gets weights that are no numbers",
+        "a learning rate of 1e30: the engine gets weights of NaN",
         at_start,
         first="learner.0",
         culprit=r"learner\.0",
