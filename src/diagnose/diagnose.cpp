@@ -166,6 +166,8 @@ Finding end_of(Finding finding, const Origin& who, const End& end, int weight) {
   finding.fix = end.fix;
   finding.culprits = {who};
   finding.weight = weight;
+  // The count is that of the whole memory cgroup: it may have been another process of it.
+  if (end.category == kOutOfMemory.category) finding.confidence = Confidence::likely;
   return finding;
 }
 

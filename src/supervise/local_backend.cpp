@@ -343,7 +343,8 @@ void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(Bac
   for (const auto& [process, live] : live_) output_->close(live.output);
   end.lost_bytes = output_->lost_bytes();
   end.log_when_decided = log_when_decided_;
-  end.oom_kills = sys::oom_kills().value_or(0) - oom_kills_before_;
+  const auto oom_kills = sys::oom_kills();
+  if (oom_kills && oom_kills_before_) end.oom_kills = *oom_kills - std::min(*oom_kills, *oom_kills_before_);
   if (of && live_.contains(*of)) {
     end.last_lines = output_->last_lines(live_.at(*of).output, kLastLines);
     for (auto& line : end.last_lines) line = line.substr(0, kLongestLastLine);

@@ -113,7 +113,7 @@ class LocalBackend : public ProcessBackend {
   std::vector<ProgressReader> readers_;  ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
   std::map<std::string, std::uint64_t> log_when_decided_;
-  std::uint64_t oom_kills_before_ = sys::oom_kills().value_or(0);
+  std::optional<std::uint64_t> oom_kills_before_ = sys::oom_kills();
   std::uint32_t starts_ = 0;
 };
 

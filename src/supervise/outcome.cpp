@@ -230,7 +230,7 @@ std::string advice(const Outcome& outcome) {
   if (!killed) return {};
   if (outcome.oom_kills > 0) {
     return fmt::format(
-        "the kernel's OOM killer did it: the job's memory cgroup counted {} while the run went on; "
+        "the kernel's OOM killer was at work: the job's memory cgroup counted {} while the run went on; "
         "`dmesg -T` on the node has the sizes",
         text::count(outcome.oom_kills, "such kill"));
   }

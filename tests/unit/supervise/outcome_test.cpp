@@ -114,10 +114,10 @@ TEST(LostChild, IsAPartThatEndedInGoodOrderWhileItsServerWentOn) {
 TEST(Advice, NamesTheKernelWhereItCounted) {
   auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)});
   outcome.oom_kills = 2;
-  EXPECT_EQ(
-      advice(outcome),
-      "the kernel's OOM killer did it: the job's memory cgroup counted 2 such kills while the run went on; "
-      "`dmesg -T` on the node has the sizes");
+  EXPECT_EQ(advice(outcome),
+            "the kernel's OOM killer was at work: the job's memory cgroup counted 2 such kills while the run "
+            "went on; "
+            "`dmesg -T` on the node has the sizes");
 }
 
 TEST(Advice, IsGivenForASigkillThatNlaunchDidNotSend) {
