@@ -104,6 +104,14 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         done, said = self.run_with(summary, learner_0=FULL + step)
         self.assertEqual((done.returncode, said["findings"]), (0, []))
 
+    def test_an_oom_kill_that_the_cgroup_counted_explains_a_sigkill(self):
+        for kills, said_of_it in ((0, ("process-killed", "sure")), (1, ("host-oom", "likely"))):
+            summary = {"exit_code": 137, "first": "learner.0", "sentence": "learner.0 was killed by SIGKILL", "oom_kills": kills,
+                       "processes": [{"name": "learner.0", "program": "train.py", "pid": 7, "end": {"signal": "SIGKILL"}}]}
+            _, said = self.run_with(summary, learner_0="step 3\n")
+            found = said["findings"][0]
+            self.assertEqual((found["class"], found["confidence"], found["culprit"]), (*said_of_it, "learner.0 (train.py, pid 7)"))
+
     def test_usage(self):
         done = self.diagnose()
         self.assertEqual((done.returncode, done.stdout), (64, ""))

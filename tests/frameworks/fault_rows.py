@@ -37,24 +37,23 @@ def to_nlaunch(number):
     return fault
 
 
-def killed(what, process, pattern, title, **more):
-    return Row(
-        f"kill -9 of {what}",
-        send(signal.SIGKILL, process, pattern),
-        culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGKILL|killed)",
-        cause="process-killed",
-        **{"code": 1, "first": process, **more},
-    )
+def ended(doing, number, cause, words):
+    """Makes rows in which a signal ends a process."""
+
+    def row(what, process, pattern, title, **more):
+        return Row(
+            f"{doing} {what}",
+            send(number, process, pattern),
+            culprit=rf"{title}.*\bpid {{pid}}\b.*({words})",
+            cause=cause,
+            **{"code": 1, "first": process, **more},
+        )
+
+    return row
 
 
-def terminated(what, process, pattern, title, **more):
-    return Row(
-        f"SIGTERM to {what}",
-        send(signal.SIGTERM, process, pattern),
-        culprit=rf"{title}.*\bpid {{pid}}\b.*(SIGTERM|terminated)",
-        cause="process-terminated",
-        **{"code": 1, "first": process, **more},
-    )
+killed = ended("kill -9 of", signal.SIGKILL, "process-killed", "SIGKILL|killed")
+terminated = ended("SIGTERM to", signal.SIGTERM, "process-terminated", "SIGTERM|terminated")
 
 
 def stopped(what, process, pattern, title, **more):
