@@ -3,6 +3,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -60,6 +61,15 @@ class Cluster:
         """Starts a command on the login side; the caller waits for it."""
         return subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env,
                                 stdin=subprocess.DEVNULL, **options)
+
+    def end_all_jobs(self):
+        """Cancels all jobs, and returns once nothing of them runs or writes."""
+        self.run("scancel", "--user=root")
+        deadline = time.monotonic() + 40
+        while left := self.run("squeue", "-ho", "%i %T").stdout:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"jobs that do not end: {left.strip()}")
+            time.sleep(0.1)
 
     def kill_node(self, node):
         """Kills all that runs on a node at once, slurmd first of all; Slurm notices by its SlurmdTimeout."""

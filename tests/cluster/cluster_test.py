@@ -105,7 +105,7 @@ class Slurm(ClusterTest):
         folder = tempfile.TemporaryDirectory(prefix="nlaunch-cluster-test-")
         self.folder = pathlib.Path(folder.name)
         self.addCleanup(folder.cleanup)
-        self.addCleanup(self.cluster.run, "scancel", "-u", "root")
+        self.addCleanup(self.cluster.end_all_jobs)
 
     def test_every_node_has_its_gpus(self):
         said = self.ok(self.cluster.run("srun", "-N4", "--gpus-per-node=4", "bash", "-c",

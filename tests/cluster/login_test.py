@@ -25,7 +25,7 @@ class Login(Runs):
     def test_ctrl_c_detaches_and_the_job_goes_on(self):
         process = self.cluster.start(*self.command("--set", "vars.seconds=3")[3:])
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.wait_until(lambda: len(self.events("process-started")) == 2 * NODES)
         process.send_signal(signal.SIGINT)
         code, _, err = self.end_of(process)
@@ -59,7 +59,7 @@ class Login(Runs):
         requeue = "{signal: USR1, before: 60s, then: requeue}"
         process = self.cluster.start(*self.command("--set", "vars.seconds=12", "--set", f"walltime={requeue}")[3:])
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.wait_until(lambda: (self.run_folder / "job.json").exists())
         self.wait_for_learners()
         job = json.loads((self.run_folder / "job.json").read_text())["jobs"][0]
@@ -80,7 +80,7 @@ class Login(Runs):
 
     def test_a_requeued_job_that_waits_can_be_stopped(self):
         self.submit("--detach", "--set", "vars.seconds=100", "--set", "walltime={before: 60s, then: requeue}")
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.wait_for_learners()
         job = json.loads((self.run_folder / "job.json").read_text())["jobs"][0]
         self.cluster.run("scancel", "--batch", "--signal=USR2", job)
@@ -151,7 +151,7 @@ hint: make it: python3 -m venv {self.folder}/.venv
         path = self.folder / "fleet.yaml"
         path.write_text(path.read_text().replace("[/usr/bin/python3, -m, http.server", "[/opt/none/serve, -m, http.server"))
         done = self.submit("--detach", "--set", "slurm.begin=now+1hour")
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.splitlines()[0], "note: engine: '/opt/none/serve' is not on this machine: is it on the nodes?")
 

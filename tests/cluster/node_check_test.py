@@ -55,8 +55,7 @@ class NodeChecks(unittest.TestCase):
     def make_all_well(self):
         for script in ("prolog.sh", "health.sh"):
             self.script(script, "#!/bin/bash\n")
-        self.cluster.run("scancel", "--user=root")
-        self.wait_until(lambda: self.cluster.run("squeue", "-ho", "%i").stdout == "")
+        self.cluster.end_all_jobs()
         self.wait_until(lambda: all([self.is_idle(node) for node in range(2)]))
 
     def is_idle(self, node):

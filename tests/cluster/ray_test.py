@@ -48,7 +48,7 @@ class Ray(Runs):
     def start(self, fault):
         process = self.cluster.start(*self.command("--env", f"trainer:FAULT={fault}"))
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         return process
 
     @property

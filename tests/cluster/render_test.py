@@ -39,7 +39,7 @@ class Submit(unittest.TestCase):
         done = self.cluster.run("sbatch", "--verbose", "--parsable", script)
         self.assertEqual(done.returncode, 0, done.stderr)
         job = done.stdout.strip()
-        self.addCleanup(self.cluster.run, "scancel", job)
+        self.addCleanup(self.cluster.end_all_jobs)
         read = dict(re.findall(r"^sbatch: (\S+) +: (.*)$", done.stderr, re.M))
         for own in ("verbose", "parsable"):
             del read[own]

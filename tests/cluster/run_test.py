@@ -106,7 +106,7 @@ class Fleet(Runs):
         (self.folder / "modules.sh").write_text("module() { sleep 2; }\n")
         process = self.cluster.start(*self.command("--set", f"site.modules={{init: {self.folder}/modules.sh, load: [slow]}}"))
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         runs = self.folder / "runs" / "fleet"
         self.wait_until(lambda: any(runs.glob("2*/attempt-0/nodes.json")))
         run = next(runs.glob("2*"))
@@ -140,7 +140,7 @@ class Fleet(Runs):
         init.write_text(f"touch {self.folder}/loading.$SLURMD_NODENAME; sleep 100\n")
         process = self.cluster.start(*self.command("--set", f"site.modules={{init: {init}, load: [none]}}"))
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.wait_until(lambda: len(list(self.folder.glob("loading.*"))) == NODES)
         folder = next((self.folder / "runs" / "fleet").glob("*-*-*"))
         events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
@@ -215,7 +215,7 @@ class Hosts(Runs):
 
     def test_a_command_beside_a_process_of_another_node(self):
         self.submit("--detach", "--set", "vars.seconds=100")
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.wait_for_learners()
         script = 'echo rank $RANK on $(hostname) in $(pwd); cat; exit 7'
         execute = [NLAUNCH, "exec", self.run_folder]

@@ -104,18 +104,13 @@ class Runs(LooksAtRuns):
         """Starts a run that goes on for long, and returns once all learners are there."""
         process = self.cluster.start(*self.command("--set", "vars.seconds=100", *arguments))
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)  # a test that fails leaves the nodes to the next one
         self.wait_until(lambda: len(self.events("process-started")) == 2 * NODES)
         self.wait_for_learners()
         return process
 
     def wait_for_learners(self):
         self.wait_until(lambda: all("all are here" in self.log(f"learner.{rank}") for rank in range(NODES)))
-
-    def end_all_jobs(self):
-        """So that a test that fails leaves the nodes to the next one."""
-        self.cluster.run("scancel", "--user=root")
-        self.wait_until(lambda: self.cluster.run("squeue", "-ho", "%i").stdout == "", 40)
 
     @property
     def run_folder(self):

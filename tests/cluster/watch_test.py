@@ -79,7 +79,7 @@ class Watch(Runs):
     def test_evidence_of_all_nodes_is_had_from_any_host(self):
         process = self.cluster.start(*self.command("--set", "vars.bad=2", "--set", "watch.on_stall=warn"))
         self.addCleanup(process.communicate)
-        self.addCleanup(self.end_all_jobs)
+        self.addCleanup(self.cluster.end_all_jobs)
         self.wait_until(lambda: "step 2" in self.log("learner.2"))
         time.sleep(1)
         asked = self.nlaunch("evidence", "fleet", "--json")
