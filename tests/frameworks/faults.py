@@ -227,6 +227,21 @@ class Run:
         ]
 
 
+def carry_out(run):
+    """Makes the fault, waits for the end, and judges what nlaunch said."""
+    trouble = None
+    try:
+        if run.row.fault:
+            run.row.fault(run)
+    except RuntimeError as error:
+        trouble = error
+    when = time.monotonic() - run.start if run.row.fault else 0
+    result = judge(run, when, run.finish())
+    if trouble:
+        result["wrong"].insert(0, f"the fault could not be made: {trouble}")
+    return result
+
+
 def judge(run, when, said_nothing):
     """What nlaunch said, and which of it is not the truth."""
     row, wrong = run.row, []

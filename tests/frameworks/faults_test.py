@@ -11,7 +11,6 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 
 import faults
@@ -97,17 +96,7 @@ class Matrix(unittest.TestCase):
             settings = {"vars.model": self.model("tiny", 128), "vars.other_model": self.model("wide", 256), **settings}
         settings = {key: str(value).replace("FOLDER", str(folder)) for key, value in settings.items()}
         run = faults.Run(row, folder, {**self.env, **row.env}, settings)
-        trouble = None
-        try:
-            if row.fault:
-                row.fault(run)
-        except RuntimeError as error:
-            trouble = error
-        when = time.monotonic() - run.start if row.fault else 0
-        silent = run.finish()
-        result = faults.judge(run, when, silent)
-        if trouble:
-            result["wrong"].insert(0, f"the fault could not be made: {trouble}")
+        result = faults.carry_out(run)
         self.results[name] = result
         if KEEP:
             faults.keep(name, run, result)
