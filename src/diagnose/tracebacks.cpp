@@ -40,7 +40,8 @@ struct Raised {
   LogPosition position;
   std::string text;
   bool follows = false;     ///< it tells of another process's end, or says that the reason stands elsewhere
-  std::string assertion;    ///< the line of the program, where the exception has no message
+  bool bare = false;        ///< it has no message in its own line
+  std::string instead;      ///< of the message: the line below, or the line of the program
   bool of_a_shape = false;  ///< a weight did not fit into its parameter
   const Signature* hint = nullptr;  ///< knows the line, and calls it no failure by itself
   Link link = Link::none;
@@ -326,7 +327,23 @@ class Tracebacks : public Analysis {
       chain.at = Chain::At::over;
     } else if (told_.position == line.position && told_.root) {
       chain.known = true;
+    } else if (named.bare && indented) {
+      named.bare = false;
+      named.instead = text::trim(rest);
     }
+  }
+
+  /// Cython's frames, and those that C++ adds.
+  static bool is_compiled(std::string_view file) {
+    constexpr std::array<std::string_view, 6> kEndings{".pyx", ".pxi", ".cc", ".cpp", ".cu", "<unknown>"};
+    return std::ranges::any_of(kEndings, [&](auto ending) { return file.ends_with(ending); });
+  }
+
+  /// Of an interpreter or a package: not where a user looks.
+  static bool is_installed(std::string_view file) {
+    constexpr std::array<std::string_view, 5> kPlaces{"-packages/", "lib/python", "<frozen", "<string>",
+                                                      "/bin/"};
+    return std::ranges::any_of(kPlaces, [&](auto part) { return file.find(part) != std::string::npos; });
   }
 
   static void frame(Chain& chain, std::string_view rest) {
@@ -339,11 +356,9 @@ class Tracebacks : public Analysis {
       return;
     }
     chain.source.clear();
-    constexpr std::array<std::string_view, 4> kInstalled{"-packages/", "lib/python", "<frozen", "<string>"};
+    if (is_compiled(file) && !chain.inner.empty()) return;
     chain.inner = fmt::format("{} ({}:{})", function, file.substr(file.rfind('/') + 1), line);
-    const bool installed = std::ranges::any_of(
-        kInstalled, [&](std::string_view part) { return file.find(part) != std::string::npos; });
-    if (!installed) chain.user = chain.inner;
+    if (!is_installed(file) && !is_compiled(file)) chain.user = chain.inner;
   }
 
   /// A notebook's place: "Cell In[4], line 5".
@@ -387,16 +402,16 @@ class Tracebacks : public Analysis {
     const bool told = told_.position == line.position;
     if (told && told_.root) chain.known = true;
     if (chain.raised.size() < kMostLinks) {
-      const bool bare = message.empty();
       const bool of_a_size = message.find("size of tensor") != std::string::npos;
       Raised raised;
       raised.type = type;
+      raised.bare = text::trim(message).empty();
       raised.place = chain.user.empty() ? chain.inner : chain.user;
       raised.position = line.position;
       raised.text = excerpt(line.text, "");
       raised.follows = is_of_another || follows(type) || (told && !told_.root && told_.consequence);
-      if (bare) raised.assertion = chain.source;
-      raised.of_a_shape = chain.loads_weight && (of_a_size || (bare && type == "AssertionError"));
+      if (raised.bare) raised.instead = chain.source;
+      raised.of_a_shape = chain.loads_weight && (of_a_size || (raised.bare && type == "AssertionError"));
       if (told) raised.hint = told_.hint;
       chain.raised.push_back(std::move(raised));
     }
@@ -436,7 +451,7 @@ class Tracebacks : public Analysis {
     if (!chain.who.empty()) finding.culprits = {chain.who};
     finding.why = fmt::format("Python raised {}{} and nothing caught it{}", root.type,
                               root.place.empty() ? "" : fmt::format(" in {}", root.place),
-                              root.assertion.empty() ? "" : fmt::format(": {}", root.assertion));
+                              root.instead.empty() ? "" : fmt::format(": {}", root.instead));
     finding.fix = "the traceback above this line shows where";
     finding.confidence = Confidence::likely;
     if (root.of_a_shape) {

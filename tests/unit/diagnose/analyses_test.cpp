@@ -194,6 +194,23 @@ TEST(Tracebacks, AnAssertionWithoutAMessageIsToldByItsLine) {
             "Python raised AssertionError in f (a.py:1) and nothing caught it: assert a == b");
 }
 
+TEST(Tracebacks, AMessageThatBeginsBelowTheNameIsTold) {
+  const auto findings = findings_of(
+      fmt::format("{}{}TrainerError: \n        The step before\n        has no end.\n", kHeading, kFrame));
+  EXPECT_EQ(findings.front().why,
+            "Python raised TrainerError in f (a.py:1) and nothing caught it: The step before");
+}
+
+TEST(Tracebacks, ThePlaceIsNeitherAnEntryPointNorCompiledCode) {
+  const auto findings = findings_of(fmt::format(
+      "{}  File \"/venv/bin/vllm\", line 4, in <module>\n    main()\n"
+      "  File \"/venv/lib/python3.12/site-packages/a.py\", line 7, in load\n    open()\n"
+      "  File \"python/b.pxi\", line 9, in b.call\n  File \"src/c.cc\", line 2, in void c::load(int)\n"
+      "RuntimeError: no luck\n",
+      kHeading));
+  EXPECT_EQ(findings.front().why, "Python raised RuntimeError in load (a.py:7) and nothing caught it");
+}
+
 TEST(Tracebacks, AWeightThatDoesNotFitIsAMismatchOfShapes) {
   const auto text = [&](std::string_view source) {
     return fmt::format(
