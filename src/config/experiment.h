@@ -37,6 +37,7 @@ struct Overlay {
 struct Ready {
   SourceSpan span;
   std::optional<Located<ReadyServer>> server;
+  bool exited = false;  ///< when it has exited with 0
   std::optional<Text> http, tcp, log, file;
   std::vector<Text> exec;
   std::optional<Duration> delay;

@@ -116,11 +116,13 @@ Ready read_ready(const Value& value) {
     const auto server = word ? value_of<ReadyServer>(*word) : std::nullopt;
     if (server) {
       ready.server = {*server, value.span()};
+    } else if (word == "exited") {
+      ready.exited = true;
     } else if (word) {
       value
           .error("config.ready",
-                 fmt::format("'{}' must be vllm, sglang or a map, found '{}'", value.path(), *word))
-          .hint = "write vllm, sglang, {http: URL}, {tcp: HOST:PORT}, ...";
+                 fmt::format("'{}' must be vllm, sglang, exited or a map, found '{}'", value.path(), *word))
+          .hint = "write vllm, sglang, exited, {http: URL}, {tcp: HOST:PORT}, ...";
     }
     return ready;
   }

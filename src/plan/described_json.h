@@ -60,7 +60,7 @@ inline constexpr std::string_view kLeftOut = " ";
 template <>
 inline constexpr std::string_view kLeftOut<Condition> = " nodes gpu arch kind library ";
 template <>
-inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay ";
+inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
 template <>
 inline constexpr std::string_view kLeftOut<Role> = " wrapper wrapper_origin ";
 
@@ -107,7 +107,8 @@ ordered_json to_value(const T& value) {
       const auto& member = value.*pointer;
       using M = std::remove_cvref_t<decltype(member)>;
       auto made = to_value(member);
-      const bool empty = made.is_null() || made == "" || (made.is_structured() && made.empty());
+      const bool empty = made.is_null() || made == "" || (made.is_structured() && made.empty()) ||
+                         (std::is_same_v<M, bool> && made == false);
       if (!empty || !described::may_be_left_out<T>(name)) out[described::key_of<M>(name)] = std::move(made);
     });
     return out;

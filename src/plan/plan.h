@@ -49,13 +49,14 @@ struct Ready {
   std::string file;               ///< path that exists
   std::vector<std::string> exec;  ///< program that ends with 0
   std::optional<Duration> delay;  ///< time after the start
+  bool exited = false;            ///< it has exited with 0; any other end is a failure. Has no timeout
   Duration timeout = std::chrono::minutes(10);
   [[nodiscard]] bool given() const {
     return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || !exec.empty() ||
-           delay.has_value();
+           delay.has_value() || exited;
   }
 };
-BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, timeout))
+BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, exited, timeout))
 
 struct Role : RoleSettings {
   std::string name;

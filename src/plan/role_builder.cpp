@@ -125,6 +125,7 @@ Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& ro
              text(ready.file),
              {},
              ready.delay,
+             ready.exited,
              {}};
   for (const auto& word : ready.exec) made.exec.push_back(names_.resolve(word, &role, diagnostics_));
   if (ready.server) {

@@ -4,6 +4,14 @@
 #include "supervise/state_machine.h"
 
 namespace nlaunch::supervise {
+namespace {
+
+ProcessRules::Ready ready_of(const plan::Ready& ready) {
+  if (ready.exited) return ProcessRules::Ready::exited;
+  return ready.given() ? ProcessRules::Ready::checked : ProcessRules::Ready::started;
+}
+
+}  // namespace
 
 Rules rules_of(const plan::Plan& plan) {
   Rules rules;
@@ -21,7 +29,7 @@ Rules rules_of(const plan::Plan& plan) {
     rules.stages[at].push_back(static_cast<ProcessIndex>(rules.processes.size()));
     rules.processes.push_back({.process = process,
                                .role = role.name,
-                               .waits_ready = role.ready.given(),
+                               .ready = ready_of(role.ready),
                                .stop = role.stop,
                                .restart = role.restart,
                                .ends_run = role.ends_run,

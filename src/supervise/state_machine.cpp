@@ -48,8 +48,14 @@ class Transition {
     auto& phase = life_of(event.process);
     if (!is_any<Starting>(phase)) return;
     phase = Running{};
-    if (rules_.processes[event.process].waits_ready) return act(action::AwaitReady{event.process});
-    phase = Serving{};
+    switch (rules_.processes[event.process].ready) {
+      case ProcessRules::Ready::checked:
+        return act(action::AwaitReady{event.process});
+      case ProcessRules::Ready::exited:
+        return;
+      case ProcessRules::Ready::started:
+        phase = Serving{};
+    }
     advance();
   }
 
@@ -171,7 +177,7 @@ class Transition {
 
   [[nodiscard]] bool is_failure(ProcessIndex process, const sys::WaitStatus& status) const {
     const auto& rules = rules_.processes[process];
-    if (rules.ends_run) return !status.ok();
+    if (rules.ends_run || rules.ready == ProcessRules::Ready::exited) return !status.ok();
     if (rules.exit_ok) return false;
     return some_end_the_run() || !status.ok();
   }

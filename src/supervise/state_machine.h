@@ -20,7 +20,9 @@ using ProcessIndex = std::uint32_t;  ///< into Rules::processes
 struct ProcessRules {
   std::uint32_t process = 0;  ///< index into Plan::processes
   std::string role{};
-  bool waits_ready = false;  ///< it has a readiness check; otherwise it is ready once started
+  /// When it is ready: once started, when its readiness check says so, or when it has exited with 0.
+  enum class Ready { started, checked, exited };
+  Ready ready = Ready::started;
   Stop stop{};
   Restart restart{};
   bool ends_run = false;

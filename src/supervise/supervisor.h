@@ -82,6 +82,7 @@ class Supervisor {
   void on(Duration at, const process_event::Trouble& trouble);
 
   void say_who_is_awaited();
+  void note_ready(ProcessIndex process, Duration at);
   void say_once_all_are_ready(ProcessIndex process, Duration at);
   void conclude(BackendEnd end);
   void note_logs(std::map<std::string, std::uint64_t> sizes);

@@ -24,7 +24,7 @@ void Supervisor::on(Duration at, const process_event::Started& started) {
   Json fields{{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}};
   if (!report.host.empty()) fields["host"] = report.host;
   record("process-started", fields);
-  if (!rules_.processes[started.process].waits_ready) report.ready = at;
+  if (rules_.processes[started.process].ready == ProcessRules::Ready::started) report.ready = at;
   if (watching_) watching_->on(started);
   handle(event::Started{started.process});
 }
@@ -35,12 +35,16 @@ void Supervisor::on(Duration, const process_event::NotStarted& not_started) {
 }
 
 void Supervisor::on(Duration at, const process_event::Ready& ready) {
-  auto& report = outcome_.processes[ready.process];
+  note_ready(ready.process, at);
+  handle(ready);
+}
+
+void Supervisor::note_ready(ProcessIndex process, Duration at) {
+  auto& report = outcome_.processes[process];
   report.ready = at;
   record("process-ready",
          {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
-  say_once_all_are_ready(ready.process, at);
-  handle(ready);
+  say_once_all_are_ready(process, at);
 }
 
 /// One that is ready again after a restart is no news.
@@ -68,6 +72,9 @@ void Supervisor::on(Duration at, const process_event::Ended& ended) {
   report.ended = at;
   report.status = ended.status;
   record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
+  if (rules_.processes[ended.process].ready == ProcessRules::Ready::exited && ended.status.ok()) {
+    note_ready(ended.process, at);
+  }
   if (watching_) watching_->on(ended);
   handle(ended);
 }

@@ -27,6 +27,7 @@ plan::Ready ready_of(const Json& spec) {
   ready.file = spec.value("file", "");
   ready.exec = spec.value("exec", std::vector<std::string>{});
   if (spec.contains("delay_ms")) ready.delay = duration_of(spec, "delay_ms", {});
+  ready.exited = spec.value("exited", false);
   ready.timeout = duration_of(spec, "timeout_ms", std::chrono::seconds(10));
   return ready;
 }

@@ -225,7 +225,8 @@ class Readiness(SuperviseCase):
                  ({"file": str(flag)}, shell(f"sleep 0.3; touch {flag}; sleep 100")),
                  ({"exec": ["/bin/sh", "-c", f"test -e {flag}.2"]}, shell(f"sleep 0.3; touch {flag}.2; sleep 100")),
                  ({"exec": ["/bin/sh", "-c", "sleep 0.3"]}, shell("sleep 100")),
-                 ({"delay_ms": 300}, shell("sleep 100"))]
+                 ({"delay_ms": 300}, shell("sleep 100")),
+                 ({"exited": True}, shell("sleep 0.3"))]
         for ready, command in kinds:
             with self.subTest(ready):
                 run = self.staged(ready, command)
@@ -233,6 +234,12 @@ class Readiness(SuperviseCase):
                 self.assertEqual(run.code, 0, run.err)
                 self.assertGreaterEqual(engine["ready_ms"], 290)
                 self.assertGreaterEqual(learner["started_ms"], engine["ready_ms"])
+
+    def test_a_program_that_prepares_and_fails_ends_the_run(self):
+        run = self.staged({"exited": True}, shell("echo no space left; exit 3"))
+        self.assertEqual(run.code, 3)
+        self.assertRegex(run.summary()["what"], r"^engine\.0 exited with code 3 after \d+ms$")
+        self.assertIsNone(run.summary()["processes"][1]["started_ms"])
 
     def test_a_file_from_before_the_start_does_not_count(self):
         flag = pathlib.Path(tempfile.mkdtemp()) / "ready"

@@ -257,6 +257,7 @@ TEST_F(BuildPlan, AServersNameStandsForItsHealthPath) {
   EXPECT_EQ(sglang->roles[0].ready.http, "http://${self.host}:${self.ports.http}/health_generate");
   EXPECT_EQ(sglang->roles[0].ready.timeout, 1h);
   EXPECT_EQ(with_ready("{http: 'http://n1'}")->roles[0].ready.timeout, 10min);
+  EXPECT_TRUE(with_ready("exited")->roles[0].ready.exited);
   EXPECT_EQ(
       refusal(with_ready("vllm", "[rpc]")),
       "experiment.yaml:4:61: error: vllm is asked on the port 'http', and role 'engine' has no such port "

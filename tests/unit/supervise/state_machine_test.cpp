@@ -55,12 +55,14 @@ struct Describe {
   }
 };
 
+using Ready = ProcessRules::Ready;
+
 /// Learners 0 and 1 wait for engines 2 and 3, which have a readiness check.
 class Machine : public ::testing::Test {
  protected:
   Machine() {
     const ProcessRules learner{.process = 0, .role = "learner", .stop = {SIGTERM, 60s}, .ends_run = true};
-    const ProcessRules engine{.process = 0, .role = "engine", .waits_ready = true, .stop = {SIGINT, 5s}};
+    const ProcessRules engine{.process = 0, .role = "engine", .ready = Ready::checked, .stop = {SIGINT, 5s}};
     rules.processes = {learner, learner, engine, engine};
     rules.stages = {{2, 3}, {0, 1}};
   }
@@ -155,6 +157,22 @@ TEST_F(Machine, AnEngineThatExitsZeroIsAFailureUnlessItsExitIsOk) {
   all_ready();
   EXPECT_EQ(ended(2), "clean 2");
   EXPECT_EQ(on(event::CleanedUp{2}), "");
+}
+
+TEST_F(Machine, AProgramThatPreparesIsReadyWhenItHasExitedZero) {
+  for (const ProcessIndex process : {2U, 3U}) rules.processes[process].ready = Ready::exited;
+  EXPECT_EQ(start(), "start 2, start 3");
+  for (const ProcessIndex process : {2U, 3U}) EXPECT_EQ(on(event::Started{process}), "");
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(ended(3), "clean 3, start 0, start 1");
+}
+
+TEST_F(Machine, AProgramThatPreparesAndFailsEndsTheRun) {
+  rules.processes[2].ready = Ready::exited;
+  rules.processes[2].exit_ok = true;
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(ended(2, 3), "clean 2, decide failed 2 exited with code 3");
 }
 
 TEST_F(Machine, ALostNodeEndsTheRunAndNobodyCleansUpThere) {
