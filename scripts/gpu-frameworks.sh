@@ -7,26 +7,25 @@
 #   scripts/gpu-frameworks.sh [--minutes N] [--table FILE.md] [--keep FOLDER] [ROW...]   there: the rows, in the order of their value
 #   scripts/gpu-frameworks.sh --list            the rows
 #
-# Ends with 1 where a row is wrong. FRAMEWORKS_CPU=1 takes the recipe's overlay cpu, with vLLM's CPU build in FRAMEWORKS_VENV, and runs
-# the rows that need no GPU.
+# Ends with 1 where a row is wrong. On a machine with one GPU the engine and the learner share it, without a preflight.
+# FRAMEWORKS_CPU=1 takes the recipe's overlay cpu, with vLLM's CPU build in FRAMEWORKS_VENV, and runs the rows that need no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 source scripts/lib/installed.sh
 source scripts/lib/frameworks_bundle.sh
 
 require() {
-  local gpus
   NLAUNCH=${NLAUNCH:-$(find_nlaunch)}
   [[ -x $NLAUNCH ]] || { echo "no nlaunch in dist/ or build/: cmake --install build --prefix dist --strip" >&2; exit 1; }
   [[ -x $FRAMEWORKS_VENV/bin/vllm ]] || { echo "no vLLM in $FRAMEWORKS_VENV: $0 --unpack FOLDER" >&2; exit 1; }
   NLAUNCH_BUILD=$(dirname "$(dirname "$NLAUNCH")")
   export NLAUNCH_BUILD FRAMEWORKS_VENV
   [[ -z ${FRAMEWORKS_CPU:-} ]] || return 0
-  gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
-  ((gpus >= 2)) || { echo "two GPUs are needed, $gpus found" >&2; exit 1; }
+  FRAMEWORKS_GPUS=$(nvidia-smi -L 2>/dev/null | wc -l)
+  ((FRAMEWORKS_GPUS >= 1)) || { echo "no GPU found" >&2; exit 1; }
   GPU_TEST_WHEEL_NCCL=$("$FRAMEWORKS_VENV/bin/python" -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")')
   GPU_TEST_SYSTEM_NCCL=${GPU_TEST_SYSTEM_NCCL:-$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n1)}
-  export GPU_TEST_WHEEL_NCCL GPU_TEST_SYSTEM_NCCL
+  export GPU_TEST_WHEEL_NCCL GPU_TEST_SYSTEM_NCCL FRAMEWORKS_GPUS
 }
 
 case ${1:-} in

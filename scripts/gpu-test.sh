@@ -2,6 +2,8 @@
 # The tests that need GPUs: two or more of one machine, joined by NVLink, with PyTorch. Needs no network and no build:
 # dist/ (or build/), configs/, site-profiles/ and tests/ are enough, with scripts/. Ends with "N passed, N failed, N skipped".
 # Arguments are the cases to run: scripts/gpu-test.sh preflight_prints_json
+#
+# On a machine with one GPU the two processes of a run share it, over TCP, and what needs two is skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 source scripts/lib/expect.sh
@@ -12,33 +14,46 @@ WORK=$(mktemp -d)
 EXPECT_LIMIT=180
 OPTIONS=(--site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --color never)
 WEIGHT_SYNC=(configs/weight-sync.yaml --set roles.engine.count=1 "${OPTIONS[@]}")  # two GPUs
+RUN=("$NLAUNCH" run)  # a run whose two processes may share a GPU, with these options:
+SHARED=() SHARED_LEARNERS=()
 trap 'rm -rf "$WORK"' EXIT
 
 preflight_passes_on_all_gpus() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'all_reduce' 'every element right' 'P2P within a node' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
 }
 
 preflight_prints_json() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 '"verdict": *"pass"' '"bytes": *22118400' -- "$NLAUNCH" preflight --json "${OPTIONS[@]}"
 }
 
 preflight_passes_for_the_experiment() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'weight sync' 'broadcast' 'P2P within a node' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
 
 # Learners and engines in containers of their own, and so the probe; the preload reaches the learner alone.
-a_preload_within_containers_is_proven() {
-  local wrapper='wrapper=[bwrap, --dev-bind, /, /, --unshare-pid, --proc, /proc]' both
-  both=(--with preload-nccl --set "roles.learner.$wrapper" --set "roles.engine.$wrapper")
-  if ! bwrap --dev-bind / / --unshare-pid --proc /proc true; then
-    skip "${FUNCNAME[0]}" "no bwrap that can make namespaces here"
-    return
-  fi
+WITHIN='wrapper=[bwrap, --dev-bind, /, /, --unshare-pid, --proc, /proc]'
+PRELOAD_WITHIN=(--with preload-nccl --set "roles.learner.$WITHIN" --set "roles.engine.$WITHIN")
+
+# bwrap_works NAME: else the case is skipped.
+bwrap_works() {
+  bwrap --dev-bind / / --unshare-pid --proc /proc true || { skip "$1" "no bwrap that can make namespaces here" && false; }
+}
+
+a_preload_within_containers_is_probed() {
+  two_gpus "${FUNCNAME[0]}" || return
+  bwrap_works "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'pass +container +learner .*glibc' 'pass +container +engine' 'weight sync +2 ranks over nccl' -- \
-    "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}" "${both[@]}"
+    "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}" "${PRELOAD_WITHIN[@]}"
+}
+
+a_preload_within_containers_is_proven() {
+  bwrap_works "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' \
     'learner\.0 \(pid [0-9]+\): bound to libnccl .*, as preloaded' 'engine\.0 \(pid [0-9]+\): bound to its own libnccl ' -- \
-    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" "${both[@]}"
+    "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}" "${PRELOAD_WITHIN[@]}"
 }
 
 # nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
@@ -49,6 +64,7 @@ two_processes_on_one_gpu_are_refused() {
 }
 
 two_nccl_versions_in_one_group_are_refused() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 69 'one version of NCCL in the group' \
     "$(version_pattern "$GPU_TEST_SYSTEM_NCCL")" "$(version_pattern "$GPU_TEST_WHEEL_NCCL")" -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set 'roles.learner.preload=[nccl-system]'
@@ -56,15 +72,17 @@ two_nccl_versions_in_one_group_are_refused() {
 
 one_nccl_version_runs_with_its_preload_proven() {
   expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' 'libnccl' -- \
-    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --with preload-nccl --set vars.tensor_kib=4096
+    "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}" --with preload-nccl --set vars.tensor_kib=4096
 }
 
 a_lost_nvlink_is_noticed() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 69 'SHM within a node' 'bandwidth' 'NCCL_P2P_DISABLE=1 is set for' -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env NCCL_P2P_DISABLE=1
 }
 
 a_rank_that_never_joins_is_named() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 2 'engine\.0 \(GPU 1\) did not join within' 'learner\.0 \(GPU 0\) did' -- \
     python3 tests/gpu/stop_probe.py 1 "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
@@ -75,11 +93,13 @@ a_gpu_that_another_process_fills_is_named() {
 }
 
 a_python_that_imports_torch_when_it_starts_is_named() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 69 'sitecustomize' 'torch' -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env "PYTHONPATH=$PWD/tests/gpu/eager"
 }
 
 a_library_that_is_no_nccl_is_named() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 69 'is no NCCL: it has no ncclGetVersion' -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env "VLLM_NCCL_SO_PATH=$(ldconfig -p | sed -n 's/.*libz\.so\.1 .*=> //p' | head -n1)"
 }
@@ -89,22 +109,23 @@ no_gpu_memory_is_held_afterwards() {
 }
 
 weight_sync_runs_over_nccl() {
-  expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- "$NLAUNCH" run "${WEIGHT_SYNC[@]}"
+  expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}"
 }
 
 what_nccl_read_is_compared() {
   # nlaunch: allow-file not-a-number: shows what NCCL makes of such a value
   expect "${FUNCNAME[0]}" 0 "NCCL in learner: NCCL_NTHREADS is set to '256k', and NCCL read 256" \
     'NCCL in learner: set, and not read by NCCL in this run: .*NCCL_GDR_FLUSH_DISABLE' -- \
-    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --no-lint --with nccl-debug --env NCCL_NTHREADS=256k --env NCCL_GDR_FLUSH_DISABLE=0
+    "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}" --no-lint --with nccl-debug --env NCCL_NTHREADS=256k --env NCCL_GDR_FLUSH_DISABLE=0
 }
 
 weight_sync_runs_over_gloo() {
   expect "${FUNCNAME[0]}" 0 'all checks passed: 3 syncs of 300 tensors to 1 engines' -- \
-    "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --set weight_sync.backend=gloo
+    "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}" --set weight_sync.backend=gloo
 }
 
 groups_cross_nodes_over_nccl() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'pass +all_reduce .*learner world +2 ranks over nccl, every element right' -- \
     env PATH="$PWD/tests/gpu:$PATH" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='node[0-1]' SLURM_JOB_NUM_NODES=2 \
     "$NLAUNCH" preflight --site "$PWD/tests/gpu/two-nodes.yaml" --site-dir "$PWD/tests/gpu" "${OPTIONS[@]:2}"
@@ -117,22 +138,26 @@ a_machine_that_lost_a_gpu_fails_its_prolog() {
 }
 
 level_deep_measures_the_gpus() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'pass +copies +GPU to GPU +[0-9]+ ways, [0-9]+ with peer access: .*every element right' \
     'pass +copies +GPU to host' 'pass +gemm +bf16 matrix products .*TFLOP/s' \
     'pass +gemm-agreement +.*GPUs found the same bits' -- "$NLAUNCH" preflight --level deep "${OPTIONS[@]}"
 }
 
 copies_are_measured_by_hand() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 '"pairs":\[\{"bandwidth":[0-9.e+]+,"from":0,"peer":true,"to":1,"wrong":0\}' \
     '"host_to_device":[0-9.e+]+,"name":"NVIDIA [^"]+","wrong":0\}' -- "$(dirname "$NLAUNCH")/nlaunch-probe" copies --devices 0,1
 }
 
 products_have_the_same_bits() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 '"differing":0' '"wrong_samples":0' -- \
     "$(dirname "$NLAUNCH")/nlaunch-probe" gemm --devices 1,0 --seconds 5
 }
 
 drills_show_what_failures_look_like() {
+  two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'missing-rank' 'hangs: .*ended after 10 s by its deadline' 'graph: all ranks' \
     'completes after .*every element right' 'two-streams: two orders' -- "$NLAUNCH" bench --drill all "${OPTIONS[@]}"
 }
@@ -142,7 +167,7 @@ hang() {
   local fault=$1
   shift
   expect "${FUNCNAME[1]}" 124 'no progress for .* after step [49]; collecting evidence' "$@" -- \
-    "$NLAUNCH" run tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight --set "vars.fault=$fault"
+    "${RUN[@]}" tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight "${SHARED_LEARNERS[@]}" --set "vars.fault=$fault"
 }
 
 a_rank_that_sleeps_is_named() { hang sleeps 'learner\.1.*(sleeps|has not entered|is outside)'; }
@@ -151,7 +176,7 @@ a_rank_that_is_stopped_is_named() { hang stopped 'learner\.1.*stopped'; }
 a_rank_in_another_collective_is_named() { hang other-collective 'learner\.1.*(broadcast|has left)|unsure'; }
 
 a_nccl_run_that_gets_on_is_left_alone() {
-  expect "${FUNCNAME[0]}" 0 'finished after' -- "$NLAUNCH" run tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight
+  expect "${FUNCNAME[0]}" 0 'finished after' -- "${RUN[@]}" tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight "${SHARED_LEARNERS[@]}"
 }
 
 # 2.28.9 of a library, as a regular expression.
@@ -159,11 +184,24 @@ version_pattern() {
   "$(dirname "$NLAUNCH")/nlaunch-probe" library "$1" | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n1 | sed 's/\./\\./g'
 }
 
+# two_gpus NAME: else the case is skipped.
+two_gpus() {
+  ((GPUS >= 2)) || { skip "$1" "two GPUs are needed, $GPUS found" && false; }
+}
+
+# NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each is a host of its own. The preflight refuses it, too.
+share_the_gpu() {
+  RUN=(env "CUDA_VISIBLE_DEVICES=0,0" "$NLAUNCH" run --no-preflight --no-lint)
+  SHARED=(--set roles.learner.env.NCCL_HOSTID=learner --set roles.engine.env.NCCL_HOSTID=engine)
+  # shellcheck disable=SC2016  # a reference of nlaunch
+  SHARED_LEARNERS=(--set 'roles.learner.env.NCCL_HOSTID=${self.rank}' --set 'roles.learner.wrapper=[env, CUDA_VISIBLE_DEVICES=0]')
+}
+
 require() {
-  local gpus
-  gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+  GPUS=$(nvidia-smi -L 2>/dev/null | wc -l)
   [[ -x $NLAUNCH ]] || { echo "no nlaunch in dist/ or build/: cmake --install build --prefix dist --strip" >&2; exit 1; }
-  ((gpus >= 2)) || { echo "two GPUs are needed, $gpus found" >&2; exit 1; }
+  ((GPUS >= 1)) || { echo "no GPU found" >&2; exit 1; }
+  ((GPUS >= 2)) || share_the_gpu
   GPU_TEST_WHEEL_NCCL=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")')
   GPU_TEST_SYSTEM_NCCL=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n1)
   export GPU_TEST_WHEEL_NCCL GPU_TEST_SYSTEM_NCCL

@@ -3,10 +3,10 @@
 # 47 MB, and a Python environment made there of both.
 
 FRAMEWORKS_VENV=${FRAMEWORKS_VENV:-$HOME/nlaunch-frameworks/venv}
-# What serving a dense model on Hopper does not need: kernels of mixtures of experts, FlashAttention 2, a router, guided decoding's
-# library, other languages' names of countries.
+# What serving a dense model on Hopper does not need: kernels of mixtures of experts, FlashAttention 2, a router, a static library,
+# other languages' names of countries.
 FRAMEWORKS_LEFT_OUT=(
-  'vllm/_moe_C*' vllm/vllm-rs 'vllm/vllm_flash_attn/_vllm_fa2_C*' vllm/third_party/deep_gemm 'xgrammar/lib*' xgrammar/include
+  'vllm/_moe_C*' vllm/vllm-rs 'vllm/vllm_flash_attn/_vllm_fa2_C*' vllm/third_party/deep_gemm xgrammar/lib xgrammar/include
   pycountry/locales bin .lock
 )
 
@@ -21,6 +21,7 @@ bundle_frameworks() {
     # shellcheck disable=SC2086  # a pattern
     (cd "$site" && rm -rf $leave)
   done
+  strip --strip-debug "$site/xgrammar/libxgrammar_bindings.so" || return  # 50 of its 52 MB
   tar -C "$site" --sort=name --owner=0 --group=0 --exclude=__pycache__ -cf - . | zstd -q -16 --long=27 -T0 |
     split -b 47MB -d - "$folder/frameworks.tar.zst." || return
   rm -rf "$site"
@@ -41,11 +42,14 @@ unpack_frameworks() {
   rm -rf "$site"
   # Hard links are for one file system; symbolic ones serve as well.
   cp -al "$own" "$site" 2>/dev/null || { rm -rf "$site" && cp -as "$own" "$site"; } || return
-  # What stands in both is replaced, not written through a link.
+  mkdir "$FRAMEWORKS_VENV/bundled" || return
   cat "$folder"/frameworks.tar.zst.* | LD_LIBRARY_PATH=$folder/zstd "$folder/zstd/zstd" -q -d --long=27 |
-    tar -C "$site" --unlink-first --no-same-owner -xf - || return
-  printf '%s\n' "#!$FRAMEWORKS_VENV/bin/python" 'import sys' 'from vllm.entrypoints.cli.main import main' 'sys.exit(main())' \
-    >"$FRAMEWORKS_VENV/bin/vllm"
+    tar -C "$FRAMEWORKS_VENV/bundled" --no-same-owner -xf - || return
+  # What stands in both is replaced, not written through a link.
+  cp -al --remove-destination "$FRAMEWORKS_VENV/bundled/." "$site" && rm -rf "$FRAMEWORKS_VENV/bundled" || return
+  # As pip writes it: processes that are spawned import it.
+  printf '%s\n' "#!$FRAMEWORKS_VENV/bin/python" 'import sys' 'from vllm.entrypoints.cli.main import main' \
+    "if __name__ == '__main__':" '    sys.exit(main())' >"$FRAMEWORKS_VENV/bin/vllm"
   chmod +x "$FRAMEWORKS_VENV/bin/vllm"
   # nlaunch's processes and vLLM's import the same hundred packages: compiled once. Some hold templates, which are no Python.
   "$FRAMEWORKS_VENV/bin/python" -m compileall -q -j 0 "$site/vllm" "$site/trl" "$site/datasets" "$site/openai" >/dev/null ||

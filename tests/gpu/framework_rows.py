@@ -21,6 +21,9 @@ import faults  # noqa: E402
 from faults import Row  # noqa: E402
 
 CPU = bool(os.environ.get("FRAMEWORKS_CPU"))
+ONE_GPU = os.environ.get("FRAMEWORKS_GPUS") == "1"
+# NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each is a host of its own. The preflight refuses it, too.
+SHARED = {"roles.engine.env.NCCL_HOSTID": "engine", "roles.learner.env.NCCL_HOSTID": "learner"}
 VENV = pathlib.Path(os.environ.get("FRAMEWORKS_VENV", "venv"))
 CACHE = pathlib.Path.home() / ".cache"  # what vLLM compiles serves the next row
 SHARE = 4.0  # seconds that nlaunch itself may take of the recipe's time
@@ -61,8 +64,8 @@ def in_training(what, faulty, cause, **more):
 @contextlib.contextmanager
 def full_gpus(run):
     """Another process holds all but 200 MiB of both GPUs."""
-    python = str(VENV / "bin/python")
-    yield [word for gpu in "01" for word in (python, str(GPU / "fill_gpu.py"), gpu)]
+    fill = [str(VENV / "bin/python"), str(GPU / "fill_gpu.py")]
+    yield ["env", "CUDA_VISIBLE_DEVICES=0", *fill, "0", "env", "CUDA_VISIBLE_DEVICES=0,0"] if ONE_GPU else [*fill, "0", *fill, "1"]
 
 
 @contextlib.contextmanager
@@ -90,7 +93,7 @@ ROWS = {
         code=(1, 69, 124),
         settings={**FAULTED, "watch.start": "90s", "roles.learner.preload": "[nccl-system]"},
     ),
-    "learner_cuda_oom": in_training("the learner's GPU is full in step 5", "leak", "cuda-oom", fix="memory"),
+    "learner_cuda_oom": in_training("the learner's GPU is full in step 5", "leak", "cuda-oom", fix="smaller batch"),
     "model_path_wrong": at_start(
         "the engine's model does not exist",
         "model-not-found",
@@ -151,10 +154,21 @@ def sockets():
 class Run(faults.Run):
     """The recipe on this machine's GPUs."""
 
+    def __init__(self, *arguments):
+        self.before = gpu_processes(), sockets()
+        super().__init__(*arguments)
+
+    def finish(self):
+        said_nothing = super().finish()
+        self.left += [f"GPU memory: pid {line}" for line in sorted(gpu_processes() - self.before[0])]
+        self.left += sorted(map(str, sockets() - self.before[1]))
+        return said_nothing
+
     def command(self, runs="runs", **more):
         where = ["--with", "cpu", "--site", "local"] if CPU else ["--site", str(GPU / "h200.yaml"), "--site-dir", str(SOURCE / "site-profiles")]
-        checks = [] if self.folder.name == "recipe" else ["--no-preflight"]
-        settings = [word for key, value in {**self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
+        checks = [] if self.folder.name == "recipe" and not ONE_GPU else ["--no-preflight", "--no-lint"]
+        shared = SHARED if ONE_GPU else {}
+        settings = [word for key, value in {**shared, **self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
         recipe = SOURCE / "configs/trl-grpo.yaml"
         return [str(faults.NLAUNCH), "run", str(recipe), *where, *checks, "--runs-dir", str(self.folder / runs), "--color", "never", *settings]
 
@@ -191,21 +205,10 @@ def do(name, folder):
     folder.mkdir(parents=True)
     env = {**os.environ, "VIRTUAL_ENV": str(VENV), "TORCHINDUCTOR_CACHE_DIR": str(CACHE / "inductor"), "HF_HUB_OFFLINE": "1",
            "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-    before = gpu_processes(), sockets()
+    if ONE_GPU:
+        env["CUDA_VISIBLE_DEVICES"] = "0,0"
     run = Run(row, folder, env, dict(row.settings))
-    trouble = None
-    try:
-        if row.fault:
-            row.fault(run)
-    except RuntimeError as error:
-        trouble = error
-    when = time.monotonic() - run.start if row.fault else 0
-    silent = run.finish()
-    run.left += [f"GPU memory: pid {line}" for line in sorted(gpu_processes() - before[0])]
-    run.left += sorted(map(str, sockets() - before[1]))
-    result = faults.judge(run, when, silent)
-    if trouble:
-        result["wrong"].insert(0, f"the fault could not be made: {trouble}")
+    result = faults.carry_out(run)
     if name == "recipe":
         judge_recipe(run, result)
     shutil.rmtree(run.path / "model", ignore_errors=True)

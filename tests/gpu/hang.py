@@ -34,8 +34,9 @@ def step(number):
     torch.cuda.synchronize()
 
 
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
+device = torch.device("cuda", local_rank % torch.cuda.device_count())  # two ranks may share a GPU
+torch.cuda.set_device(device)
+dist.init_process_group("nccl", device_id=device)
 for number in range(1, 10):
     step(number)
     print("step", number, flush=True)
