@@ -4,7 +4,7 @@
 #
 #   scripts/gpu-frameworks.sh --bundle FOLDER   with a network: what the machine lacks, in files of 47 MB
 #   scripts/gpu-frameworks.sh --unpack FOLDER   there: FRAMEWORKS_VENV (~/nlaunch-frameworks/venv) of it and of the machine's PyTorch
-#   scripts/gpu-frameworks.sh [--minutes N] [--table FILE.md] [--keep FOLDER] [ROW...]   there: the rows, in the order of their value
+#   scripts/gpu-frameworks.sh [--minutes N] [--jobs N] [--table FILE.md] [--keep FOLDER] [ROW...]   there: the rows, in the order of their value
 #   scripts/gpu-frameworks.sh --list            the rows
 #
 # Ends with 1 where a row is wrong. On a machine with one GPU the engine and the learner share it, without a preflight.

@@ -1,6 +1,7 @@
 """The rows of scripts/gpu-frameworks.sh: the TRL recipe on two GPUs, and what is done to it; judged as the fault matrix is."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import dataclasses
 import os
@@ -11,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 GPU = pathlib.Path(__file__).resolve().parent
@@ -28,7 +30,9 @@ VENV = pathlib.Path(os.environ.get("FRAMEWORKS_VENV", "venv"))
 CACHE = pathlib.Path.home() / ".cache"  # what vLLM compiles serves the next row
 SHARE = 4.0  # seconds that nlaunch itself may take of the recipe's time
 STEPS = 10 if CPU else 40
-FAULTED = {
+# A row of several at once takes a little of a GPU, and does not measure how much is free: others free theirs meanwhile.
+SMALL = "" if CPU else "--gpu-memory-utilization=0.2 --kv-cache-memory-bytes=1073741824"
+WHOLE_GPU = {
     "vars.steps": 1000,
     "watch.start": "5m",
     "watch.stall": "10s",
@@ -38,14 +42,17 @@ FAULTED = {
 }
 
 
+def engine(script):
+    """The engine's command with other arguments, as a shell puts them together from its own."""
+    return {**WHOLE_GPU, "roles.engine.wrapper": f"[sh, -c, '{script}', sh]"}
+
+
+FAULTED = engine(f'exec "$@" {SMALL}')
+
+
 def signalled(name, **more):
     """A row of the matrix on CPUs, as it is."""
     return dataclasses.replace(fault_rows.ROWS[name], settings=FAULTED, **more)
-
-
-def engine(arguments):
-    """The engine's command with other arguments, as a shell puts them together from its own."""
-    return {**FAULTED, "roles.engine.wrapper": f"[sh, -c, '{arguments}', sh]"}
 
 
 def learner(fault):
@@ -97,13 +104,13 @@ ROWS = {
     "model_path_wrong": at_start(
         "the engine's model does not exist",
         "model-not-found",
-        settings=engine('shift 3; exec vllm serve /no/such/model "$@"'),
+        settings=engine(f'shift 3; exec vllm serve /no/such/model "$@" {SMALL}'),
         text="/no/such/model",
     ),
     "engine_gpu_full": at_start(
         "another process has filled the GPUs before the engine starts",
         "cuda-oom|vllm-enginecore-start-failure",
-        settings=FAULTED,
+        settings=WHOLE_GPU,
         within=full_gpus,
         fix="memory",
     ),
@@ -137,14 +144,17 @@ ROWS = {
     "compile_cache_broken": Row("what torch.compile has kept is damaged", within=broken_compile_cache, blameless=True,
                                 settings={"vars.steps": 5}),
 }
+ALONE = {"recipe", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small"}  # of those at once: they want a GPU to themselves
 NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken"}
 
 
 def gpu_processes():
+    """What each process holds of the GPUs, by pid."""
     if CPU:
-        return set()
+        return {}
     query = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader"]
-    return set(subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines())
+    lines = subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {int(pid): size for pid, size in (line.split(", ") for line in lines)}
 
 
 def sockets():
@@ -154,19 +164,14 @@ def sockets():
 class Run(faults.Run):
     """The recipe on this machine's GPUs."""
 
-    def __init__(self, *arguments):
-        self.before = gpu_processes(), sockets()
-        super().__init__(*arguments)
-
     def finish(self):
         said_nothing = super().finish()
-        self.left += [f"GPU memory: pid {line}" for line in sorted(gpu_processes() - self.before[0])]
-        self.left += sorted(map(str, sockets() - self.before[1]))
+        self.left += [f"GPU memory: pid {pid}, {size}" for pid, size in sorted(gpu_processes().items()) if pid in self.tree]
         return said_nothing
 
     def command(self, runs="runs", **more):
         where = ["--with", "cpu", "--site", "local"] if CPU else ["--site", str(GPU / "h200.yaml"), "--site-dir", str(SOURCE / "site-profiles")]
-        checks = [] if self.folder.name == "recipe" and not ONE_GPU else ["--no-preflight", "--no-lint"]
+        checks = [] if self.folder.name == "recipe" and not ONE_GPU else ["--no-preflight", "--no-lint", "--share"]
         shared = SHARED if ONE_GPU else {}
         settings = [word for key, value in {**shared, **self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
         recipe = SOURCE / "configs/trl-grpo.yaml"
@@ -233,10 +238,36 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
+class Rows:
+    """Carries out rows for as long as there is time, and writes the table after each."""
+
+    def __init__(self, options, results, folder):
+        self.table, self.results, self.folder = options.table, results, folder
+        self.deadline, self.longest = time.monotonic() + 60 * options.minutes, 120
+        self.lock = threading.Lock()
+
+    def do(self, name):
+        if CPU and name in NEED_GPUS:
+            self.results[name] = "not run: needs GPUs"
+            return
+        start = time.monotonic()
+        if start + self.longest > self.deadline:
+            return
+        faults.PATIENCE = min(300, self.deadline - start - 20)
+        result = do(name, self.folder / name)
+        with self.lock:
+            self.results[name] = result
+            self.longest = max(self.longest, 1.2 * result["whole"]) if result["whole"] < 200 else self.longest
+            print(f"{'FAIL' if result['wrong'] else 'PASS'} {name} ({result['whole']} s)", *result["wrong"], sep="\n     ", flush=True)
+            if self.table:
+                self.table.write_text(table(self.results))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="gpu-frameworks.sh", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", help="those; else all")
     parser.add_argument("--minutes", type=float, default=120, help="rows that would not fit are not run")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many rows at once, which share the GPUs")
     parser.add_argument("--table", type=pathlib.Path, metavar="FILE", help="the table, written after every row")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="what each row's run wrote")
     parser.add_argument("--list", action="store_true")
@@ -248,27 +279,22 @@ def main():
         return
     names = options.rows or list(ROWS)
     results = dict.fromkeys(names, "not run")
-    deadline, longest = time.monotonic() + 60 * options.minutes, 120
+    before = sockets()
     with tempfile.TemporaryDirectory(prefix="nlaunch-frameworks-") as temporary:
-        folder = (options.keep or pathlib.Path(temporary)).resolve()
+        rows = Rows(options, results, (options.keep or pathlib.Path(temporary)).resolve())
         for name in names:
-            if CPU and name in NEED_GPUS:
-                results[name] = "not run: needs GPUs"
-                continue
-            start = time.monotonic()
-            if start + longest > deadline:
-                break
-            faults.PATIENCE = min(300, deadline - start - 20)
-            result = results[name] = do(name, folder / name)
-            longest = max(longest, 1.2 * result["whole"]) if result["whole"] < 200 else longest
-            print(f"{'FAIL' if result['wrong'] else 'PASS'} {name} ({result['whole']} s)", *result["wrong"], sep="\n     ", flush=True)
-            if options.table:
-                options.table.write_text(table(results))
+            if name in ALONE:
+                rows.do(name)
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(rows.do, [name for name in names if name not in ALONE]))
+    left = sorted(map(str, sockets() - before))
     print("\n" + table(results))
     done = [result for result in results.values() if not isinstance(result, str)]
     wrong = sum(bool(result["wrong"]) for result in done)
+    if left:
+        print("sockets that were left behind:", *left)
     print(f"{len(done) - wrong} passed, {wrong} failed, {len(results) - len(done)} skipped")
-    sys.exit(wrong > 0)
+    sys.exit(wrong > 0 or bool(left))
 
 
 if __name__ == "__main__":
