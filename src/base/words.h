@@ -64,7 +64,7 @@ struct RoleSettings {
   Rendezvous rendezvous = Rendezvous::none;
   Stop stop;
   Restart restart;
-  bool exit_ok = false;  ///< `exit: ok`: ending by itself is no failure
+  bool exit_ok = false;  ///< `exit: ok`: ending by itself with 0 is no failure
   bool leave = false;    ///< what a process leaves behind lives until the run ends
 };
 

@@ -29,6 +29,15 @@ std::string who(const ProcessReport& process) {
   return fmt::format("{}{} on {}", process.name, rank, process.host);
 }
 
+/// " after 0.1s, 2.2s into the run": of the process that was first.
+std::string after(const Outcome& outcome) {
+  constexpr Duration kWithTheRun = std::chrono::seconds(1);
+  const auto when = outcome.decided.value_or(outcome.took);
+  const auto started = outcome.processes[*outcome.first].started.value_or(Duration{});
+  if (started < kWithTheRun) return fmt::format(" after {}", in_seconds(when));
+  return fmt::format(" after {}, {} into the run", in_seconds(when - started), in_seconds(when));
+}
+
 /// ", 80ms before engine.0 exited with code 1"
 std::string before_the_next(const Outcome& outcome) {
   if (!outcome.first || !outcome.next) return {};
@@ -76,7 +85,7 @@ Json process_json(const ProcessReport& process) {
           {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
 }
 
-/// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
+/// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
 std::string after_a_child(const Outcome& outcome) {
   const auto lost = lost_child(outcome);
   return lost ? "; before that, " + end_of_child(*lost->process, *lost->child) : "";
@@ -85,7 +94,7 @@ std::string after_a_child(const Outcome& outcome) {
 }  // namespace
 
 std::string end_of_child(const ProcessReport& process, const ChildReport& child) {
-  return fmt::format("{} of {} {} after {}", child.child.str(), who(process),
+  return fmt::format("{} of {} {} {} into the run", child.child.str(), who(process),
                      child.status ? child.status->str() : "ended", in_seconds(child.at));
 }
 
@@ -193,13 +202,15 @@ std::string sentence(const Outcome& outcome) {
   return std::visit(
       Overloaded{[&](const Finished&) { return fmt::format("finished after {}", when); },
                  [&](const ProcessFailed& failed) {
-                   return fmt::format("{} {}{} after {}{}{}", name, failed.status.str(),
-                                      failed.status.ok() ? " but was expected to keep running," : "", when,
-                                      before_the_next(outcome), after_a_child(outcome));
+                   return fmt::format("{} {}{}{}{}{}", name, failed.status.str(),
+                                      failed.status.ok() ? " but was expected to keep running," : "",
+                                      after(outcome), before_the_next(outcome), after_a_child(outcome));
                  },
                  [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
-                 [&](const NeverReady&) {
-                   return fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
+                 [&](const NeverReady& never) {
+                   return never.has_ended
+                              ? fmt::format("{} exited with code 0{}, before it was ready", name, after(outcome))
+                              : fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
                  },
                  [&](const PartLost& lost) {
                    return fmt::format("{}, and {} did not end within {}", lost.reason, name,
@@ -216,7 +227,7 @@ std::string sentence(const Outcome& outcome) {
                    return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
                  },
                  [&](const Aborted& aborted) {
-                   return fmt::format("{} (after {}){}", aborted.reason, when, after_a_child(outcome));
+                   return fmt::format("{} ({} into the run){}", aborted.reason, when, after_a_child(outcome));
                  }},
       outcome.cause);
 }

@@ -66,7 +66,7 @@ inline constexpr Duration kTimeToEndWithoutPart = std::chrono::seconds(5);
 
 /// A time as it is said of a run: "80ms", "12.4s".
 std::string in_seconds(Duration duration);
-/// "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
+/// "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
 std::string end_of_child(const ProcessReport& process, const ChildReport& child);
 /// The child process whose end explains why the run ended: a part that a server needs, or a process that was
 /// killed by a signal before any other failed.

@@ -73,7 +73,7 @@ class Transition {
   }
 
   void on(const event::ReadyTimeout& event) {
-    if (is_any<Running>(life_of(event.process))) decide(NeverReady{event.process});
+    if (is_any<Running>(life_of(event.process))) decide(NeverReady{event.process, false});
   }
 
   void on(const event::Ended& event) {
@@ -81,10 +81,12 @@ class Transition {
     if (!is_alive(phase)) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
     const bool failed = is_failure(event.process, event.status);
-    const bool restart = going && failed && may_restart(event.process);
+    const bool unready = is_any<Running>(phase) && is_awaited(event.process);
+    const bool restart = going && (failed || unready) && may_restart(event.process);
     phase = CleaningUp{restart};
     act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
     if (failed && !restart) return decide(ProcessFailed{event.process, event.status});
+    if (unready && !restart) return decide(NeverReady{event.process, true});
     if (run_is_over()) return decide(Finished{});
     advance();
     continue_ending();
@@ -177,9 +179,14 @@ class Transition {
 
   [[nodiscard]] bool is_failure(ProcessIndex process, const sys::WaitStatus& status) const {
     const auto& rules = rules_.processes[process];
-    if (rules.ends_run || rules.ready == ProcessRules::Ready::exited) return !status.ok();
-    if (rules.exit_ok) return false;
-    return some_end_the_run() || !status.ok();
+    const bool may_end = rules.ends_run || rules.exit_ok || rules.ready == ProcessRules::Ready::exited;
+    return !status.ok() || (!may_end && some_end_the_run());
+  }
+
+  /// Others may start once its readiness check says so. A learner that has done its work need not have been ready.
+  [[nodiscard]] bool is_awaited(ProcessIndex process) const {
+    const auto& rules = rules_.processes[process];
+    return rules.ready == ProcessRules::Ready::checked && !rules.ends_run;
   }
 
   [[nodiscard]] bool may_restart(ProcessIndex process) const {

@@ -54,11 +54,12 @@ struct StartFailed {
 };
 struct NeverReady {
   ProcessIndex process = 0;
+  bool has_ended = false;  ///< with 0, as it may once it is ready; else its time was over
 };
 /// A process below it has ended that it cannot serve without, and it goes on.
 struct PartLost {
   ProcessIndex process = 0;
-  std::string reason;  ///< "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL after 69.7s"
+  std::string reason;  ///< "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
 };
 struct StoppedBySignal {
   int signal = 0;

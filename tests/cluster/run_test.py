@@ -86,7 +86,7 @@ class Fleet(Runs):
                     os.kill(pid, signal.SIGKILL)
             except OSError:  # srun is two processes, and one goes with the other
                 pass
-        self.is_lost(process, rf"srun was killed by SIGKILL \(after {WHEN}\)\n")
+        self.is_lost(process, rf"srun was killed by SIGKILL \({WHEN} into the run\)\n")
 
     def test_scancel_stops_it_and_leaves_nothing(self):
         process = self.start()

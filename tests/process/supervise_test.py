@@ -73,7 +73,7 @@ class HowARunEnds(SuperviseCase):
     # A part is watched once it was seen twice, a second apart or, on a loaded machine, more. Before Linux 6.15 a parent that was quick
     # knows alone how it ended.
     PART = ["/bin/bash", "-c", "(exec -a VLLM::EngineCore sleep 60) & sleep 8; kill -9 $!; wait; eval \"$0\""]
-    KILLED = r"VLLM::EngineCore \(pid \d+\) of engine\.0 (?:was killed by SIGKILL|ended) after \d+\.\d+s"
+    KILLED = r"VLLM::EngineCore \(pid \d+\) of engine\.0 (?:was killed by SIGKILL|ended) \d+\.\d+s into the run"
 
     def test_a_server_that_goes_on_without_one_of_its_parts_has_failed(self):
         run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": [*self.PART, "sleep 60"]}])
@@ -124,7 +124,7 @@ class HowARunEnds(SuperviseCase):
     def test_a_watcher_may_end_it(self):
         run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}], abort_after_ms=100)
         self.assertEqual((run.code, run.summary()["outcome"]), (70, "aborted"))
-        self.assertRegex(run.summary()["what"], r"^1 alive and not wanted \(after \d+ms\)$")
+        self.assertRegex(run.summary()["what"], r"^1 alive and not wanted \(\d+ms into the run\)$")
 
     def test_64_processes(self):
         run = self.finished([{"name": "tool", "count": 64, "command": ["/bin/true"]}], quiet=True)
@@ -240,6 +240,18 @@ class Readiness(SuperviseCase):
         self.assertEqual(run.code, 3)
         self.assertRegex(run.summary()["what"], r"^engine\.0 exited with code 3 after \d+ms$")
         self.assertIsNone(run.summary()["processes"][1]["started_ms"])
+
+    def test_what_ends_before_it_was_ready_was_not_ready(self):
+        flag = "/nonexistent/ready"
+        for how, code, said in (("exit 0", 72, r"engine\.0 exited with code 0 after \S+, before it was ready"),
+                                ("exit 4", 4, r"engine\.0 exited with code 4 after \S+"),
+                                ("kill -SEGV $$", 139, r"engine\.0 was ended by SIGSEGV after \S+")):
+            with self.subTest(how):
+                run = self.finished([{"name": "engine", "stage": 0, "command": shell(how), "ready": {"file": flag}, "exit_ok": True},
+                                     {"name": "learner", "stage": 1, "ends_run": True, "command": shell("exit 0")}])
+                self.assertEqual(run.code, code)
+                self.assertRegex(run.summary()["what"], f"^{said}$")
+                self.assertIsNone(run.summary()["processes"][1]["started_ms"])
 
     def test_a_file_from_before_the_start_does_not_count(self):
         flag = pathlib.Path(tempfile.mkdtemp()) / "ready"

@@ -53,10 +53,10 @@ TEST(Sentence, SaysWhoWhenHowAndHowLongBeforeTheNext) {
 
 TEST(Sentence, OfAServerThatHasLostAPart) {
   auto outcome =
-      outcome_of(PartLost{1, "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 7.4s"});
+      outcome_of(PartLost{1, "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 7.4s into the run"});
   outcome.first = 1;
   EXPECT_EQ(sentence(outcome),
-            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 7.4s, and engine.0 did not end "
+            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 7.4s into the run, and engine.0 did not end "
             "within 5.0s");
   EXPECT_EQ(exit_code(outcome), 1);
   EXPECT_EQ(name_of(outcome.cause), "failed");
@@ -74,7 +74,7 @@ TEST(LostChild, ExplainsTheEndThatFollows) {
                                    child(sys::WaitStatus(SIGKILL), 10s)};
   EXPECT_EQ(sentence(outcome),
             "engine.0 exited with code 0 but was expected to keep running, after 12.4s; before that, "
-            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL after 10.0s");
+            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 10.0s into the run");
   const auto summary = to_json(outcome);
   EXPECT_EQ(summary["lost_child"]["process"], "engine.0");
   EXPECT_EQ(summary["lost_child"]["end"]["signal"], "SIGKILL");
@@ -103,7 +103,7 @@ TEST(LostChild, IsAPartThatEndedInGoodOrderWhileItsServerWentOn) {
   EXPECT_EQ(
       sentence(outcome),
       "learner.0 exited with code 1 after 12.4s; before that, raylet (pid 7) of engine.0 exited with code 0 "
-      "after 12.0s");
+      "12.0s into the run");
   EXPECT_TRUE(lost_child(outcome)->says_nothing());
   server.ended = 12300ms;
   server.status = sys::WaitStatus::exited(1);
@@ -133,10 +133,13 @@ TEST(Sentence, OfWhatEndsARunOtherwise) {
   outcome.first = 1;
   outcome.not_ready = "http://n1:8000/health: Connection refused";
   EXPECT_EQ(sentence(outcome), "engine.0 was not ready in time (http://n1:8000/health: Connection refused)");
+  outcome.cause = NeverReady{1, true};
+  outcome.processes[1].started = 10s;
+  EXPECT_EQ(sentence(outcome), "engine.0 exited with code 0 after 2.4s, 12.4s into the run, before it was ready");
   EXPECT_EQ(sentence(outcome_of(StoppedBySignal{SIGTERM})), "stopped by SIGTERM after 12.4s");
   EXPECT_EQ(sentence(outcome_of(StoppedBySignal{stop_signal()})), "stopped by `nlaunch stop` after 12.4s");
   EXPECT_EQ(sentence(outcome_of(Aborted{"engine.0 has the learner's libnccl", 70})),
-            "engine.0 has the learner's libnccl (after 12.4s)");
+            "engine.0 has the learner's libnccl (12.4s into the run)");
 }
 
 }  // namespace

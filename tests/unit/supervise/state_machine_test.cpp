@@ -157,6 +157,23 @@ TEST_F(Machine, AnEngineThatExitsZeroIsAFailureUnlessItsExitIsOk) {
   all_ready();
   EXPECT_EQ(ended(2), "clean 2");
   EXPECT_EQ(on(event::CleanedUp{2}), "");
+  all_ready();
+  EXPECT_TRUE(ended(2, 4).starts_with("clean 2, decide failed 2 exited with code 4")) << "ok means 0";
+}
+
+TEST_F(Machine, OneThatEndsBeforeItWasReadyWasNotReady) {
+  for (const ProcessIndex process : {2U, 3U}) rules.processes[process].exit_ok = true;
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(ended(2), "clean 2, decide not ready 2");
+  rules.processes[2].restart = {true, 1, 3s};
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 3s");
+  rules.processes[0].ready = Ready::checked;
+  all_ready();
+  EXPECT_EQ(ended(0), "clean 0") << "a learner that has done its work";
 }
 
 TEST_F(Machine, AProgramThatPreparesIsReadyWhenItHasExitedZero) {
