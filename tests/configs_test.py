@@ -12,7 +12,7 @@ NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
 EXPERIMENTS = sorted(str(path.relative_to(SOURCE / "configs")) for path in (SOURCE / "configs").rglob("*.yaml"))
 RECIPES = [name for name in EXPERIMENTS if name.startswith("frameworks/")]
 WITH_RAY = [name for name in RECIPES if "\n  ray-head:" in (SOURCE / "configs" / name).read_text()]
-GLOO = ["--set", "weight_sync.backend=gloo"]
+GLOO = ["--set", "weight_sync.backend=gloo", "--set", "cpu_slots=true"]
 PRELOADED = {"grpo.yaml", "grpo-32b.yaml", "grpo-ray.yaml"}  # want several nodes and the site's libnccl
 EIGHT_GPUS = ["--nodes", 1, "--set", "site.node.gpus=8"]
 

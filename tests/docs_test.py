@@ -40,7 +40,8 @@ class Documents(unittest.TestCase):
                 path.write_text(text)
                 if "\nroles:" in text:
                     site = "nvlink-box" if "preload:" in text else "local"
-                    done = nlaunch("plan", path, "--site", site, "--set", "weight_sync.backend=gloo")
+                    done = nlaunch("plan", path, "--site", site, "--set", "weight_sync.backend=gloo",
+                                   "--set", "cpu_slots=true")
                 else:
                     done = nlaunch("plan", "configs/quickstart.yaml", "--site", path)
                 self.assertEqual(done.returncode, 0, done.stderr)

@@ -25,6 +25,7 @@ EXPERIMENT = f"""version: 1
 name: fleet
 nodes: NODES
 weight_sync: {{backend: gloo}}
+cpu_slots: true
 roles:
   learner: {{kind: learner, per_node: {LEARNERS}, rendezvous: torch, command: [train, "${{role.engine.addrs_file}}"]}}
   engine: {{kind: engine, per_node: {ENGINES}, ports: [http], command: [serve, --port, "${{self.ports.http}}"],

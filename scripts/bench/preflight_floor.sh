@@ -43,6 +43,7 @@ cat >"$WORK/true.yaml" <<YAML
 version: 1
 name: "true"
 weight_sync: {backend: gloo}
+cpu_slots: true
 roles: {worker: {kind: learner, count: $GPUS, command: [/bin/true]}}
 YAML
 cat >"$WORK/rl.yaml" <<YAML

@@ -179,6 +179,7 @@ void read_head(Keys& keys, Experiment& out) {
     if (name->is(Kind::scalar)) check_name(out.name, name->problems());
   }
   keys.number("nodes", out.nodes, 1, 100'000);
+  keys.read("cpu_slots", out.cpu_slots);
   keys.read("workdir", out.workdir);
   keys.read("venv", out.venv);
   const auto before = keys.value().problems().count();

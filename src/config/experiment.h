@@ -88,6 +88,7 @@ struct Experiment {
   std::string path;  ///< absolute
   Text name;
   Located<std::uint32_t> nodes{1, {}};
+  bool cpu_slots = false;  ///< where a node has no GPU, `gpus` counts CPU slots
   std::optional<Text> workdir;
   std::optional<Text> venv;
   std::vector<std::pair<Text, Text>> vars;  ///< in file order

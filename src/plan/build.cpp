@@ -243,7 +243,7 @@ class Builder {
     const auto needed =
         std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
     if (node.gpus > 0 || needed == experiment_.roles.end()) return;
-    if (!traits_of(plan_.weight_sync.backend).needs_gpu) {
+    if (experiment_.cpu_slots && !traits_of(plan_.weight_sync.backend).needs_gpu) {
       node.cpu_slots = true;
       node.gpus = gpus_on_one_node(demands_of(experiment_));
       return;
@@ -256,8 +256,8 @@ class Builder {
                         ? "none was found on this machine"
                         : fmt::format("site '{}' does not say how many a node has", site_.name.value)));
     error.hint = scheduler_.this_machine
-                     ? "--set weight_sync.backend=gloo runs on the CPU, a slot for each GPU; --set "
-                       "site.node.gpus=N plans for another machine"
+                     ? "--set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; "
+                       "--set site.node.gpus=N plans for another machine"
                      : "state node.gpus in the profile, or --set site.node.gpus=N";
   }
 

@@ -11,6 +11,7 @@ EXPERIMENT = """
 version: 1
 name: small
 weight_sync: {backend: gloo}
+cpu_slots: true
 roles:
   slot: {kind: learner, per_node: 2, gpus: 1, rendezvous: torch, command: ["true"]}
 bench:

@@ -117,7 +117,7 @@ class Containers(CliTest):
 
     def experiment(self, roles, more=""):
         path = self.work / "experiment.yaml"
-        path.write_text("version: 1\nname: test\nweight_sync: {backend: gloo}\n"
+        path.write_text("version: 1\nname: test\nweight_sync: {backend: gloo}\ncpu_slots: true\n"
                         f"env: {{OUTSIDE: {self.libraries}/empty.c}}\n{more}roles:\n{textwrap.indent(roles, '  ')}")
         return path
 
@@ -293,7 +293,7 @@ class Plans(CliTest):
 
     def plan(self, wrapper, *arguments, command="plan", role="kind: learner", site="local"):
         path = self.folder / "experiment.yaml"
-        path.write_text("version: 1\nname: test\nweight_sync: {backend: gloo}\nroles:\n"
+        path.write_text("version: 1\nname: test\nweight_sync: {backend: gloo}\ncpu_slots: true\nroles:\n"
                         f"  learner: {{{role}, wrapper: {json.dumps(wrapper)}, command: [python3, t.py], env: {{A: b}}}}\n")
         return self.nlaunch(command, path, "--site", site, *arguments)
 

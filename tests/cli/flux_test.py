@@ -26,7 +26,7 @@ class Flux(CliTest):
 
     def experiment(self, command, more=""):
         path = self.folder / "experiment.yaml"
-        path.write_text(f"version: 1\nname: test\nnodes: 2\nweight_sync: {{backend: gloo}}\n{more}\n"
+        path.write_text(f"version: 1\nname: test\nnodes: 2\nweight_sync: {{backend: gloo}}\ncpu_slots: true\n{more}\n"
                         f"roles: {{worker: {{kind: service, per_node: 1, command: [sh, -c, '{command}'], ends_run: true}}}}\n")
         return path
 

@@ -38,6 +38,7 @@ def report(nodes=3, gpus=4):
 TWO_RANKS = """version: 1
 name: two
 weight_sync: {backend: gloo}
+cpu_slots: true
 roles:
   learner: {kind: learner, count: 2, gpus: 1, rendezvous: torch, command: ["true"]}
 """

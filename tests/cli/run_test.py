@@ -198,7 +198,7 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         site.write_text(f"version: 1\nname: here\nextends: local\nnode: {{scratch: {scratch}}}\n")
         experiment = self.folder / "e.yaml"
         for command in ("no-such-program", "cat, '${newest:/no/such/*.pt}'"):
-            experiment.write_text(f"version: 1\nname: test\nweight_sync: {{backend: gloo}}\nroles: {{learner: {{kind: learner, command: [{command}]}}}}\n")
+            experiment.write_text(f"version: 1\nname: test\nweight_sync: {{backend: gloo}}\ncpu_slots: true\nroles: {{learner: {{kind: learner, command: [{command}]}}}}\n")
             done = self.nlaunch("run", experiment, "--site", site, "--no-preflight", "--runs-dir", self.folder / "runs")
             self.assertEqual(done.returncode, 65, done.stderr)
             self.assertEqual(os.listdir(scratch), [], done.stderr)

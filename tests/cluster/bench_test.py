@@ -16,6 +16,7 @@ version: 1
 name: timed
 nodes: 3
 weight_sync: {backend: gloo}
+cpu_slots: true
 roles:
   learner: {kind: learner, per_node: 2, gpus: 1, rendezvous: torch, command: ["true"]}
 bench:

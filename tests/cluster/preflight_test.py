@@ -15,6 +15,7 @@ version: 1
 name: checked
 nodes: 3
 weight_sync: {backend: gloo}
+cpu_slots: true
 vars: {fail_on: none, while_there: /nowhere}
 roles:
   learner:

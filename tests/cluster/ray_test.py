@@ -40,7 +40,7 @@ class Ray(Runs):
                                                f"libraries: {{nccl: {{path: {self.library}}}}}\n")
 
     def command(self, *arguments):
-        settings = [f"workdir={self.folder}", "vars.cpus=2", "roles.engine.count=2", "weight_sync.backend=gloo", "secrets={}"]
+        settings = [f"workdir={self.folder}", "vars.cpus=2", "roles.engine.count=2", "weight_sync.backend=gloo", "cpu_slots=true", "secrets={}"]
         return ["salloc", "-Q", f"-N{NODES}", NLAUNCH, "run", SOURCE / "configs" / "grpo-ray.yaml", "--site",
                 self.folder / "site.yaml", "--no-preflight", "--runs-dir", self.folder / "runs",
                 *[word for setting in settings for word in ("--set", setting)], *arguments]

@@ -73,7 +73,7 @@ class Recipes(unittest.TestCase):
 
     def run_recipe(self, recipe, *arguments):
         """What the framework's programs are told, the engines first."""
-        settings = [f"workdir={self.folder}", "venv=.venv", "vars.cpus=2", "weight_sync.backend=gloo", "secrets={}",
+        settings = [f"workdir={self.folder}", "venv=.venv", "vars.cpus=2", "weight_sync.backend=gloo", "cpu_slots=true", "secrets={}",
                     *[f"roles.{key}=1" for key in ONE_EACH[recipe]]]
         done = subprocess.run([NLAUNCH, "run", f"configs/frameworks/{recipe}.yaml", "--site", "local", "--nodes", "1", "--no-preflight",
                                "--runs-dir", self.folder / "runs", *[word for setting in settings for word in ("--set", setting)],

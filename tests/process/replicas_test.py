@@ -49,6 +49,7 @@ version: 1
 name: slots
 nodes: 3
 weight_sync: {backend: gloo}
+cpu_slots: true
 roles:
   learner: {kind: learner, per_node: 1, gpus: 1, rendezvous: torch, command: [sh, -c, 'echo "I am $RANK of $WORLD_SIZE"']}
   engine: {kind: engine, per_node: 1, gpus: 1, command: [sleep, "60"]}
@@ -213,6 +214,7 @@ roles:
   actor: {kind: engine, per_node: 1, spawned_by: service, env: {SPECIAL: "yes"}}
   driver: {kind: service, per: node, ends_run: true, command: [sh, -c, 'cat ${role.service.addrs_file} ${role.actor.env_file}']}
 weight_sync: {backend: gloo}
+cpu_slots: true
 """))
         for rank in range(3):
             self.start(rank, spec)

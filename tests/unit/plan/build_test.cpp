@@ -115,7 +115,7 @@ roles:
 TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
   constexpr const char* kRoles = "roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n";
   constexpr const char* kBox = "scheduler: {kind: local}\n";
-  const auto plan = build_from(std::string("weight_sync: {backend: gloo}\n") + kRoles, kBox);
+  const auto plan = build_from(std::string("weight_sync: {backend: gloo}\ncpu_slots: true\n") + kRoles, kBox);
   ASSERT_TRUE(plan) << render(plan.error());
   EXPECT_TRUE(plan->node.cpu_slots);
   EXPECT_EQ(plan->warnings,
@@ -126,8 +126,11 @@ TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
       "[plan.no-gpu]\n"
       "   3 | roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n"
       "     |                                                  ^\n"
-      "hint: --set weight_sync.backend=gloo runs on the CPU, a slot for each GPU; --set site.node.gpus=N "
-      "plans for another machine\n");
+      "hint: --set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; --set "
+      "site.node.gpus=N plans for another machine\n");
+  for (const auto* one : {"weight_sync: {backend: gloo}\n", "cpu_slots: true\n"}) {
+    EXPECT_FALSE(build_from(std::string(one) + kRoles, kBox)) << one;
+  }
 }
 
 TEST_F(BuildPlan, AddressesOfReadyAreCheckedAsFarAsTheyAreKnown) {
