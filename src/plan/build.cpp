@@ -12,6 +12,7 @@
 #include "plan/bench.h"
 #include "plan/container.h"
 #include "plan/demand.h"
+#include "plan/fixed_ports.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
 #include "plan/references.h"
@@ -53,6 +54,7 @@ class Builder {
     set_stages();
     set_node();
     if (!diagnostics_.has_errors()) place_roles();
+    if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     set_ports();
     plan_.weight_sync.world_size = weight_sync_size(plan_);
@@ -255,10 +257,11 @@ class Builder {
                     scheduler_.this_machine
                         ? "none was found on this machine"
                         : fmt::format("site '{}' does not say how many a node has", site_.name.value)));
-    error.hint = scheduler_.this_machine
-                     ? "--set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; "
-                       "--set site.node.gpus=N plans for another machine"
-                     : "state node.gpus in the profile, or --set site.node.gpus=N";
+    error.hint =
+        scheduler_.this_machine
+            ? "--set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; "
+              "--set site.node.gpus=N plans for another machine"
+            : "state node.gpus in the profile, or --set site.node.gpus=N";
   }
 
   void add_roles() {

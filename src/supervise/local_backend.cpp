@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "plan/container.h"
@@ -19,6 +20,22 @@ constexpr Duration kLookAtFiles = std::chrono::seconds(2);
 constexpr Duration kKillLimit = std::chrono::seconds(20);
 constexpr std::size_t kLastLines = 20;
 constexpr std::size_t kLongestLastLine = 500;
+
+std::vector<pid_t> run_pids() {
+  std::vector<pid_t> pids;
+  for (const auto& id : sys::own_descendants()) pids.push_back(id.pid);
+  return pids;
+}
+
+/// What these programs start is no descendant of theirs.
+bool is_started_elsewhere(const plan::BoundProcess& process) {
+  constexpr std::array<std::string_view, 7> kStarters{"docker", "podman",  "nerdctl",    "srun",
+                                                      "ssh",    "kubectl", "systemd-run"};
+  const auto starts = [&](std::string_view word) {
+    return std::ranges::find(kStarters, word.substr(word.rfind('/') + 1)) != kStarters.end();
+  };
+  return std::ranges::any_of(process.wrapper, starts) || std::ranges::any_of(process.argv, starts);
+}
 
 }  // namespace
 
@@ -224,19 +241,21 @@ void LocalBackend::on(const action::AwaitReady& await) {
   auto& live = live_.at(await.process);
   const auto process = await.process;
   if (live.ended || live.subtree.leader == 0) return;  // whoever asks will hear of it
-  Readiness::Then then{.ready = [this, process] { tell(process_event::Ready{process}); },
-                       .timed_out =
-                           [this, process] {
-                             tell(process_event::NotReady{
-                                 process, options_.node.masker.mask(live_.at(process).readiness->status())});
-                           },
-                       .line = live.line,
-                       .note =
-                           [this, role = live.role](const std::string& sentence) {
-                             // The same for all processes of the role: it is said once.
-                             tell(process_event::Trouble{options_.node.masker.mask(
-                                 fmt::format("{} is not ready: {}", role, sentence))});
-                           }};
+  Readiness::Then then{
+      .ready = [this, process] { tell(process_event::Ready{process}); },
+      .timed_out =
+          [this, process] {
+            tell(process_event::NotReady{process,
+                                         options_.node.masker.mask(live_.at(process).readiness->status())});
+          },
+      .line = live.line,
+      .note =
+          [this, role = live.role](const std::string& sentence) {
+            // The same for all processes of the role: it is said once.
+            tell(process_event::Trouble{options_.node.masker.mask(fmt::format("{} is {}", role, sentence))});
+          },
+      .own = run_pids,
+      .elsewhere = is_started_elsewhere(*live.bound)};
   live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
                                                live.request(live.bound->ready.exec), std::move(then));
 }

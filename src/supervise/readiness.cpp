@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
 #include "sys/exec_check.h"
 #include "sys/net_check.h"
+#include "sys/port_owner.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -98,8 +100,29 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     }
   }
 
-  void judge(const sys::CheckResult& result) {
+  /// Why what answered is not what was waited for. Where that cannot be seen, it is said, and believed.
+  sys::CheckResult doubt() {
+    const auto peer = check ? check->own_peer() : std::nullopt;
+    if (!peer || !then.own) return std::nullopt;
+    const auto owner = sys::port_owner(peer->address, peer->port, then.own());
+    if (owner.of == sys::PortOwner::Of::own) return std::nullopt;
+    if (owner.of == sys::PortOwner::Of::unknown || then.elsewhere) {
+      say(fmt::format("not verified: who listens on port {} cannot be seen from here", peer->port));
+      return std::nullopt;
+    }
+    const auto who = owner.name.empty() ? "a process of somebody else" : text::printable(owner.name);
+    say(fmt::format("not ready: port {} is held by {}, which this run did not start", peer->port, who));
+    return fmt::format("answered by {}, which this run did not start", who);
+  }
+
+  /// Once each.
+  void say(const std::string& sentence) {
+    if (then.note && said.insert(sentence).second) then.note(sentence);
+  }
+
+  void judge(sys::CheckResult result) {
     asked.reset();
+    if (!result) result = doubt();
     if (!result) return finish(then.ready);
     last = *result;
     next = loop.after(ready.exec.empty() ? pause() : kPauseOfPrograms, [this] { look(); });
@@ -108,10 +131,9 @@ struct Readiness::State : std::enable_shared_from_this<State> {
 
   /// A server that still loads refuses connections or answers 5xx. Waiting changes nothing about 3xx and 4xx.
   void note_status(int status) {
-    if (status < 300 || status >= 500 || status == noted || !then.note) return;
-    noted = status;
-    then.note(fmt::format("GET {} {}; nlaunch waits for 2xx: check the path in its `ready`",
-                          text::printable(sys::parse_http_url(ready.http)->target), last));
+    if (status < 300 || status >= 500) return;
+    say(fmt::format("not ready: GET {} {}; nlaunch waits for 2xx: check the path in its `ready`",
+                    text::printable(sys::parse_http_url(ready.http)->target), last));
   }
 
   [[nodiscard]] Duration pause() const {
@@ -137,12 +159,12 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   sys::SpawnRequest program;
   Then then;
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
-  int noted = 0;  ///< HTTP status that was told
+  std::set<std::string> said;
   sys::Loop::TimerId deadline = 0;
   sys::Loop::TimerId next = 0;
   std::unique_ptr<sys::NetCheck> check;
   std::unique_ptr<sys::ExecCheck> asked;
-  std::string last = "not looked yet";
+  std::string last = "no answer yet";
 };
 
 Readiness::Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, sys::SpawnRequest like,

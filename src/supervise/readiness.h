@@ -49,9 +49,14 @@ class Readiness {
     std::function<void()> timed_out;
     /// Of the process's output since it was started; needed for `log` alone.
     std::shared_ptr<LineWatch> line{};
-    /// Told once of each HTTP status that waiting does not change (3xx, 4xx): "GET /x answered 404; ...". It
-    /// names no host. May be empty.
+    /// Told once of each HTTP status that waiting does not change (3xx, 4xx): "GET /x answered 404; ...", and
+    /// of a stranger who answers. It names no host. May be empty.
     std::function<void(const std::string& sentence)> note{};
+    /// The processes of the run on this node: one of them has to be who answers, else it is a stranger's
+    /// server. May be empty: then it may be anyone's.
+    std::function<std::vector<pid_t>()> own{};
+    /// The server may be a process that is none of the run's: a container's daemon or a scheduler starts it.
+    bool elsewhere = false;
   };
 
   /// `ready.given()` holds. `before`: its file before the process was started, which does not count. `like`:

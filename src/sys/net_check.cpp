@@ -131,9 +131,21 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   void connect(const Endpoints& endpoints) {
     asio::async_connect(socket, endpoints, [self = shared_from_this()](const error_code& error, const auto&) {
       if (error) return self->finish(error.message());
+      self->note_peer();
       if (!self->url) return self->finish(std::nullopt);
       self->send();
     });
+  }
+
+  /// A connection to one of this machine's own addresses comes from the same address, or is of the loopback.
+  void note_peer() {
+    error_code error;
+    const auto remote = socket.remote_endpoint(error);
+    if (error) return;
+    const auto local = socket.local_endpoint(error);
+    own_peer.reset();
+    if (remote.address().is_loopback() || remote.address() == local.address())
+      own_peer = Peer{remote.address().to_string(), remote.port()};
   }
 
   void send() {
@@ -202,6 +214,7 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   asio::steady_timer timer;
   Done done;
   std::optional<HttpUrl> url;  ///< of a GET, where the next is sent to; nothing: a connection is enough
+  std::optional<Peer> own_peer;
   int redirects = 0;
   int status = 0;
   std::string request;
@@ -211,6 +224,10 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
 
 NetCheck::~NetCheck() {
   state_->abandon();
+}
+
+const std::optional<NetCheck::Peer>& NetCheck::own_peer() const {
+  return state_->own_peer;
 }
 
 int NetCheck::status() const {

@@ -45,6 +45,12 @@ class NetCheck {
   static std::unique_ptr<NetCheck> http(Loop& loop, const HttpUrl& url, Duration timeout, Done done);
   /// Of the last answer in HTTP; 0: there was none.
   [[nodiscard]] int status() const;
+  /// To whom it was connected last, if that is an address of this machine.
+  struct Peer {
+    std::string address;  ///< as inet_ntop(3) writes it
+    std::uint16_t port = 0;
+  };
+  [[nodiscard]] const std::optional<Peer>& own_peer() const;
 
  private:
   struct State;

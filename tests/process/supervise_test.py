@@ -1,4 +1,5 @@
 """Supervision of real processes, awkward ones above all: how a run ends, and that nothing survives it."""
+import contextlib
 import os
 import pathlib
 import resource
@@ -283,6 +284,53 @@ class Readiness(SuperviseCase):
         run.finish()
         self.assertIn(f"\nnlaunch: {said}\n".encode(), b"\n" + run.out)
         self.assertEqual(run.summary()["troubles"], [said])
+
+    def stranger(self, port):
+        """A server that the run did not start."""
+        server = subprocess.Popen(["/usr/bin/python3", "-c", self.SERVER, str(port)])
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                return server
+        self.fail("the server does not answer")
+
+    def test_a_strangers_server_is_not_this_roles(self):
+        port = self.free_port()
+        stranger = self.stranger(port)
+        for address in ({"http": f"http://127.0.0.1:{port}/health"}, {"http": f"http://localhost:{port}/health"}, {"tcp": f"127.0.0.1:{port}"}):
+            with self.subTest(address):
+                run = self.staged({**address, "timeout_ms": 400}, "sleep")
+                who = rf"python3 -c \(pid {stranger.pid}\), which this run did not start"
+                self.assertEqual(run.code, 72)
+                self.assertRegex(run.summary()["what"], rf"^engine\.0 was not ready in time \(\S+: answered by {who}\)$")
+                self.assertEqual(len(run.summary()["troubles"]), 1)
+                self.assertRegex(run.summary()["troubles"][0], rf"^engine is not ready: port {port} is held by {who}$")
+
+    def test_the_role_is_ready_once_its_own_server_answers(self):
+        port = self.free_port()
+        stranger = self.stranger(port)
+        script = f"while kill -0 {stranger.pid} 2>/dev/null; do sleep 0.1; done; exec /usr/bin/python3 -c \"$0\" {port}"
+        run = self.run_of([{"name": "engine", "stage": 0, "command": [*shell(script), self.SERVER], "ready": {"tcp": f"127.0.0.1:{port}", "timeout_ms": 20000}},
+                           {"name": "learner", "stage": 1, "ends_run": True, "command": shell("exit 0")}]).start()
+        run.wait_for("trouble")
+        stranger.kill()
+        stranger.wait()
+        self.assertEqual(run.finish().code, 0, run.err)
+
+    def test_a_server_that_a_container_has_started_elsewhere_is_believed(self):
+        port = self.free_port()
+        self.stranger(port)
+        run = self.staged({"tcp": f"127.0.0.1:{port}"}, shell("docker() { sleep 100; }; docker") + ["docker"])
+        self.assertEqual(run.code, 0)
+        self.assertEqual(run.summary()["troubles"], [f"engine is not verified: who listens on port {port} cannot be seen from here"])
+
+    def test_a_server_that_says_nothing_has_not_answered(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}/health"
+            run = self.staged({"http": url, "timeout_ms": 300}, "sleep")
+        self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time ({url}: no answer yet)")
 
     def test_what_a_program_that_is_asked_said_last(self):
         for script, said in (("echo 1; echo 2 of 4; exit 3", "exited with code 3: 2 of 4"), ("echo 2 of 4; sleep 100", "2 of 4"),

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/registry.h"
+#include "base/text.h"
 #include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
@@ -18,6 +19,7 @@ struct RasFindings {
   std::map<std::size_t, std::string> why;
   std::vector<std::string> says;
   std::set<std::size_t> mixed;  ///< behind in one operation and ahead in another
+  std::set<std::size_t> split;  ///< behind others that are no majority
 };
 
 /// The member that RAS means: by pid, and by address where pids of several hosts are the same.
@@ -48,7 +50,7 @@ std::set<std::string> operations_of(const RasCommunicator& communicator) {
   return names;
 }
 
-/// What most of the ranks have launched of an operation.
+/// What the others have launched of an operation.
 std::int64_t usual_count(const RasCommunicator& communicator, const std::string& operation) {
   if (const auto told = communicator.usual.find(operation); told != communicator.usual.end())
     return told->second;
@@ -62,6 +64,28 @@ std::int64_t usual_count(const RasCommunicator& communicator, const std::string&
     if (times >= how_many[most]) most = count;  // of two, the one that is further
   }
   return most;
+}
+
+/// More than half of the ranks have launched so many. In text those of the usual count have no line.
+bool is_majority(const RasCommunicator& communicator, const std::string& operation, std::int64_t count) {
+  const auto others = std::ranges::count_if(communicator.ranks, [&](const RasRank& rank) {
+    const auto launched = rank.launched.find(operation);
+    return launched != rank.launched.end() && launched->second != count;
+  });
+  const auto all = std::max(communicator.size, static_cast<int>(communicator.ranks.size()));
+  return 2 * others < all;
+}
+
+/// "learner.0 and learner.3": those that have launched so many.
+std::string who_launched(const Evidence& evidence, const RasCommunicator& communicator,
+                         const std::string& operation, std::int64_t count) {
+  std::vector<std::string> names;
+  for (const auto& rank : communicator.ranks) {
+    const auto launched = rank.launched.find(operation);
+    if (launched != rank.launched.end() && launched->second == count)
+      names.push_back(name_of_ras(evidence, rank));
+  }
+  return names.empty() ? "others" : text::join(names, " and ");
 }
 
 void wait_for(const Evidence& evidence, const RasCommunicator& communicator,
@@ -80,17 +104,22 @@ void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communi
   std::set<std::size_t> ahead;
   for (const auto& operation : operations_of(communicator)) {
     const auto normal = usual_count(communicator, operation);
+    const bool most = is_majority(communicator, operation, normal);
+    const auto others = most ? "most ranks" : who_launched(evidence, communicator, operation, normal);
     for (const auto& rank : communicator.ranks) {
       const auto count = rank.launched.find(operation);
       if (count == rank.launched.end() || count->second == normal) continue;
-      findings.says.push_back(fmt::format("communicator {}: {} has launched {} {}, most ranks {}",
-                                          communicator.hash, name_of_ras(evidence, rank), count->second,
-                                          operation, normal));
+      findings.says.push_back(
+          fmt::format("communicator {}: {} has launched {} {}, {} {}{}", communicator.hash,
+                      name_of_ras(evidence, rank), count->second, operation, others, normal,
+                      most ? "" : "; none of the two is a majority: where each is in its program decides"));
       const auto member = member_of_ras(evidence, rank);
       if (!member) continue;
       (count->second < normal ? late : ahead).insert(*member);
-      findings.why.try_emplace(*member, fmt::format("has launched {} {}, most ranks of communicator {} {}",
-                                                    count->second, operation, communicator.hash, normal));
+      if (!most) findings.split.insert(*member);
+      findings.why.try_emplace(
+          *member, fmt::format("has launched {} {}, {} of communicator {} {}", count->second, operation,
+                               others, communicator.hash, normal));
     }
   }
   // Behind in one and ahead in another: it is in another operation than the others.
@@ -148,8 +177,8 @@ Analysis analyze_ras(const Evidence& evidence) {
   analysis.sure = blamed.sure && blamed.whom.size() * 2 <= evidence.members.size() &&
                   (findings.mixed.empty() || evidence.members.size() > kTwo);
   for (const auto& one : analysis.accused)
-    analysis.sure =
-        analysis.sure && (findings.mixed.contains(one.member) || !may_wait_unseen(evidence, one.member));
+    analysis.sure = analysis.sure && !findings.split.contains(one.member) &&
+                    (findings.mixed.contains(one.member) || !may_wait_unseen(evidence, one.member));
   return analysis;
 }
 

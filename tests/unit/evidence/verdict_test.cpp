@@ -411,6 +411,16 @@ TEST(RasAnalyzer, WhoLagsIsTheCulprit) {
       "0xd1f2 120");
 }
 
+TEST(RasAnalyzer, OneOfTwoIsNoMajority) {
+  auto evidence = told({counted(0, 64, 3), counted(1, 63, 3)});
+  evidence.ras.front().communicators.front().size = 2;
+  evidence.members.pop_back();
+  for (auto& member : evidence.members) member.python = member.native = {};
+  const auto verdict = judge(evidence);
+  EXPECT_FALSE(verdict.sure);
+  EXPECT_EQ(verdict.sentence, "");
+}
+
 TEST(RasAnalyzer, WhoDoesNotAnswerIsTheCulprit) {
   auto silent = counted(2, 0, 0);
   silent.launched.clear();

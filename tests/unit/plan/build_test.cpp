@@ -112,6 +112,47 @@ roles:
   EXPECT_EQ(sync.members[4].gpu, 2U);
 }
 
+TEST_F(BuildPlan, TwoProcessesThatAreAskedOnOnePortAreAnError) {
+  const auto with = [&](const std::string& ready, const std::string& count = "2") {
+    return build_from(
+        "roles:\n  engine: {kind: engine, count: " + count + ", command: [s], ready: " + ready + "}\n",
+        "scheduler: {kind: local}\n");
+  };
+  EXPECT_EQ(
+      refusal(with("{http: 'http://localhost:8000/health'}")),
+      "experiment.yaml:4:57: error: engine.0 and engine.1 on node 0 are asked on one port, 8000 [plan.port]\n"
+      "   4 |   engine: {kind: engine, count: 2, command: [s], ready: {http: "
+      "'http://localhost:8000/health'}}\n"
+      "     |                                                         ^\n"
+      "hint: `ports: [http]` with ${self.ports.http} gives each process a port of its own\n");
+  EXPECT_FALSE(with("{tcp: '${self.host}:8000'}"));
+  EXPECT_TRUE(with("{tcp: '${self.host}:8000'}", "1"));
+  EXPECT_TRUE(with("{tcp: 'head:6379'}")) << "they wait for another one";
+  EXPECT_TRUE(with("{http: 'http://localhost/'}", "1"));
+}
+
+TEST_F(BuildPlan, TwoProcessesWithOnePortInTheirCommandsAreWarnedOf) {
+  const auto warnings = [&](const std::string& roles) {
+    const auto plan = build_from("roles: {" + roles + "}\n", "scheduler: {kind: local}\n");
+    return plan ? plan->warnings : std::vector<std::string>{render(plan.error())};
+  };
+  const std::vector<std::string> one_port{
+      "engine.0 and engine.1 on node 0 have one port, 8000: `ports: [http]` with ${self.ports.http} gives "
+      "each "
+      "process a port of its own"};
+  EXPECT_EQ(warnings("engine: {kind: engine, count: 2, command: [s, --port=8000]}"), one_port);
+  EXPECT_EQ(warnings("engine: {kind: engine, count: 2, command: [s, --port, 8000]}"), one_port);
+  EXPECT_TRUE(warnings("engine: {kind: engine, command: [s, --port, 8000]}").empty());
+  EXPECT_TRUE(warnings("engine: {kind: engine, command: [s, --port, 8000]}, "
+                       "learner: {kind: learner, command: [t, --port, 8000]}")
+                  .empty())
+      << "a client's";
+  EXPECT_EQ(warnings("engine: {kind: engine, command: [s, --port, 8000]}, "
+                     "router: {kind: service, command: [r], ready: {tcp: 'localhost:8000'}}")
+                .size(),
+            1U);
+}
+
 TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
   constexpr const char* kRoles = "roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n";
   constexpr const char* kBox = "scheduler: {kind: local}\n";

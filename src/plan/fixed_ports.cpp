@@ -1,0 +1,117 @@
+#include "plan/fixed_ports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "sys/net_check.h"
+
+namespace nlaunch::plan {
+namespace {
+
+constexpr const char* kInstead =
+    "`ports: [http]` with ${self.ports.http} gives each process a port of its own";
+
+struct FixedPort {
+  std::uint32_t role = 0;
+  int number = 0;
+  SourceSpan span;
+  bool is_checked = false;  ///< the readiness check asks on it
+};
+
+std::optional<int> port_in(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+  const bool whole = error == std::errc() && end == text.end();
+  return whole && number > 0 && number < 65536 ? std::optional(number) : std::nullopt;
+}
+
+/// Of the process's own node: a check of another one's is no port of the role.
+bool is_own(std::string_view host) {
+  return host == "localhost" || host.starts_with("127.") || host == "::1" || host == "0.0.0.0";
+}
+
+/// The port of "${self.host}:8000" or "http://127.0.0.1:8000/health".
+std::optional<int> port_of_check(const Ready& ready) {
+  constexpr std::string_view kSelf = "${self.host}";
+  auto address = ready.http.empty() ? ready.tcp : ready.http;
+  if (const auto at = address.find(kSelf); at != std::string::npos)
+    address.replace(at, kSelf.size(), "127.0.0.1");
+  if (address.empty() || address.contains("${")) return std::nullopt;
+  const auto url =
+      ready.http.empty() ? sys::parse_http_url("http://" + address) : sys::parse_http_url(address);
+  if (!url || !is_own(url->endpoint.host)) return std::nullopt;
+  return port_in(url->endpoint.port);
+}
+
+std::optional<int> port_of_words(const std::vector<std::string>& words, std::size_t at) {
+  constexpr std::string_view kOption = "--port";
+  const std::string_view word = words[at];
+  if (word.starts_with("--port=")) return port_in(word.substr(kOption.size() + 1));
+  return word == kOption && at + 1 < words.size() ? port_in(words[at + 1]) : std::nullopt;
+}
+
+std::vector<FixedPort> fixed_ports(const config::Experiment& experiment, const Plan& plan) {
+  std::vector<FixedPort> found;
+  for (std::uint32_t i = 0; i < plan.roles.size(); ++i) {
+    const auto& role = plan.roles[i];
+    const auto& written = experiment.roles[i];
+    if (const auto number = port_of_check(role.ready); number && written.ready) {
+      found.push_back({i, *number, written.ready->span, true});
+    } else if (role.kind != RoleKind::learner) {
+      for (std::size_t at = 0; at < role.command.size(); ++at) {
+        if (const auto port = port_of_words(role.command, at))
+          found.push_back({i, *port, written.command[at].span, false});
+      }
+    }
+  }
+  return found;
+}
+
+/// The names of the role's processes by node.
+std::map<std::uint32_t, std::vector<std::string>> by_node(const Plan& plan, std::uint32_t role) {
+  std::map<std::uint32_t, std::vector<std::string>> names;
+  for (const auto& process : plan.processes) {
+    if (process.role == role) names[process.node].push_back(plan.name_of(process));
+  }
+  return names;
+}
+
+/// "engine.0 and engine.1 on node 0": the first node where two have it; empty where there is none.
+std::string who_shares(const Plan& plan, const FixedPort& a, const FixedPort& b) {
+  const auto others = by_node(plan, b.role);
+  for (auto [node, names] : by_node(plan, a.role)) {
+    if (a.role != b.role) {
+      const auto found = others.find(node);
+      if (found == others.end()) continue;
+      names.insert(names.end(), found->second.begin(), found->second.end());
+    }
+    if (names.size() > 1) return fmt::format("{} on node {}", text::join(names, " and "), node);
+  }
+  return {};
+}
+
+}  // namespace
+
+void check_fixed_ports(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics) {
+  const auto ports = fixed_ports(experiment, plan);
+  for (auto a = ports.begin(); a != ports.end(); ++a) {
+    for (auto b = a; b != ports.end(); ++b) {
+      if (a->number != b->number || (a != b && a->role == b->role)) continue;
+      const auto who = who_shares(plan, *a, *b);
+      if (who.empty()) continue;
+      if (a->is_checked && b->is_checked) {
+        diagnostics.error("plan.port", b->span, fmt::format("{} are asked on one port, {}", who, b->number))
+            .hint = kInstead;
+      } else {
+        plan.warnings.push_back(fmt::format("{} have one port, {}: {}", who, b->number, kInstead));
+      }
+    }
+  }
+}
+
+}  // namespace nlaunch::plan
