@@ -35,7 +35,6 @@ bool looks_like_secret(std::string_view name) {
 }
 
 void Masker::add(std::string value) {
-  constexpr std::size_t kShortest = 4;
   if (value.size() < kShortest || std::ranges::find(values_, value) != values_.end()) return;
   values_.push_back(std::move(value));
   std::ranges::sort(values_, [](const auto& a, const auto& b) { return a.size() > b.size(); });

@@ -16,7 +16,8 @@ inline constexpr std::string_view kMasked = "***";
 /// Takes known secret values out of texts.
 class Masker {
  public:
-  /// Values shorter than four bytes are not masked: they would hit innocent text.
+  /// In bytes; shorter values are not masked: they would hit innocent text.
+  static constexpr std::size_t kShortest = 4;
   void add(std::string value);
   [[nodiscard]] std::string mask(std::string text) const;
   [[nodiscard]] bool empty() const { return values_.empty(); }

@@ -464,8 +464,17 @@ std::optional<std::string> PlanNames::resolve_var(const std::string& name, std::
 }
 
 std::string PlanNames::resolve(const Text& text, const config::Role* role, Diagnostics& diagnostics) const {
-  const auto expanded = expand(
-      text.value, [&](std::string_view name) { return look_up_in_plan(*this, name, role); }, Pass::middle);
+  constexpr std::size_t kLongest = 128 << 10;  // MAX_ARG_STRLEN of Linux: no program gets a longer argument
+  std::size_t length = 0;
+  const auto look_up = [&](std::string_view name) -> Lookup {
+    auto found = look_up_in_plan(*this, name, role);
+    if (const auto* value = std::get_if<std::string>(&found)) length += value->size();
+    if (const auto* whole = std::get_if<Expanded>(&found)) length += whole->text.size();
+    if (length > kLongest)
+      return Unknown{"the text has more than 128 KiB here, and Linux passes no longer argument"};
+    return found;
+  };
+  const auto expanded = expand(text.value, look_up, Pass::middle);
   if (expanded) return *expanded;
   const auto& error = expanded.error();
   diagnostics.error("plan.reference", part_of(text.span, text.value, error.offset, error.length),

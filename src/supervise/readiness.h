@@ -49,8 +49,8 @@ class Readiness {
     std::function<void()> timed_out;
     /// Of the process's output since it was started; needed for `log` alone.
     std::shared_ptr<LineWatch> line{};
-    /// Told once of each HTTP status that waiting does not change (3xx, 4xx): "GET /x answered 404; ...", and
-    /// of a stranger who answers. It names no host. May be empty.
+    /// Told once of each HTTP status that waiting does not change (3xx, 4xx): "not ready: GET /x answered
+    /// 404; ...", and of a stranger who answers. It names no host. May be empty.
     std::function<void(const std::string& sentence)> note{};
     /// The processes of the run on this node: one of them has to be who answers, else it is a stranger's
     /// server. May be empty: then it may be anyone's.

@@ -277,7 +277,7 @@ class Containers(CliTest):
     def test_what_is_missing_is_said_with_its_place_before_anything_starts(self):
         done = self.start(self.learner(["apptainer", "exec", "other.sif"]))
         self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertIn(f"learner: the image '{self.work}/other.sif' ({self.work}/experiment.yaml:11:15) does not exist [launch.image]\n"
+        self.assertIn(f"learner: the image '{self.work}/other.sif' ({self.work}/experiment.yaml:12:15) does not exist [launch.image]\n"
                       "hint: a path that does not begin with / is one in the role's working folder\n", done.stderr)
         done = self.start(self.learner(["apptainer", "exec", "~/other.sif"]))
         self.assertIn("hint: nobody expands '~' here: write ${env.HOME}\n", done.stderr)

@@ -118,8 +118,11 @@ void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communi
       (count->second < normal ? late : ahead).insert(*member);
       if (!most) findings.split.insert(*member);
       findings.why.try_emplace(
-          *member, fmt::format("has launched {} {}, {} of communicator {} {}", count->second, operation,
-                               others, communicator.hash, normal));
+          *member,
+          most ? fmt::format("has launched {} {}, most ranks of communicator {} {}", count->second, operation,
+                             communicator.hash, normal)
+               : fmt::format("has launched {} {}, and {} {} (communicator {}): none of the two is a majority",
+                             count->second, operation, others, normal, communicator.hash));
     }
   }
   // Behind in one and ahead in another: it is in another operation than the others.

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "base/secrets.h"
 #include "base/text.h"
 #include "sys/files.h"
 
@@ -58,6 +59,10 @@ Result<std::map<std::string, std::string>> read_secrets(const std::vector<plan::
   Diagnostics diagnostics;
   for (const auto& secret : secrets) {
     auto value = read_secret(secret, caller);
+    if (value && value->size() < Masker::kShortest) {
+      value = failure("launch.secret", "its value has {}, fewer than the {} that nlaunch can hide in logs",
+                      text::count(value->size(), "byte"), Masker::kShortest);
+    }
     if (value) {
       values.emplace(secret.name, std::move(*value));
       continue;

@@ -418,7 +418,10 @@ TEST(RasAnalyzer, OneOfTwoIsNoMajority) {
   for (auto& member : evidence.members) member.python = member.native = {};
   const auto verdict = judge(evidence);
   EXPECT_FALSE(verdict.sure);
-  EXPECT_EQ(verdict.sentence, "");
+  EXPECT_EQ(verdict.sentence,
+            "unsure: learner.1 (rank 1) on node0 may be the culprit: it has launched 63 AllReduce, and "
+            "learner.0 64 "
+            "(communicator 0xd1f2): none of the two is a majority");
 }
 
 TEST(RasAnalyzer, WhoDoesNotAnswerIsTheCulprit) {

@@ -155,6 +155,15 @@ TEST_F(Bind, ASecretIsInTheEnvironmentAndInNoFile) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}).find("very-secret"), std::string::npos);
 }
 
+TEST_F(Bind, ASecretThatIsTooShortToBeHiddenIsRefused) {
+  environment_.back() = "HUSH=abc";
+  plan_.secrets = {{"MUM", plan::Secret::Source::env, "HUSH", "e.yaml:1:1"}};
+  const auto bound = bind_here();
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(bound.error().first_message(),
+            "secret MUM (e.yaml:1:1): its value has 3 bytes, fewer than the 4 that nlaunch can hide in logs");
+}
+
 TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
   plan_.roles[0].command = {"no-such-program"};
   plan_.roles[0].command_origin = "run.yaml:6:14";

@@ -112,6 +112,22 @@ roles:
   EXPECT_EQ(sync.members[4].gpu, 2U);
 }
 
+TEST_F(BuildPlan, VarsThatMultiplyEndAtALength) {
+  std::string vars = "vars:\n  a0: \"0123456789\"\n";
+  for (int i = 1; i < 9; ++i) {
+    vars += fmt::format("  a{}: \"", i);
+    for (int k = 0; k < 10; ++k) vars += fmt::format("${{vars.a{}}}", i - 1);
+    vars += "\"\n";
+  }
+  const auto message =
+      refusal(build_from(vars + "roles: {learner: {kind: learner, command: [t, \"${vars.a8}\"]}}\n",
+                         "scheduler: {kind: local}\n"));
+  EXPECT_TRUE(
+      message.starts_with("experiment.yaml:9:18: error: the text has more than 128 KiB here, and Linux "
+                          "passes no longer argument [plan.reference]\n"))
+      << message;
+}
+
 TEST_F(BuildPlan, TwoProcessesThatAreAskedOnOnePortAreAnError) {
   const auto with = [&](const std::string& ready, const std::string& count = "2") {
     return build_from(

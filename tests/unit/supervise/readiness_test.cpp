@@ -170,7 +170,8 @@ TEST(Readiness, AnAnswerThatWaitingDoesNotChangeIsSaidAtOnceAndOnce) {
     EXPECT_EQ(asking.status, server.url(path) + ": " + said);
     std::vector<std::string> notes;
     if (noted)
-      notes.push_back("GET " + path + " " + said + "; nlaunch waits for 2xx: check the path in its `ready`");
+      notes.push_back("not ready: GET " + path + " " + said +
+                      "; nlaunch waits for 2xx: check the path in its `ready`");
     EXPECT_EQ(asking.notes, notes);
   };
   expect("/health/", "answered 404");
