@@ -12,7 +12,8 @@ namespace nlaunch {
 std::string json_text(const nlohmann::json& json, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 
-/// The value is discarded (`is_discarded()`), and no object, where the text is no JSON.
+/// The value is discarded (`is_discarded()`), and no object, where the text is no JSON, or has more than 200
+/// levels: who walks through those, and their destruction, takes some of the stack for each.
 nlohmann::json parse_json(std::string_view text);
 /// With the keys in the order of the text.
 nlohmann::ordered_json parse_ordered_json(std::string_view text);

@@ -82,6 +82,7 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
 int run_exec(const ExecArgs& args, const Context& context) {
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
+  if (const auto own = check_owner(*view); !own) return context.console.error(own.error());
   const auto found = std::ranges::find(view->processes, args.process, &ProcessView::name);
   if (found == view->processes.end() || !found->alive) {
     std::vector<std::string> alive;

@@ -56,6 +56,7 @@ int stop_job(const RunView& view, bool now, const Context& context) {
 int run_stop(const StopArgs& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
+  if (const auto own = check_owner(*view); !own) return context.console.error(own.error());
   if (!view->alive) {
     context.console.result(fmt::format("run {} is not going on: {}\n", view->id, view->state));
     return exit_code::ok;

@@ -1,5 +1,8 @@
 #include "session/run_view.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -33,7 +36,8 @@ bool is_alive(const Json& run) {
   if (is_elsewhere(run)) return true;
   const auto info = sys::process_info(run.value("pid", 0));
   // A zombie has ended, whoever has not yet asked how.
-  return info && info->state != 'Z' && info->start_ticks == run.value("start_ticks", std::uint64_t{0});
+  return info && info->state != 'Z' && info->name.starts_with("nlaunch") &&
+         info->start_ticks == run.value("start_ticks", std::uint64_t{0});
 }
 
 void take(RunView& view, const Json& event) {
@@ -136,7 +140,14 @@ std::string submitted_job(const std::filesystem::path& folder) {
   constexpr std::uint64_t kLargest = 1U << 20U;
   const auto job = parse_ordered_json(sys::read_regular_file(folder / "job.json", kLargest).value_or(""));
   const auto jobs = job.is_object() ? job.value("jobs", Json::array()) : Json::array();
-  return jobs.empty() ? "" : jobs.back().get<std::string>();
+  return jobs.is_array() && !jobs.empty() && jobs.back().is_string() ? jobs.back().get<std::string>() : "";
+}
+
+Result<void> check_owner(const RunView& view) {
+  struct stat info {};
+  if (::stat(view.folder.c_str(), &info) != 0 || info.st_uid == ::geteuid()) return {};
+  return failure("run.owner", "{} belongs to {}: only they can act on this run", view.folder.string(),
+                 sys::user_name(info.st_uid));
 }
 
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value) {

@@ -49,6 +49,9 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run);
 /// The id of the job that a run was submitted as; empty where it was not.
 std::string submitted_job(const std::filesystem::path& folder);
 
+/// Nothing where the run directory is the caller's; else a failure: what its files say is not acted upon.
+Result<void> check_owner(const RunView& view);
+
 /// Whether this pid is nlaunch's of that run: a pid is used again some day.
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value);
 

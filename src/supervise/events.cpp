@@ -3,6 +3,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -36,14 +38,44 @@ void EventLog::write(std::string_view event, const Json& fields) {
   file_.append(json_text(line) + "\n");
 }
 
+namespace {
+
+/// What the values of these keys are, in every event. nlaunch writes no other, but a file may be damaged, or
+/// another's.
+constexpr auto kTexts = std::to_array<std::string_view>({"event", "time", "name", "id", "site", "host", "job",
+                                                         "process", "how", "reason", "outcome", "what", "why",
+                                                         "signal", "verdict", "child", "waited"});
+constexpr auto kNumbers =
+    std::to_array<std::string_view>({"mono_ms", "nodes", "pid", "start_ticks", "number", "attempt",
+                                     "restarts", "after_ms", "exit_code", "guardian", "supervisor"});
+
+/// What is wrong with the types of an event, or empty.
+std::string mistyped(const Json& event) {
+  for (const auto& [key, value] : event.items()) {
+    const bool text = std::ranges::find(kTexts, key) != kTexts.end();
+    const bool number = std::ranges::find(kNumbers, key) != kNumbers.end();
+    const bool fits = (!text || value.is_string()) && (!number || value.is_number_integer());
+    if (!fits)
+      return fmt::format("'{}' must be a {}, and is a {}", key, text ? "text" : "whole number",
+                         value.type_name());
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
   constexpr std::uint64_t kLargest = 1U << 30U;
   const auto content = sys::read_regular_file(path, kLargest);
   if (!content) return std::unexpected(content.error());
   std::vector<Json> events;
+  std::size_t number = 0;
   for (const auto& line : text::split(*content, '\n')) {
+    ++number;
     auto event = parse_ordered_json(line);
     if (!event.is_object()) continue;
+    if (const auto problem = mistyped(event); !problem.empty())
+      return failure("run.damaged", "{}:{}: {}", path.string(), number, problem);
     const auto known = check_format(event, formats::kEvents, path.string());
     if (!known) return std::unexpected(known.error());
     events.push_back(std::move(event));

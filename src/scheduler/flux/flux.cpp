@@ -1,3 +1,5 @@
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 
@@ -243,6 +245,11 @@ class Flux : public FollowedScheduler {
   /// A job that runs has nlaunch as its initial program, which hears of the end of its instance.
   [[nodiscard]] Result<void> cancel(const std::string& job, Cancel how,
                                     const std::vector<std::string>& environment) const override {
+    // The id comes from a file of the run directory, which may be somebody else's. ƒ and base 58, or a
+    // number.
+    static const re2::RE2 kJob("(?:ƒ|f)?[0-9A-Za-z]+");
+    if (!re2::RE2::FullMatch(job, kJob))
+      return failure("scheduler.job", "'{}' is no job id of Flux", text::printable(job));
     const auto told = how == Cancel::politely
                           ? ask({"flux", "job", "kill", "--signal=SIGTERM", job}, environment)
                           : ask({"flux", "cancel", job}, environment);

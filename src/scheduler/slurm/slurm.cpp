@@ -1,3 +1,6 @@
+#include <re2/re2.h>
+
+#include "base/text.h"
 #include "launch/job/allocation.h"
 #include "launch/job/bad_nodes.h"
 #include "launch/job/job_script.h"
@@ -77,9 +80,14 @@ class Slurm : public FollowedScheduler {
 
   [[nodiscard]] Result<void> cancel(const std::string& job, Cancel how,
                                     const std::vector<std::string>& environment) const override {
+    // The id comes from a file of the run directory, which may be somebody else's: scancel takes options and
+    // names, too.
+    static const re2::RE2 kJob(R"(\d+(?:[_+]\d+)?)");
+    if (!re2::RE2::FullMatch(job, kJob))
+      return failure("scheduler.job", "'{}' is no job id of Slurm", text::printable(job));
     std::vector<std::string> command{"scancel"};
     if (how == Cancel::politely) command.insert(command.end(), {"--batch", "--signal=INT"});
-    command.push_back(job);
+    command.insert(command.end(), {"--", job});
     return launch::tell_slurm(std::move(command), environment);
   }
 

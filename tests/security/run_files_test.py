@@ -1,0 +1,113 @@
+"""Run directories that are damaged, or that a stranger has made: no command crashes, and none acts for the stranger."""
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
+NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
+RUNS = ("20260131-120000-4711", "20260131-130000-4712")
+DEEP = "[" * 100000
+HAS_READ_ALL = (0, 1, 64, 65)  # anything but a crash, or an error of nlaunch's own
+
+
+class RunFiles(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-run-files-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        for run in RUNS:
+            shutil.copytree(SOURCE / "tests/runs/version-1", self.folder / "runs/quickstart" / run)
+        self.run_folder = self.folder / "runs/quickstart" / RUNS[1]
+        self.called = self.folder / "called"
+        programs = self.folder / "bin"
+        programs.mkdir()
+        for name in ("scancel", "flux"):
+            (programs / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{self.called}\n')
+            (programs / name).chmod(0o755)
+        self.env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def nlaunch(self, *arguments):
+        return subprocess.run([NLAUNCH, *map(str, arguments)], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60)
+
+    def events(self, *events):
+        """The run's events: as they were recorded, and these."""
+        path = self.run_folder / "events.jsonl"
+        path.write_text((SOURCE / "tests/runs/version-1/events.jsonl").read_text() + "".join(json.dumps(event) + "\n" for event in events))
+        return path
+
+    def goes_on(self, **more):
+        """A run that nlaunch began on this machine, and that has not ended."""
+        head = {"event": "run", "format": "nlaunch events", "version": 1, "id": RUNS[1], "name": "quickstart", "host": socket.gethostname(),
+                "job": "", "pid": 1, "start_ticks": 1, **more}
+        (self.run_folder / "events.jsonl").write_text(json.dumps(head) + "\n")
+
+    def test_an_event_of_another_type_is_said_with_its_place_and_the_other_runs_are_listed(self):
+        for event, problem in (({"event": 7}, "'event' must be a text, and is a number"),
+                               ({"event": "end", "outcome": ["x"]}, "'outcome' must be a text, and is a array"),
+                               ({"event": "process-started", "process": {}, "pid": 1}, "'process' must be a text, and is a object"),
+                               ({"event": "process-started", "process": "a.0", "pid": 1e300}, "'pid' must be a whole number, and is a number"),
+                               ({"event": "attempt", "number": "0"}, "'number' must be a whole number, and is a string")):
+            with self.subTest(event):
+                path = self.events(event)
+                line = len(path.read_text().splitlines())
+                done = self.nlaunch("ps")
+                self.assertEqual(done.returncode, 0)
+                self.assertIn(f"error: {path}:{line}: {problem} [run.damaged]\n", done.stderr)
+                self.assertIn("quickstart  20261122", done.stdout)
+                for command in (["ps", RUNS[1]], ["stop", RUNS[1]], ["logs", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"]):
+                    self.assertEqual(self.nlaunch(*command).returncode, 65, command)
+
+    def test_json_without_end_crashes_nobody(self):
+        for name in ("events.jsonl", "summary.json", "lock.json", "plan.json", "attempt-0/bound.node0.json", "attempt-0/audit.json",
+                     "attempt-0/preflight.json"):
+            path = self.run_folder / name
+            before = path.read_bytes()
+            for damage in (DEEP, '{"a":' * 100000, '{"format": 1, "version": {}}', "[]", "null", "7", "\0" * 100):
+                path.write_text(damage)
+                for command in (["ps"], ["ps", RUNS[1]], ["diff", *RUNS], ["bundle", RUNS[1], "-o", "ticket.tar.zst"], ["diagnose", RUNS[1]],
+                                ["stop", RUNS[1]], ["preflight", "--from", path], ["plan", "--plan", path]):
+                    with self.subTest(name, damage=damage[:9], command=command):
+                        done = self.nlaunch(*command)
+                        self.assertIn(done.returncode, HAS_READ_ALL, done.stderr[-500:])
+            path.write_bytes(before)
+
+    def test_stop_hands_nothing_but_a_job_id_to_the_scheduler(self):
+        for job in ("--user=root", "-u root", "1; reboot", "1 2", "", "x" * 5000, "\x1b[2J"):
+            with self.subTest(job):
+                self.goes_on(host="elsewhere", job=job)
+                done = self.nlaunch("stop", RUNS[1])
+                self.assertNotEqual(done.returncode, 0)
+                self.assertFalse(self.called.exists(), job)
+                self.assertNotIn("\x1b", done.stdout + done.stderr)
+        self.goes_on(host="elsewhere", job="4711")
+        self.assertEqual(self.nlaunch("stop", RUNS[1]).returncode, 0)
+        self.assertEqual(self.called.read_text(), "scancel --batch --signal=INT -- 4711\n")
+
+    def test_stop_signals_nobody_but_nlaunch(self):
+        with subprocess.Popen(["sleep", "60"]) as other:
+            ticks = int(pathlib.Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19])
+            self.goes_on(pid=other.pid, start_ticks=ticks)
+            done = self.nlaunch("stop", RUNS[1])
+            time.sleep(0.2)
+            self.assertIsNone(other.poll())
+            other.kill()
+        self.assertEqual((done.returncode, done.stdout), (0, f"run {RUNS[1]} is not going on: ended without a word: nlaunch itself was killed\n"))
+
+    @unittest.skipUnless(os.geteuid() == 0, "to make a folder of another user takes root")
+    def test_a_run_of_somebody_else_is_left_alone(self):
+        self.goes_on(host="elsewhere", job="4711")
+        os.chown(self.run_folder, 65534, 65534)
+        for command in (["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"]):
+            done = self.nlaunch(*command)
+            self.assertEqual(done.returncode, 65)
+            self.assertRegex(done.stderr, r"^error: runs/quickstart/\S+ belongs to nobody: only they can act on this run \[run\.owner\]\n$")
+        self.assertFalse(self.called.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
