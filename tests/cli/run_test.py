@@ -261,7 +261,8 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         self.assertIn("not passed on from the calling environment: TORCH_NCCL_TRACE", result.stderr)
 
     def test_gloo_preflight_runs_for_real(self):
-        result = self.run_experiment("""roles:
+        result = self.run_experiment("""cpu_slots: true
+roles:
   learner: {kind: learner, count: 2, gpus: 1, rendezvous: torch, command: ["true"]}
   engine: {kind: engine, count: 1, gpus: 1, command: [sleep, "100"]}
 """, "--level", "standard", timeout=120)
