@@ -105,7 +105,7 @@ class RunFiles(unittest.TestCase):
         for command in (["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"]):
             done = self.nlaunch(*command)
             self.assertEqual(done.returncode, 65)
-            self.assertRegex(done.stderr, r"^error: runs/quickstart/\S+ belongs to nobody: only they can act on this run \[run\.owner\]\n$")
+            self.assertRegex(done.stderr, r"^error: \S+/runs/quickstart/\S+ belongs to nobody: only they can act on this run \[run\.owner\]\n$")
         self.assertFalse(self.called.exists())
 
 
