@@ -209,7 +209,8 @@ std::string sentence(const Outcome& outcome) {
                  [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
                  [&](const NeverReady& never) {
                    return never.has_ended
-                              ? fmt::format("{} exited with code 0{}, before it was ready", name, after(outcome))
+                              ? fmt::format("{} exited with code 0{}, before it was ready", name,
+                                            after(outcome))
                               : fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
                  },
                  [&](const PartLost& lost) {

@@ -183,7 +183,8 @@ class Transition {
     return !status.ok() || (!may_end && some_end_the_run());
   }
 
-  /// Others may start once its readiness check says so. A learner that has done its work need not have been ready.
+  /// Others may start once its readiness check says so. A learner that has done its work need not have been
+  /// ready.
   [[nodiscard]] bool is_awaited(ProcessIndex process) const {
     const auto& rules = rules_.processes[process];
     return rules.ready == ProcessRules::Ready::checked && !rules.ends_run;

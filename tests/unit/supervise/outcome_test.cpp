@@ -56,7 +56,8 @@ TEST(Sentence, OfAServerThatHasLostAPart) {
       outcome_of(PartLost{1, "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 7.4s into the run"});
   outcome.first = 1;
   EXPECT_EQ(sentence(outcome),
-            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 7.4s into the run, and engine.0 did not end "
+            "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 7.4s into the run, and engine.0 did "
+            "not end "
             "within 5.0s");
   EXPECT_EQ(exit_code(outcome), 1);
   EXPECT_EQ(name_of(outcome.cause), "failed");
@@ -135,7 +136,8 @@ TEST(Sentence, OfWhatEndsARunOtherwise) {
   EXPECT_EQ(sentence(outcome), "engine.0 was not ready in time (http://n1:8000/health: Connection refused)");
   outcome.cause = NeverReady{1, true};
   outcome.processes[1].started = 10s;
-  EXPECT_EQ(sentence(outcome), "engine.0 exited with code 0 after 2.4s, 12.4s into the run, before it was ready");
+  EXPECT_EQ(sentence(outcome),
+            "engine.0 exited with code 0 after 2.4s, 12.4s into the run, before it was ready");
   EXPECT_EQ(sentence(outcome_of(StoppedBySignal{SIGTERM})), "stopped by SIGTERM after 12.4s");
   EXPECT_EQ(sentence(outcome_of(StoppedBySignal{stop_signal()})), "stopped by `nlaunch stop` after 12.4s");
   EXPECT_EQ(sentence(outcome_of(Aborted{"engine.0 has the learner's libnccl", 70})),
