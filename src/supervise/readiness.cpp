@@ -122,18 +122,19 @@ struct Readiness::State : std::enable_shared_from_this<State> {
 
   void judge(sys::CheckResult result) {
     asked.reset();
-    if (!result) result = doubt();
-    if (!result) return finish(then.ready);
-    last = *result;
+    const int status = ready.http.empty() ? 0 : check->status();
+    // A server that still loads refuses connections or answers 5xx. Waiting changes nothing about 3xx and
+    // 4xx.
+    const bool stays = status >= 300 && status < 500;
+    auto why_not = !result || stays ? doubt() : std::nullopt;
+    if (!why_not && stays) {
+      say(fmt::format("not ready: GET {} {}; nlaunch waits for 2xx: check the path in its `ready`",
+                      text::printable(sys::parse_http_url(ready.http)->target), *result));
+    }
+    if (!why_not) why_not = std::move(result);
+    if (!why_not) return finish(then.ready);
+    last = *why_not;
     next = loop.after(ready.exec.empty() ? pause() : kPauseOfPrograms, [this] { look(); });
-    if (!ready.http.empty()) note_status(check->status());
-  }
-
-  /// A server that still loads refuses connections or answers 5xx. Waiting changes nothing about 3xx and 4xx.
-  void note_status(int status) {
-    if (status < 300 || status >= 500) return;
-    say(fmt::format("not ready: GET {} {}; nlaunch waits for 2xx: check the path in its `ready`",
-                    text::printable(sys::parse_http_url(ready.http)->target), last));
   }
 
   [[nodiscard]] Duration pause() const {
