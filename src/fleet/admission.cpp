@@ -1,8 +1,19 @@
 #include "fleet/admission.h"
 
+#include <algorithm>
+
 namespace nlaunch::fleet {
 
 using launch::End;
+
+namespace {
+
+/// A hello has some hundred bytes, its ports and addresses included.
+constexpr std::size_t kLongestHello = 16 << 10;
+/// Besides two of each node, which come at the same time.
+constexpr std::size_t kMostStrangers = 64;
+
+}  // namespace
 
 Result<std::unique_ptr<AdmissionServer>> AdmissionServer::open(sys::Loop& loop, std::uint16_t port,
                                                                Options options, Handlers handlers) {
@@ -14,20 +25,49 @@ Result<std::unique_ptr<AdmissionServer>> AdmissionServer::open(sys::Loop& loop, 
   return made;
 }
 
+AdmissionServer::~AdmissionServer() {
+  for (const auto& [key, pending] : pending_) loop_.cancel(pending.deadline);
+}
+
 void AdmissionServer::accept(std::unique_ptr<sys::Channel> channel) {
   auto* key = channel.get();
   PendingConnection pending{std::move(channel), launch::new_token()};
   if (pending.challenge.empty()) return;  // without randomness nobody is let in
+  make_room();
+  pending.number = ++came_;
+  pending.deadline = loop_.after(options_.patience, [this, key] { pending_.erase(key); });
   key->set({.line = [this, key](std::string_view line) { on_message(key, line); },
-            .closed = [this, key] { loop_.post([this, key] { pending_.erase(key); }); }});
+            .closed =
+                [this, key, number = pending.number] {
+                  loop_.post([this, key, number] {
+                    const auto found = pending_.find(key);
+                    if (found != pending_.end() && found->second.number == number) forget(key);
+                  });
+                },
+            .longest_line = kLongestHello});
   key->send(encode(message::Challenge{pending.challenge}));
   pending_[key] = std::move(pending);
+}
+
+void AdmissionServer::make_room() {
+  if (pending_.size() < kMostStrangers + 2 * std::size_t{options_.nodes}) return;
+  const auto oldest =
+      std::ranges::min_element(pending_, {}, [](const auto& one) { return one.second.number; });
+  forget(oldest->first);
+}
+
+void AdmissionServer::forget(sys::Channel* key) {
+  const auto found = pending_.find(key);
+  if (found == pending_.end()) return;
+  loop_.cancel(found->second.deadline);
+  pending_.erase(found);
 }
 
 void AdmissionServer::on_message(sys::Channel* key, std::string_view line) {
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
   auto pending = std::move(found->second);
+  loop_.cancel(pending.deadline);
   pending_.erase(found);
   const auto who = pending.channel->peer_address();
   const auto message = decode(line);
@@ -42,8 +82,8 @@ void AdmissionServer::on_message(sys::Channel* key, std::string_view line) {
   if (const auto* hello = says ? std::get_if<message::OutputHello>(&*says) : nullptr)
     return admit(std::move(pending), *hello);
   send_away(std::move(pending), message::Refused{"hello"});
-  handlers_.misfit(
-      fmt::format("{} did not say who it is{}", who, says ? "" : ": " + says.error().first_message()));
+  handlers_.stranger(fmt::format("{} knows the token and did not say who it is{}; it was refused", who,
+                                 says ? "" : ": " + says.error().first_message()));
 }
 
 std::string AdmissionServer::misfit(const std::string& host, const std::string& plan,

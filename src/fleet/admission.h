@@ -14,13 +14,17 @@ namespace nlaunch::fleet {
 
 /// Where agents report: each is challenged, and let in when it proves that it knows the token and holds the
 /// same plan. Who does not is told why, as far as it may know.
+///
+/// Anybody may connect. So until the proof a connection has little time and short lines, and there are few of
+/// them: one too many costs the one that has waited for the longest.
 class AdmissionServer {
  public:
   struct Options {
     std::string token;
-    std::string plan;               ///< its fingerprint
-    std::uint32_t nodes = 0;        ///< of the plan
-    launch::Assignment assignment;  ///< for each who is let in
+    std::string plan;                             ///< its fingerprint
+    std::uint32_t nodes = 0;                      ///< of the plan
+    launch::Assignment assignment;                ///< for each who is let in
+    Duration patience = std::chrono::seconds(5);  ///< with who has connected and proves nothing
   };
   struct AdmittedAgent {
     std::uint32_t node = 0;
@@ -37,18 +41,25 @@ class AdmissionServer {
   /// `port`: 0 lets the system choose.
   static Result<std::unique_ptr<AdmissionServer>> open(sys::Loop& loop, std::uint16_t port, Options options,
                                                        Handlers handlers);
+  ~AdmissionServer();
+  AdmissionServer(const AdmissionServer&) = delete;
+  AdmissionServer& operator=(const AdmissionServer&) = delete;
   [[nodiscard]] std::uint16_t port() const { return listener_->port(); }
 
  private:
   struct PendingConnection {
     std::unique_ptr<sys::Channel> channel;
     std::string challenge;
+    sys::Loop::TimerId deadline = 0;
+    std::uint64_t number = 0;  ///< in the order of their coming
   };
   AdmissionServer(sys::Loop& loop, Options options, Handlers handlers)
       : loop_(loop), options_(std::move(options)), handlers_(std::move(handlers)) {}
 
   void accept(std::unique_ptr<sys::Channel> channel);
   void on_message(sys::Channel* channel, std::string_view line);
+  void forget(sys::Channel* channel);
+  void make_room();
   void admit(PendingConnection pending, const message::Hello& hello);
   void admit(PendingConnection pending, const message::OutputHello& hello);
   /// Why one who knows the token cannot take part; empty: it can.
@@ -62,6 +73,7 @@ class AdmissionServer {
   Handlers handlers_;
   std::unique_ptr<sys::Listener> listener_;
   std::map<sys::Channel*, PendingConnection> pending_;
+  std::uint64_t came_ = 0;
 };
 
 }  // namespace nlaunch::fleet

@@ -27,13 +27,17 @@ std::string signed_line(const LeaderConnection::Options& options, const std::str
 
 /// The first line that comes, within ten seconds; nothing after it is taken.
 std::string read_line(int fd) {
-  constexpr int kPatience = 10'000;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   constexpr std::size_t kLongest = 1024;
   std::string line;
   pollfd watched{fd, POLLIN, 0};
+  const auto comes = [&] {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    return left.count() > 0 && ::poll(&watched, 1, static_cast<int>(left.count())) == 1;
+  };
   char c = 0;
-  while (line.size() < kLongest && ::poll(&watched, 1, kPatience) == 1 && ::read(fd, &c, 1) == 1 && c != '\n')
-    line += c;
+  while (line.size() < kLongest && comes() && ::read(fd, &c, 1) == 1 && c != '\n') line += c;
   return line;
 }
 
@@ -52,6 +56,12 @@ LeaderConnection::LeaderConnection(sys::Loop& loop, Options options,
 
 LeaderConnection::~LeaderConnection() {
   if (pause_) loop_.cancel(*pause_);
+  stop_waiting();
+}
+
+void LeaderConnection::stop_waiting() {
+  if (silence_) loop_.cancel(*silence_);
+  silence_.reset();
 }
 
 void LeaderConnection::connect() {
@@ -66,6 +76,13 @@ void LeaderConnection::connect() {
                                          text::join(options_.addresses, ", "), why)});
         }
         channel_ = std::move(channel);
+        silence_ = loop_.after(options_.patience, [this] {
+          silence_.reset();
+          channel_->set({});
+          if (Clock::now() < deadline_) return again();
+          end({.why = fmt::format("who listens at port {} of {} says nothing: it is no nlaunch",
+                                  options_.port, channel_->peer_address())});
+        });
         channel_->set(
             {.line =
                  [this](std::string_view line) { challenge_.empty() ? on_challenge(line) : on_answer(line); },
@@ -76,6 +93,7 @@ void LeaderConnection::connect() {
 /// Who listened has gone before it knew us: it, or the one after it, may be there soon.
 void LeaderConnection::again() {
   if (!done_) return;
+  stop_waiting();
   pause_ = loop_.after(kPause, [this] { connect(); });
 }
 
@@ -108,6 +126,7 @@ void LeaderConnection::on_answer(std::string_view line) {
 
 /// At once: the next line may be there already, and is for who takes the channel.
 void LeaderConnection::end(End how) {
+  stop_waiting();
   if (channel_) channel_->set({});
   if (const auto done = std::exchange(done_, nullptr)) done(std::move(how));
 }

@@ -23,6 +23,7 @@ class LeaderConnection {
     std::string plan;  ///< its fingerprint
     std::uint32_t node = 0;
     Duration limit{};
+    Duration patience = std::chrono::seconds(5);  ///< with who accepts the connection and says nothing
   };
   struct End {
     std::unique_ptr<sys::Channel> channel{};  ///< empty: not let in
@@ -46,6 +47,7 @@ class LeaderConnection {
   void on_answer(std::string_view line);
   void again();
   void end(End end);
+  void stop_waiting();
 
   sys::Loop& loop_;
   Options options_;
@@ -56,6 +58,7 @@ class LeaderConnection {
   std::unique_ptr<sys::Channel> channel_;
   std::string challenge_;  ///< ours, once we have said it
   std::optional<sys::Loop::TimerId> pause_;
+  std::optional<sys::Loop::TimerId> silence_;
 };
 
 /// A plain connection to the same server for what processes write; empty where there is none any more.

@@ -23,8 +23,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::size_t kLongestLine = 64U << 20U;
-
 /// Descriptors are for this process alone, and small messages are not held back. A machine that has died says
 /// nothing: the kernel asks, and gives up after about half a minute.
 void prepare(tcp::socket& socket) {
@@ -49,7 +47,7 @@ struct Channel::State : std::enable_shared_from_this<State> {
   State(tcp::socket connected) : socket(std::move(connected)) { prepare(socket); }
 
   void read() {
-    asio::async_read_until(socket, asio::dynamic_buffer(received, kLongestLine), '\n',
+    asio::async_read_until(socket, asio::dynamic_buffer(received, handlers.longest_line), '\n',
                            [self = shared_from_this()](const error_code& error, std::size_t) {
                              if (self->closed) return;
                              if (error) return self->end();
@@ -146,19 +144,29 @@ std::string Channel::peer_address() const {
 }
 
 struct Listener::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& context, Accepted then) : acceptor(context), accepted(std::move(then)) {}
+  State(asio::io_context& context, Accepted then)
+      : acceptor(context), pause(context), accepted(std::move(then)) {}
 
   void accept() {
     acceptor.async_accept([self = shared_from_this()](const error_code& error, tcp::socket socket) {
       if (error == asio::error::operation_aborted || !self->accepted) return;
-      if (!error)
-        self->accepted(
-            std::unique_ptr<Channel>(new Channel(std::make_shared<Channel::State>(std::move(socket)))));
+      if (error) return self->accept_later();
+      self->accepted(
+          std::unique_ptr<Channel>(new Channel(std::make_shared<Channel::State>(std::move(socket)))));
       self->accept();
     });
   }
 
+  /// No descriptor is left, say: at once it would be the same.
+  void accept_later() {
+    pause.expires_after(std::chrono::milliseconds(100));
+    pause.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error && self->accepted) self->accept();
+    });
+  }
+
   tcp::acceptor acceptor;
+  asio::steady_timer pause;
   Accepted accepted;
 };
 
@@ -181,6 +189,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Accepted accepted, 
 
 Listener::~Listener() {
   state_->accepted = nullptr;
+  state_->pause.cancel();
   error_code ignored;
   state_->acceptor.close(ignored);
 }

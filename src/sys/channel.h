@@ -16,10 +16,12 @@ namespace nlaunch::sys {
 class Channel {
  public:
   struct Handlers {
-    /// A line without its newline. A line over 64 MiB closes the connection.
+    /// A line without its newline.
     std::function<void(std::string_view line)> line;
     /// Called once, when the other end is gone; nothing comes after it.
     std::function<void()> closed;
+    /// In bytes: a longer line closes the connection, and no more of it is kept.
+    std::size_t longest_line = std::size_t{64} << 20U;
   };
   ~Channel();
   Channel(const Channel&) = delete;

@@ -19,7 +19,7 @@ class Admission : public testing::Test {
   void open() {
     server_ =
         AdmissionServer::open(
-            loop_, 0, {"the token", "the plan", 2, {{"id", "/id", "/id/attempt-0"}, true, false}},
+            loop_, 0, {"the token", "the plan", 2, {{"id", "/id", "/id/attempt-0"}, true, false}, patience_},
             {[this](AdmissionServer::AdmittedAgent agent) {
                agent.channel->set({.line = [this](auto line) { output_.emplace_back(line); }, .closed = {}});
                if (agent.hello) agent.channel->send("at once");
@@ -31,7 +31,7 @@ class Admission : public testing::Test {
   }
   [[nodiscard]] LeaderConnection::Options options(const std::string& token, const std::string& plan,
                                                   std::uint32_t node) const {
-    return {{"127.0.0.1"}, port_ != 0 ? port_ : server_->port(), token, plan, node, 5s};
+    return {{"127.0.0.1"}, port_ != 0 ? port_ : server_->port(), token, plan, node, limit_, patience_};
   }
   void come(const std::string& token, const std::string& plan, std::uint32_t node) {
     end_.reset();
@@ -63,6 +63,8 @@ class Admission : public testing::Test {
   sys::Loop loop_;
   std::unique_ptr<AdmissionServer> server_;
   std::uint16_t port_ = 0;
+  Duration limit_ = 5s;
+  Duration patience_ = 5s;
   std::unique_ptr<LeaderConnection> connection_;
   std::optional<LeaderConnection::End> end_;
   std::string heard_;
@@ -147,7 +149,7 @@ TEST_F(Admission, WhatIsNotSignedIsAStranger) {
   EXPECT_TRUE(admitted_.empty());
 }
 
-TEST_F(Admission, WhoKnowsTheTokenAndSaysSomethingElseIsAMisfit) {
+TEST_F(Admission, WhoKnowsTheTokenAndSaysSomethingElseIsRefusedAndEndsNoRun) {
   open();
   say([](const std::string& challenge) {
     return encode(launch::sign(launch::End::agent, "the token", challenge, R"({"type":"hello"})"));
@@ -155,9 +157,68 @@ TEST_F(Admission, WhoKnowsTheTokenAndSaysSomethingElseIsAMisfit) {
   say([](const std::string& challenge) {
     return encode(launch::sign(launch::End::agent, "the token", challenge, encode(message::Bind{})));
   });
-  EXPECT_EQ(misfits_,
-            (Lines{"127.0.0.1 did not say who it is: 'node' is missing", "127.0.0.1 did not say who it is"}));
+  EXPECT_EQ(strangers_,
+            (Lines{"127.0.0.1 knows the token and did not say who it is: 'node' is missing; it was refused",
+                   "127.0.0.1 knows the token and did not say who it is; it was refused"}));
+  EXPECT_TRUE(misfits_.empty());
   EXPECT_TRUE(admitted_.empty());
+}
+
+/// A connection to the server that says nothing by itself.
+struct Silent {
+  Silent(sys::Loop& loop, std::uint16_t port)
+      : connecting(loop, {"127.0.0.1"}, port, 5s, [this](auto made, const auto&) {
+          channel = std::move(made);
+          channel->set({.line = [this](auto) { challenged = true; }, .closed = [this] { closed = true; }});
+        }) {}
+  std::unique_ptr<sys::Channel> channel;
+  bool challenged = false;
+  bool closed = false;
+  sys::Connecting connecting;
+};
+
+TEST_F(Admission, WhoConnectsAndSaysNothingIsDropped) {
+  patience_ = 100ms;
+  open();
+  Silent silent(loop_, server_->port());
+  run_until(loop_, [&] { return silent.closed; });
+  EXPECT_TRUE(silent.challenged);
+  EXPECT_TRUE(strangers_.empty());
+}
+
+TEST_F(Admission, OfManyWhoSayNothingTheOldestIsDroppedAndOneOfOursIsLetIn) {
+  open();
+  std::vector<std::unique_ptr<Silent>> crowd;
+  for (int i = 0; i < 100; ++i) {
+    crowd.push_back(std::make_unique<Silent>(loop_, server_->port()));
+    run_until(loop_, [&] { return crowd.back()->challenged; });
+  }
+  run_until(loop_, [&] { return crowd[31]->closed; });  // room is for 64, and two for each node
+  EXPECT_FALSE(crowd[99]->closed);
+  come("the token", "the plan", 1);
+  EXPECT_TRUE(end_->channel) << end_->why;
+}
+
+TEST_F(Admission, ALineThatDoesNotEndIsNotKept) {
+  open();
+  Silent flood(loop_, server_->port());
+  run_until(loop_, [&] { return flood.challenged; });
+  flood.channel->send(std::string(20000, 'x'));
+  run_until(loop_, [&] { return flood.closed; });
+  EXPECT_TRUE(strangers_.empty());
+}
+
+TEST_F(Admission, AnAgentDoesNotWaitForOneWhoSaysNothing) {
+  std::vector<std::unique_ptr<sys::Channel>> held;
+  auto listener =
+      sys::Listener::open(loop_, [&](auto channel) { held.push_back(std::move(channel)); }).value();
+  port_ = listener->port();
+  limit_ = 300ms;
+  patience_ = 100ms;
+  come("the token", "the plan", 1);
+  EXPECT_EQ(end_->why,
+            fmt::format("who listens at port {} of 127.0.0.1 says nothing: it is no nlaunch", port_));
+  EXPECT_FALSE(end_->refused);
 }
 
 TEST_F(Admission, OneWhoOnlySaysThatItIsOursIsNot) {
