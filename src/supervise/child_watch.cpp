@@ -1,9 +1,11 @@
 #include "supervise/child_watch.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "sys/pidfd.h"
@@ -69,6 +71,16 @@ void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info,
     if (watched.handle) loop_.watch(watched.handle.get(), [this, id] { ended(id); });
   }
   seen.emplace(id, std::move(watched));
+}
+
+void ChildWatch::tell_of_ended(ProcessIndex root) {
+  std::vector<sys::ProcessId> gone;
+  for (const auto& [id, watched] : watched_) {
+    if (watched.root != root || !watched.handle) continue;
+    pollfd handle{watched.handle.get(), POLLIN, 0};
+    if (::poll(&handle, 1, 0) == 1) gone.push_back(id);
+  }
+  for (const auto& id : gone) ended(id);
 }
 
 void ChildWatch::ended(sys::ProcessId id) {

@@ -40,6 +40,10 @@ class ChildWatch {
   ChildWatch(const ChildWatch&) = delete;
   ChildWatch& operator=(const ChildWatch&) = delete;
 
+  /// Tells at once of those below `root` that have ended: a parent that ends because of that is told of after
+  /// them, whichever the loop hears of first.
+  void tell_of_ended(ProcessIndex root);
+
  private:
   struct Watched {
     ProcessIndex root = 0;

@@ -229,6 +229,7 @@ void LocalBackend::watch_for_line(Live& live) {
 }
 
 void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
+  if (children_) children_->tell_of_ended(process);
   auto& live = live_.at(process);
   live.ended = true;
   live.status = status;

@@ -94,5 +94,25 @@ TEST(ChildWatch, TellsOfAGrandchildThatWasKilled) {
   }
 }
 
+TEST(ChildWatch, TellsOnRequestOfThoseThatHaveEnded) {
+  const Server server;
+  sys::Loop loop;
+  std::vector<std::string> told;
+  ChildWatch watch(
+      loop,
+      [&] {
+        return std::map<ProcessIndex, pid_t>{{3, server.pid()}};
+      },
+      [&](ProcessIndex, const Child& child, auto) { told.push_back(child.title); });
+  loop.after(3500ms, [&] { loop.stop(); });  // two looks and more
+  loop.run();
+  ::kill(server.part(), SIGKILL);
+  for (int i = 0; i < 500 && server.part() != 0; ++i) ::usleep(10000);
+  watch.tell_of_ended(4);
+  EXPECT_TRUE(told.empty());
+  watch.tell_of_ended(3);
+  EXPECT_EQ(told, std::vector<std::string>{"VLLM::EngineCore"});
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise
