@@ -64,8 +64,9 @@ void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info,
   auto known = watched_.extract(id);
   const bool twice = !known.empty();
   auto watched = twice ? std::move(known.mapped()) : Watched{.root = root, .child = {info.pid, ""}};
-  // A title may come later than the process.
-  watched.child.title = sys::process_title(sys::command_line(info.pid), info.name);
+  // A title may come later than the process, and is gone once it has ended and nobody has asked how.
+  const auto arguments = sys::command_line(info.pid);
+  if (!twice || !arguments.empty()) watched.child.title = sys::process_title(arguments, info.name);
   if (twice && !watched.handle && seen.size() < kMostWatched) {
     watched.handle = sys::open_pidfd(info.pid);
     if (watched.handle) loop_.watch(watched.handle.get(), [this, id] { ended(id); });

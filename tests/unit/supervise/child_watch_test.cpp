@@ -114,5 +114,28 @@ TEST(ChildWatch, TellsOnRequestOfThoseThatHaveEnded) {
   EXPECT_EQ(told, std::vector<std::string>{"VLLM::EngineCore"});
 }
 
+TEST(ChildWatch, OneThatHasEndedKeepsItsName) {
+  // Its parent does not ask how it ended: its arguments are gone, and it is still listed.
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    ::execl("/bin/bash", "bash", "-c", "(exec -a VLLM::EngineCore sleep 2.5) & exec sleep 60", nullptr);
+    ::_exit(127);
+  }
+  sys::Loop loop;
+  std::vector<std::string> told;
+  const ChildWatch watch(
+      loop,
+      [&] {
+        return std::map<ProcessIndex, pid_t>{{3, parent}};
+      },
+      [&](ProcessIndex, const Child& child, auto) { told.push_back(child.title); });
+  loop.after(5s, [&] { loop.stop(); });
+  loop.run();
+  sys::kill_subtrees({{parent}});
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  EXPECT_EQ(told, std::vector<std::string>{"VLLM::EngineCore"});
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise
