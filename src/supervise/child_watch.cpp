@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "sys/pidfd.h"
+#include "sys/sweep.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -63,6 +64,7 @@ void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info,
   const sys::ProcessId id{info.pid, info.start_ticks};
   auto known = watched_.extract(id);
   const bool twice = !known.empty();
+  if (!twice && !sys::is_alive(info)) return;  // it was told of
   auto watched = twice ? std::move(known.mapped()) : Watched{.root = root, .child = {info.pid, ""}};
   // A title may come later than the process, and is gone once it has ended and nobody has asked how.
   const auto arguments = sys::command_line(info.pid);
