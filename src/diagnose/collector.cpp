@@ -86,21 +86,27 @@ bool Collector::is_beyond_the_run(const Match& match) const {
 /// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason
 /// counts.
 bool Collector::is_aside(const Match& match) {
-  const bool asked = match.signature->id == "end.asked";
-  if (asked || match.signature->id == "end.begun") {
-    if (asked && !has_failed_) note_asked(match);
-    is_ending_ = true;
-  }
+  note_end(match);
   if (is_source_line(match) || is_of_ras(match)) return true;
   if (match.level == Level::info || match.level == Level::warning) return true;
-  return is_ending_ && match.signature->kind != Kind::root;
+  if (!is_ending_ || match.signature->kind == Kind::root) return false;
+  has_failed_ = has_failed_ || match.signature->kind == Kind::consequence;
+  return true;
 }
 
-/// In the log of one that nlaunch has not asked yet, or that failed by itself.
-void Collector::note_asked(const Match& match) {
+/// Who was asked to end, in the log of one that nlaunch has not asked yet, or that failed by itself.
+void Collector::note_end(const Match& match) {
+  const auto& id = match.signature->id;
+  const bool is_server = id == "end.server";
+  const bool is_asked = id == "end.asked" || id == "end.part" || is_server;
+  if (!is_asked && id != "end.begun") return;
+  is_ending_ = true;
   const auto& standing = standings_.at(match.position.file);
-  if (standing.of != Standing::failed && !standing.decided_at) return;
-  asked_to_end_.try_emplace(match.position.file, finding_at(match, "process-terminated", "end.asked", 0));
+  if (!is_asked || has_failed_ || (standing.of != Standing::failed && !standing.decided_at)) return;
+  const auto [noted, fresh] = asked_to_end_.try_emplace(match.position.file);
+  // A server that ends in good order after a part of it: it asked the part to end, and was asked itself.
+  if (fresh || (is_server && noted->second.signature == "end.part"))
+    noted->second = finding_at(match, "process-terminated", id, 0);
 }
 
 /// A fallback waits for the end of its line: who knows the line better may come after it.

@@ -55,7 +55,7 @@ class Collector : public Listener {
  private:
   [[nodiscard]] bool is_beyond_the_run(const Match& match) const;
   bool is_aside(const Match& match);
-  void note_asked(const Match& match);
+  void note_end(const Match& match);
   void weigh(const Match& match);
   void keep(const Finding& finding, const Signature& signature);
   void keep_fallback();

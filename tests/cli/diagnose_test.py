@@ -112,6 +112,26 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
             found = said["findings"][0]
             self.assertEqual((found["class"], found["confidence"], found["culprit"]), (*said_of_it, "learner.0 (train.py, pid 7)"))
 
+    # vLLM 0.22.1: an API server that was asked to end asks its core to, kills it at once (often before it has said a word), and ends in good order.
+    def test_of_a_server_and_its_part_the_one_is_named_that_was_asked_to_end(self):
+        core = "(EngineCore pid=8) INFO 11-23 21:33:17 [core.py:1266] Shutdown initiated (timeout=0)\n"
+        died = "(APIServer pid=7) ERROR 11-23 21:33:20 [async_llm.py:704] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.\n"
+        server = "(APIServer pid=7) INFO 11-23 21:33:20 [launcher.py:137] Shutting down FastAPI HTTP server.\n"
+        lost = "[rank0]: IndexError: list index out of range\n"
+
+        def summary(first, end):
+            return {"exit_code": 1, "first": first, "sentence": "it ended", "decided_ms": 10,
+                    "lost_child": {"process": "engine.0", "name": "VLLM::EngineCore", "pid": 8, "end": end},
+                    "processes": [{"name": "learner.0", "ended_ms": 10, "end": {"code": 1}},
+                                  {"name": "engine.0", "ended_ms": 15, "log_when_decided": 10000, "end": {"signal": "SIGTERM"}}]}
+        for log, first, end, who in ((core + died + server, "learner.0", {"code": 0}, "engine.0 (EngineCore, pid 8)"),
+                                     (core + server, "engine.0", {"signal": "SIGKILL"}, "engine.0 (APIServer, pid 7)"),
+                                     (server, "engine.0", {"signal": "SIGKILL"}, "engine.0 (APIServer, pid 7)")):
+            with self.subTest(who):
+                _, said = self.run_with(summary(first, end), engine_0=log, learner_0=lost)
+                found = said["findings"][0]
+                self.assertEqual((found["class"], found["confidence"], found["culprit"]), ("process-terminated", "likely", who))
+
     def test_usage(self):
         done = self.diagnose()
         self.assertEqual((done.returncode, done.stdout), (64, ""))

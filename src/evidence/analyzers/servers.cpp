@@ -131,6 +131,25 @@ bool is_unclear(const Evidence& evidence, const Member& member) {
          (doing == Doing::elsewhere || doing == Doing::unknown);
 }
 
+/// Without a stack the kernel still tells that a process waits, and not for the network. Where it is the only
+/// one that could ask the engines for something, it is what holds them up.
+void accuse_the_only_client(const Evidence& evidence, const std::string& idle, Analysis& analysis) {
+  std::vector<std::size_t> clients;
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& member = evidence.members[i];
+    if (!member.server && situation_of(member).doing != Doing::gone) clients.push_back(i);
+  }
+  if (clients.size() != 1) return;
+  const auto& client = evidence.members[clients.front()];
+  const auto situation = situation_of(client);
+  const bool waits =
+      situation.doing == Doing::unknown && situation.how != "computes" && !waits_in_network(client);
+  if (waits && !client.wait_channel.empty())
+    analysis.accused.push_back(
+        {clients.front(), fmt::format("{} ({}) and asks for nothing, while {} nothing to do", situation.how,
+                                      client.wait_channel, idle)});
+}
+
 /// Where all servers of the run are idle engines, they are not to blame for one who does something else.
 void accuse_who_leaves_them_idle(const Evidence& evidence, const std::vector<std::size_t>& servers,
                                  Analysis& analysis) {
@@ -144,11 +163,12 @@ void accuse_who_leaves_them_idle(const Evidence& evidence, const std::vector<std
   if (idle.empty()) return;
   accuse_who_waits_for_the_idle(evidence, idle, analysis);
   const bool ambiguous = !analysis.accused.empty();
+  const auto have = fmt::format("{} {}", listed(names), names.size() == 1 ? "has" : "have");
   for (const auto i : with_own_thing(evidence)) {
     analysis.accused.push_back(
-        {i, fmt::format("{}, while {} {} nothing to do", own_thing(situation_of(evidence.members[i])),
-                        listed(names), names.size() == 1 ? "has" : "have")});
+        {i, fmt::format("{}, while {} nothing to do", own_thing(situation_of(evidence.members[i])), have)});
   }
+  if (analysis.accused.empty()) accuse_the_only_client(evidence, have, analysis);
   const bool clear =
       std::ranges::none_of(evidence.members, [&](const auto& one) { return is_unclear(evidence, one); });
   const auto all =

@@ -61,6 +61,20 @@ Evidence of(std::vector<Member> members) {
   return {std::move(members), {}, {}, {}, {}, {}};
 }
 
+TEST(Servers, TheOnlyClientOfIdleEnginesIsNamedThoughNothingShowsItsStack) {
+  auto evidence = of({engine(idle()), learner({}, "futex_do_wait")});
+  connect(evidence.members[1], evidence.members[0]);
+  EXPECT_EQ(judge(evidence).sentence,
+            "unsure: learner.0 (rank 0) on node0 may be the culprit: it waits (futex_do_wait) and asks for "
+            "nothing, while engine.0 has nothing to do");
+  // It may wait for an answer, or for the other one.
+  evidence.members[1].wait_channel = "wait_woken";
+  EXPECT_EQ(judge(evidence).sentence, "unsure: nothing tells who is to blame");
+  EXPECT_EQ(
+      judge(of({engine(idle()), learner({}, "futex_do_wait"), learner({}, "futex_do_wait", 1)})).sentence,
+      "unsure: nothing tells who is to blame");
+}
+
 TEST(Servers, AnEngineThatIsPausedIsTheCulprit) {
   auto server = idle();
   server.idle = false;
