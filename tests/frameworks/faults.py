@@ -189,8 +189,12 @@ class Run:
             self.nlaunch.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             said_nothing = True
-            self.nlaunch.send_signal(signal.SIGQUIT)
-            self.nlaunch.wait(60)
+            self.nlaunch.send_signal(signal.SIGTERM)  # SIGQUIT is ignored by what a shell starts in the background
+            try:
+                self.nlaunch.wait(60)
+            except subprocess.TimeoutExpired:
+                self.nlaunch.kill()
+                self.nlaunch.wait()
         self.ended = time.monotonic() - self.start
         time.sleep(0.5)
         alive = processes()

@@ -50,9 +50,14 @@ def engine(script):
 FAULTED = engine(f'exec "$@" {SMALL}')
 
 
-def signalled(name, **more):
-    """A row of the matrix on CPUs, as it is."""
-    return dataclasses.replace(fault_rows.ROWS[name], settings=FAULTED, **more)
+def signalled(name, seconds=0):
+    """A row of the matrix on CPUs; `seconds` where it takes longer here."""
+    row = dataclasses.replace(fault_rows.ROWS[name], settings=FAULTED)
+    return dataclasses.replace(row, seconds=seconds or row.seconds)
+
+
+STOPPED = 35  # 10 s without progress, and 15 s for NCCL's RAS, which waits for a process that is stopped
+IN_A_SYNC = 20  # an engine whose peer is gone in a weight sync takes the 10 s that it has to end
 
 
 def learner(fault):
@@ -91,7 +96,7 @@ def broken_compile_cache(run):
 ROWS = {
     "recipe": Row("nothing: the recipe as it is, with the preflight", blameless=True, settings={"vars.steps": STEPS}),
     "engine_core_killed": signalled("engine_core_killed"),
-    "engine_core_stopped": signalled("engine_core_stopped"),
+    "engine_core_stopped": signalled("engine_core_stopped", STOPPED),
     "nccl_versions": at_start(
         "the learner preloads another version of NCCL than the engine's, and there is no preflight",
         "nccl-version-mismatch",
@@ -112,12 +117,12 @@ ROWS = {
         "cuda-oom|vllm-enginecore-start-failure",
         settings=WHOLE_GPU,
         within=full_gpus,
-        fix="memory",
+        fix="memory|nvidia-smi",
     ),
     "kv_cache_too_small": at_start(
-        "--gpu-memory-utilization=0.01 leaves no memory for the KV cache",
+        "64 KiB are left for the KV cache",
         "kv-cache-too-small",
-        settings=engine('exec "$@" --gpu-memory-utilization=0.01'),
+        settings=engine('exec "$@" --gpu-memory-utilization=0.2 --kv-cache-memory-bytes=65536'),
         fix="gpu[-_]memory[-_]utilization",
     ),
     "argument_unknown": at_start(
@@ -130,21 +135,21 @@ ROWS = {
     "weights_of_other_shapes": in_training("the engine serves another model than the learner trains", "other-shapes", "shape-mismatch",
                                            fault=fault_rows.at_start, seconds=240, first="learner.0|engine.0",
                                            culprit=r"learner\.0|engine\.0"),
-    "learner_killed": signalled("learner_killed"),
+    "learner_killed": signalled("learner_killed", IN_A_SYNC),
     "api_server_killed": signalled("api_server_killed"),
     "reward_raises": in_training("a reward function that raises", "reward-raises", "python-exception", text="boxed"),
-    "reward_hangs": in_training("a reward function that waits for ever", "reward-hangs", "hang", code=124),
+    "reward_hangs": in_training("a reward function that waits for ever", "reward-hangs", "hang", first="learner.0|", code=124),
     "learner_ends_early": in_training("the learner exits with 0 in step 5 of 1000", "ends-early", "ended-early", first="", code=0,
                                       culprit=r"learner\.0.*\d+ of 1000"),
-    "api_server_stopped": signalled("api_server_stopped"),
-    "learner_stopped": signalled("learner_stopped"),
+    "api_server_stopped": signalled("api_server_stopped", STOPPED),
+    "learner_stopped": signalled("learner_stopped", STOPPED),
     "engine_core_terminated": signalled("engine_core_terminated"),
     "api_server_terminated": signalled("api_server_terminated"),
-    "learner_terminated": signalled("learner_terminated"),
+    "learner_terminated": signalled("learner_terminated", IN_A_SYNC),
     "compile_cache_broken": Row("what torch.compile has kept is damaged", within=broken_compile_cache, blameless=True,
-                                settings={"vars.steps": 5}),
+                                settings={**FAULTED, "vars.steps": 5}),
 }
-ALONE = {"recipe", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small"}  # of those at once: they want a GPU to themselves
+ALONE = {"recipe", "learner_cuda_oom", "engine_gpu_full"}  # of those at once: they want a GPU to themselves
 NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken"}
 
 
