@@ -261,7 +261,8 @@ class Builder {
         scheduler_.this_machine
             ? "--set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; "
               "--set site.node.gpus=N plans for another machine"
-            : "state node.gpus in the profile, or --set site.node.gpus=N";
+            : "state node.gpus in the profile, or --set site.node.gpus=N; where nodes have no GPU, "
+              "`cpu_slots: true` with `weight_sync: {backend: gloo}` runs on their CPUs";
   }
 
   void add_roles() {

@@ -17,11 +17,14 @@ struct Found {
   std::size_t at;  ///< its place in the wrapper
 };
 
+std::string_view file_name(std::string_view word) {
+  return word.substr(word.rfind('/') + 1);
+}
+
 std::optional<Found> find_tool(const Words& wrapper) {
   for (std::size_t at = 0; at < wrapper.size(); ++at) {
-    const auto name = std::string_view(wrapper[at]).substr(wrapper[at].rfind('/') + 1);
     const auto tools = container_tools();
-    const auto tool = std::ranges::find(tools, name, &Tool::name);
+    const auto tool = std::ranges::find(tools, file_name(wrapper[at]), &Tool::name);
     if (tool != tools.end()) return Found{&*tool, at};
   }
   return std::nullopt;
@@ -87,6 +90,16 @@ bool is_the_programs(const Variables::value_type& variable) {
 }
 
 }  // namespace
+
+bool is_started_elsewhere(const Words& command) {
+  constexpr std::string_view kOthers = " ssh kubectl systemd-run ";
+  const auto tools = container_tools();
+  return std::ranges::any_of(command, [&](std::string_view word) {
+    const auto name = file_name(word);
+    const auto tool = std::ranges::find(tools, name, &Tool::name);
+    return (tool != tools.end() && !tool->refused.empty()) || is_among(kOthers, name);
+  });
+}
 
 bool is_container(const Words& wrapper) {
   return find_tool(wrapper).has_value();

@@ -18,6 +18,10 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// True where the wrapper starts a known tool for containers, itself or through others ("numactl").
 bool is_container(const Words& wrapper);
 
+/// True where a word of the command is a program whose processes are no descendants of its own: those of a
+/// daemon (docker), of a scheduler, of another machine.
+bool is_started_elsewhere(const Words& command);
+
 struct WrapperProblem {
   std::string message;  ///< empty: there is none
   std::string hint;

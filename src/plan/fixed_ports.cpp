@@ -42,10 +42,10 @@ std::optional<int> port_of_check(const Ready& ready) {
   if (const auto at = address.find(kSelf); at != std::string::npos)
     address.replace(at, kSelf.size(), "127.0.0.1");
   if (address.empty() || address.contains("${")) return std::nullopt;
-  const auto url =
-      ready.http.empty() ? sys::parse_http_url("http://" + address) : sys::parse_http_url(address);
-  if (!url || !is_own(url->endpoint.host)) return std::nullopt;
-  return port_in(url->endpoint.port);
+  sys::Endpoint endpoint;
+  if (const auto url = sys::parse_http_url(address); url && !ready.http.empty()) endpoint = url->endpoint;
+  if (const auto plain = sys::parse_endpoint(address); plain && ready.http.empty()) endpoint = *plain;
+  return is_own(endpoint.host) ? port_in(endpoint.port) : std::nullopt;
 }
 
 std::optional<int> port_of_words(const std::vector<std::string>& words, std::size_t at) {

@@ -56,7 +56,7 @@ std::string mistyped(const Json& event) {
     const bool number = std::ranges::find(kNumbers, key) != kNumbers.end();
     const bool fits = (!text || value.is_string()) && (!number || value.is_number_integer());
     if (!fits)
-      return fmt::format("'{}' must be a {}, and is a {}", key, text ? "text" : "whole number",
+      return fmt::format("'{}' must be a {}, found: {}", key, text ? "text" : "whole number",
                          value.type_name());
   }
   return {};

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 
 #include "plan/container.h"
@@ -25,16 +24,6 @@ std::vector<pid_t> run_pids() {
   std::vector<pid_t> pids;
   for (const auto& id : sys::own_descendants()) pids.push_back(id.pid);
   return pids;
-}
-
-/// What these programs start is no descendant of theirs.
-bool is_started_elsewhere(const plan::BoundProcess& process) {
-  constexpr std::array<std::string_view, 7> kStarters{"docker", "podman",  "nerdctl",    "srun",
-                                                      "ssh",    "kubectl", "systemd-run"};
-  const auto starts = [&](std::string_view word) {
-    return std::ranges::find(kStarters, word.substr(word.rfind('/') + 1)) != kStarters.end();
-  };
-  return std::ranges::any_of(process.wrapper, starts) || std::ranges::any_of(process.argv, starts);
 }
 
 }  // namespace
@@ -256,7 +245,7 @@ void LocalBackend::on(const action::AwaitReady& await) {
             tell(process_event::Trouble{options_.node.masker.mask(fmt::format("{} is {}", role, sentence))});
           },
       .own = run_pids,
-      .elsewhere = is_started_elsewhere(*live.bound)};
+      .elsewhere = plan::is_started_elsewhere(live.bound->argv)};
   live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
                                                live.request(live.bound->ready.exec), std::move(then));
 }

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "sys/exec_check.h"
 #include "sys/net_check.h"
-#include "sys/port_owner.h"
+#include "sys/tcp_sockets.h"
 
 namespace nlaunch::supervise {
 namespace {

@@ -72,9 +72,8 @@ void Supervisor::on(Duration at, const process_event::Ended& ended) {
   report.ended = at;
   report.status = ended.status;
   record("process-ended", {{"process", report.name}, {"pid", report.pid}, {"how", ended.status.str()}});
-  if (rules_.processes[ended.process].ready == ProcessRules::Ready::exited && ended.status.ok()) {
-    note_ready(ended.process, at);
-  }
+  const bool was_task = rules_.processes[ended.process].ready == ProcessRules::Ready::exited;
+  if (was_task && ended.status.ok() && !report.stopped) note_ready(ended.process, at);
   if (watching_) watching_->on(ended);
   handle(ended);
 }

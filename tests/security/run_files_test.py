@@ -47,11 +47,11 @@ class RunFiles(unittest.TestCase):
         (self.run_folder / "events.jsonl").write_text(json.dumps(head) + "\n")
 
     def test_an_event_of_another_type_is_said_with_its_place_and_the_other_runs_are_listed(self):
-        for event, problem in (({"event": 7}, "'event' must be a text, and is a number"),
-                               ({"event": "end", "outcome": ["x"]}, "'outcome' must be a text, and is a array"),
-                               ({"event": "process-started", "process": {}, "pid": 1}, "'process' must be a text, and is a object"),
-                               ({"event": "process-started", "process": "a.0", "pid": 1e300}, "'pid' must be a whole number, and is a number"),
-                               ({"event": "attempt", "number": "0"}, "'number' must be a whole number, and is a string")):
+        for event, problem in (({"event": 7}, "'event' must be a text, found: number"),
+                               ({"event": "end", "outcome": ["x"]}, "'outcome' must be a text, found: array"),
+                               ({"event": "process-started", "process": {}, "pid": 1}, "'process' must be a text, found: object"),
+                               ({"event": "process-started", "process": "a.0", "pid": 1e300}, "'pid' must be a whole number, found: number"),
+                               ({"event": "attempt", "number": "0"}, "'number' must be a whole number, found: string")):
             with self.subTest(event):
                 path = self.events(event)
                 line = len(path.read_text().splitlines())

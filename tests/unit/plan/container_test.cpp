@@ -168,6 +168,14 @@ TEST(Container, AToolThatSplitsPathsDoesNotGetThoseThatItWouldSplit) {
   EXPECT_FALSE(can_mount({"enroot", "start", "a"}, "/runs/a b"));
 }
 
+TEST(Container, KnowsProgramsWhoseProcessesAreNotTheirDescendants) {
+  EXPECT_TRUE(is_started_elsewhere({"nice", "/usr/bin/docker", "run", "a"}));
+  EXPECT_TRUE(is_started_elsewhere({"srun", "-n", "1", "vllm", "serve"}));
+  EXPECT_TRUE(is_started_elsewhere({"ssh", "node2", "vllm", "serve"}));
+  EXPECT_FALSE(is_started_elsewhere({"apptainer", "exec", "a.sif", "vllm", "serve"}));
+  EXPECT_FALSE(is_started_elsewhere({"python", "docker.py", "--ssh"}));
+}
+
 TEST(Container, RefusesWhatItCannotStartBehind) {
   EXPECT_EQ(
       problem_with({"podman", "run", "a"}).message,

@@ -1,4 +1,4 @@
-#include "sys/port_owner.h"
+#include "sys/tcp_sockets.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

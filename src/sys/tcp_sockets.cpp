@@ -1,0 +1,122 @@
+#include "sys/tcp_sockets.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+#include "sys/proc.h"
+#include "sys/proc_threads.h"
+
+namespace nlaunch::sys {
+namespace {
+
+template <class Number>
+Number hex(std::string_view text) {
+  constexpr int kBase = 16;
+  Number value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, kBase);
+  return value;
+}
+
+/// "0100007F:1F90", or the longer one of tcp6: words of the host's byte order.
+TcpSocket::End read_end(std::string_view text) {
+  constexpr std::size_t kWord = 8;
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon % kWord != 0) return {std::string(text), 0};
+  std::array<std::uint32_t, 4> words{};
+  for (std::size_t i = 0; i < colon / kWord && i < words.size(); ++i)
+    words.at(i) = hex<std::uint32_t>(text.substr(i * kWord, kWord));
+  std::array<char, INET6_ADDRSTRLEN> out{};
+  ::inet_ntop(colon > kWord ? AF_INET6 : AF_INET, words.data(), out.data(), out.size());
+  return {out.data(), hex<std::uint16_t>(text.substr(colon + 1))};
+}
+
+/// IPv4 without the prefix that it has in a socket of IPv6.
+std::string_view plain(std::string_view address) {
+  constexpr std::string_view kMapped = "::ffff:";
+  return address.starts_with(kMapped) ? address.substr(kMapped.size()) : address;
+}
+
+/// The inodes of the sockets that listen on the port, on exactly this address or else on all.
+std::set<std::string> listening(std::string_view address, std::uint16_t port) {
+  std::set<std::string> exact;
+  std::set<std::string> all;
+  for (const auto& socket : tcp_sockets(::getpid())) {
+    if (socket.state != kTcpListen || socket.local.port != port) continue;
+    const auto bound = plain(socket.local.address);
+    if (bound == plain(address)) exact.insert(socket.inode);
+    if (bound == "0.0.0.0" || bound == "::") all.insert(socket.inode);
+  }
+  return exact.empty() ? all : exact;
+}
+
+bool holds_one(pid_t pid, const std::set<std::string>& inodes) {
+  return std::ranges::any_of(open_sockets(pid),
+                             [&](const auto& open) { return inodes.contains(open.second); });
+}
+
+bool hides_its_files(pid_t pid) {
+  return ::access(fmt::format("/proc/{}/fd", pid).c_str(), R_OK | X_OK) != 0 && errno == EACCES;
+}
+
+}  // namespace
+
+std::string TcpSocket::End::str() const {
+  return address.contains(':') ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+std::vector<TcpSocket> tcp_sockets(pid_t pid) {
+  std::vector<TcpSocket> sockets;
+  for (const char* name : {"net/tcp", "net/tcp6"}) {
+    const auto table = read_proc_file(pid, name);
+    if (!table) continue;
+    for (const auto& line : text::split(*table, '\n')) {
+      std::vector<std::string> fields;
+      for (auto& field : text::split(line, ' ')) {
+        if (!field.empty()) fields.push_back(std::move(field));
+      }
+      constexpr std::size_t kInode = 9;
+      if (fields.size() <= kInode || fields[0] == "sl") continue;
+      const auto colon = fields[4].find(':');
+      sockets.push_back({fields[kInode], read_end(fields[1]), read_end(fields[2]), hex<unsigned>(fields[3]),
+                         hex<std::uint64_t>(fields[4].substr(0, colon)),
+                         hex<std::uint64_t>(fields[4].substr(colon + 1))});
+    }
+  }
+  return sockets;
+}
+
+std::vector<std::pair<int, std::string>> open_sockets(pid_t pid) {
+  constexpr std::string_view kSocket = "socket:[";
+  std::vector<std::pair<int, std::string>> sockets;
+  for (const auto& [fd, target] : open_files(pid)) {
+    if (target.starts_with(kSocket))
+      sockets.emplace_back(fd, target.substr(kSocket.size(), target.size() - kSocket.size() - 1));
+  }
+  return sockets;
+}
+
+PortOwner port_owner(const std::string& address, std::uint16_t port, const std::vector<pid_t>& own) {
+  const auto inodes = listening(address, port);
+  if (inodes.empty()) return {};
+  if (std::ranges::any_of(own, [&](pid_t pid) { return holds_one(pid, inodes); }))
+    return {PortOwner::Of::own};
+  if (std::ranges::any_of(own, hides_its_files)) return {};
+  PortOwner found{PortOwner::Of::other};
+  for_each_process([&](const ProcessInfo& process) {
+    if (found.name.empty() && holds_one(process.pid, inodes))
+      found.name =
+          fmt::format("{} (pid {})", process_title(command_line(process.pid), process.name), process.pid);
+  });
+  return found;
+}
+
+}  // namespace nlaunch::sys

@@ -1,0 +1,47 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// The TCP sockets of processes, as /proc/PID/net/tcp, tcp6 and their descriptors say.
+namespace nlaunch::sys {
+
+struct TcpSocket {
+  struct End {
+    std::string address;  ///< as inet_ntop(3) writes it
+    std::uint16_t port = 0;
+    /// "127.0.0.1:80", "[::1]:80"
+    [[nodiscard]] std::string str() const;
+  };
+  std::string inode;
+  End local{};
+  End peer{};
+  unsigned state = 0;        ///< as in the kernel's include/net/tcp_states.h
+  std::uint64_t unsent = 0;  ///< bytes, as `unread`
+  std::uint64_t unread = 0;
+};
+inline constexpr unsigned kTcpListen = 10;
+
+/// All of the network namespace of a process; none where that cannot be read.
+std::vector<TcpSocket> tcp_sockets(pid_t pid);
+/// Its descriptors that are sockets, of any kind, with their inodes.
+std::vector<std::pair<int, std::string>> open_sockets(pid_t pid);
+
+/// Whose the socket is on which somebody listens.
+struct PortOwner {
+  enum class Of {
+    own,      ///< of one of the processes that were named
+    other,    ///< of none of them
+    unknown,  ///< no such socket is seen (gVisor, another network namespace), or a process's descriptors are
+              ///< not
+  };
+  Of of = Of::unknown;
+  std::string name{};  ///< of `other`, where it can be seen: "python3 (pid 4711)"
+};
+/// `address`, as above, is one of the caller's network namespace: the one to which a connection was made.
+PortOwner port_owner(const std::string& address, std::uint16_t port, const std::vector<pid_t>& own);
+
+}  // namespace nlaunch::sys
