@@ -15,11 +15,11 @@ constexpr std::size_t kMostStrangers = 64;
 
 }  // namespace
 
-Result<std::unique_ptr<AdmissionServer>> AdmissionServer::open(sys::Loop& loop, std::uint16_t port,
+Result<std::unique_ptr<AdmissionServer>> AdmissionServer::open(sys::Loop& loop, const sys::ListenAt& at,
                                                                Options options, Handlers handlers) {
   std::unique_ptr<AdmissionServer> made(new AdmissionServer(loop, std::move(options), std::move(handlers)));
   auto listener = sys::Listener::open(
-      loop, [own = made.get()](auto channel) { own->accept(std::move(channel)); }, port);
+      loop, [own = made.get()](auto channel) { own->accept(std::move(channel)); }, at);
   if (!listener) return std::unexpected(listener.error());
   made->listener_ = std::move(*listener);
   return made;
@@ -104,7 +104,8 @@ void AdmissionServer::admit(PendingConnection pending, const message::Hello& hel
     return handlers_.misfit(why);
   }
   pending.channel->send(encode(signed_for(hello.challenge, message::Welcome{options_.assignment})));
-  handlers_.arrived({hello.node, hello, std::move(pending.channel)});
+  const SealedChannel::Key key{End::leader, options_.token, pending.challenge, hello.challenge};
+  handlers_.arrived({hello.node, hello, std::make_unique<SealedChannel>(std::move(pending.channel), key)});
 }
 
 /// It waits for no answer.
@@ -114,7 +115,7 @@ void AdmissionServer::admit(PendingConnection pending, const message::OutputHell
     send_away(std::move(pending), message::Refused{why});
     return handlers_.misfit(why);
   }
-  handlers_.arrived({hello.node, std::nullopt, std::move(pending.channel)});
+  handlers_.arrived({.node = hello.node, .output = std::move(pending.channel)});
 }
 
 launch::Signed AdmissionServer::signed_for(const std::string& challenge, const Message& message) const {

@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "fleet/protocol.h"
+#include "fleet/sealed_channel.h"
 #include "sys/channel.h"
 #include "sys/loop.h"
 
@@ -28,8 +29,9 @@ class AdmissionServer {
   };
   struct AdmittedAgent {
     std::uint32_t node = 0;
-    std::optional<message::Hello> hello;  ///< nothing: it is the connection for output
-    std::unique_ptr<sys::Channel> channel;
+    message::Hello hello{};
+    std::unique_ptr<SealedChannel> channel{};
+    std::unique_ptr<sys::Channel> output{};  ///< in place of all this: the connection for output
   };
   struct Handlers {
     std::function<void(AdmittedAgent)> arrived;
@@ -38,9 +40,8 @@ class AdmissionServer {
     /// One of ours, with whom the run can never begin.
     std::function<void(const std::string& why)> misfit;
   };
-  /// `port`: 0 lets the system choose.
-  static Result<std::unique_ptr<AdmissionServer>> open(sys::Loop& loop, std::uint16_t port, Options options,
-                                                       Handlers handlers);
+  static Result<std::unique_ptr<AdmissionServer>> open(sys::Loop& loop, const sys::ListenAt& at,
+                                                       Options options, Handlers handlers);
   ~AdmissionServer();
   AdmissionServer(const AdmissionServer&) = delete;
   AdmissionServer& operator=(const AdmissionServer&) = delete;

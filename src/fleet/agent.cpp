@@ -98,8 +98,9 @@ void Agent::admit(LeaderConnection::End end) {
     give_up(*why);
     return leave(exit_code::bad_input);
   }
-  channel_->set({.line = [this](std::string_view line) { on_message(line); },
-                 .closed = [this] { on_leader_lost("the connection to nlaunch has ended"); }});
+  channel_->set(
+      {.line = [this](std::string_view line) { on_message(line); },
+       .closed = [this](const std::string& why) { on_leader_lost("the connection to nlaunch " + why); }});
 }
 
 void Agent::on_message(std::string_view line) {
@@ -127,7 +128,7 @@ void Agent::send(const Message& message) {
 
 void Agent::on(const message::Bind& /*bind*/) {
   // Nobody says anything before the answer, unless it is not wanted any more.
-  const sys::CutShort cut([this] { return channel_->waiting() || !guardian_.alive(); });
+  const sys::CutShort cut([this] { return channel_->connection().waiting() || !guardian_.alive(); });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
   if (!nodes) return refuse({exit_code::bad_input, nodes.error()});
   const auto directory = launch::read_nodes(*nodes);
@@ -203,7 +204,7 @@ void Agent::on(const message::Supervise& supervise) {
 
 void Agent::open_output() {
   if (!assignment_.output) return;
-  output_ = connect_output(channel_->peer_address(), options_.way);
+  output_ = connect_output(channel_->connection().peer_address(), options_.way);
   if (!output_) return;
   terminal_ = std::make_unique<supervise::Terminal>(output_.get());
 }

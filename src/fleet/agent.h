@@ -81,7 +81,7 @@ class Agent {
   sys::Loop loop_;
   std::unique_ptr<preflight::LocalProbes> probes_;
   std::unique_ptr<LeaderConnection> connection_;
-  std::unique_ptr<sys::Channel> channel_;
+  std::unique_ptr<SealedChannel> channel_;
   sys::UniqueFd output_;
   std::unique_ptr<supervise::Terminal> terminal_;
   std::unique_ptr<supervise::LocalBackend> backend_;

@@ -33,6 +33,8 @@ class AgentLauncher {
   /// The token and the port, where agents know them already; empty and 0: they are told.
   [[nodiscard]] virtual std::string token() const { return ""; }
   [[nodiscard]] virtual std::uint16_t port() const { return 0; }
+  /// By which of this node's addresses they come; empty: that is not known.
+  [[nodiscard]] virtual std::string address() const { return ""; }
   /// For all agents to be there.
   [[nodiscard]] virtual Duration patience() const = 0;
   /// From the SIGTERM that ends a job to the SIGKILL.

@@ -96,7 +96,7 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
   const launch::Assignment assignment{paths_, share_, !caller_.console.quiet,
                                       caller_.console.result_paint.on(), longest_name(plan_)};
   auto admission = AdmissionServer::open(
-      loop_, launcher_->port(),
+      loop_, {launcher_->port(), launcher_->address()},
       {token_, *fingerprint, static_cast<std::uint32_t>(agents_.size()), assignment},
       {[this](AdmissionServer::AdmittedAgent agent_connection) { admit(std::move(agent_connection)); },
        [this](const std::string& why) {
@@ -206,23 +206,23 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
 void Leader::admit(AdmissionServer::AdmittedAgent agent_connection) {
   const auto node = agent_connection.node;
   auto& agent = agents_[node];
-  if (!agent_connection.hello) {
-    agent_connection.channel->set({.line =
-                                       [this](std::string_view text) {
-                                         if (terminal_) terminal_->write(std::string(text) + "\n", 1);
-                                       },
-                                   .closed = {}});
-    agent.output = std::move(agent_connection.channel);
+  if (agent_connection.output) {
+    agent_connection.output->set({.line =
+                                      [this](std::string_view text) {
+                                        if (terminal_) terminal_->write(std::string(text) + "\n", 1);
+                                      },
+                                  .closed = {}});
+    agent.output = std::move(agent_connection.output);
     return;
   }
   if (agent.channel) {
-    misfit_ =
-        fmt::format("{} is node {}, and so is {}", agent_connection.hello->host, node, agent.hello.host);
+    misfit_ = fmt::format("{} is node {}, and so is {}", agent_connection.hello.host, node, agent.hello.host);
   } else {
-    agent.hello = std::move(*agent_connection.hello);
+    agent.hello = std::move(agent_connection.hello);
     agent_connection.channel->set(
         {.line = [this, node](std::string_view text) { on_message(node, text); },
-         .closed = [this, node] { lose(node, "the connection to its agent has ended"); }});
+         .closed = [this,
+                    node](const std::string& why) { lose(node, "the connection to its agent " + why); }});
     agent.channel = std::move(agent_connection.channel);
   }
   if (waiting_) loop_.stop();

@@ -39,7 +39,7 @@ class Leader : public session::AttemptHost {
  private:
   struct Agent {
     std::string host{};
-    std::unique_ptr<sys::Channel> channel{};  ///< null: has not said who it is yet
+    std::unique_ptr<SealedChannel> channel{};  ///< null: has not said who it is yet
     std::unique_ptr<sys::Channel> output{};
     message::Hello hello{};
     std::string lost{};  ///< why it is gone; empty: it is there

@@ -98,13 +98,13 @@ void LeaderConnection::again() {
 }
 
 void LeaderConnection::on_challenge(std::string_view line) {
-  const auto theirs = challenge_of(line);
+  their_challenge_ = challenge_of(line);
   challenge_ = launch::new_token();
   auto hello = hello_(*channel_);
   hello.node = options_.node;
   hello.plan = options_.plan;
   hello.challenge = challenge_;
-  channel_->send(signed_line(options_, theirs, hello));
+  channel_->send(signed_line(options_, their_challenge_, hello));
 }
 
 void LeaderConnection::on_answer(std::string_view line) {
@@ -120,11 +120,17 @@ void LeaderConnection::on_answer(std::string_view line) {
   if (const auto* refused = says ? std::get_if<message::Refused>(&*says) : nullptr)
     return refuse("refused: " + refused->why);
   if (const auto* welcome = says ? std::get_if<message::Welcome>(&*says) : nullptr)
-    return end({.channel = std::move(channel_), .assignment = welcome->assignment});
+    return let_in(welcome->assignment);
   refuse(fmt::format("nlaunch at {} said what cannot be read", peer));
 }
 
 /// At once: the next line may be there already, and is for who takes the channel.
+void LeaderConnection::let_in(const launch::Assignment& assignment) {
+  const SealedChannel::Key key{launch::End::agent, options_.token, their_challenge_, challenge_};
+  channel_->set({});
+  end({.channel = std::make_unique<SealedChannel>(std::move(channel_), key), .assignment = assignment});
+}
+
 void LeaderConnection::end(End how) {
   stop_waiting();
   if (channel_) channel_->set({});

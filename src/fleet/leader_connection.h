@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fleet/protocol.h"
+#include "fleet/sealed_channel.h"
 #include "sys/channel.h"
 #include "sys/files.h"
 #include "sys/loop.h"
@@ -26,7 +27,7 @@ class LeaderConnection {
     Duration patience = std::chrono::seconds(5);  ///< with who accepts the connection and says nothing
   };
   struct End {
-    std::unique_ptr<sys::Channel> channel{};  ///< empty: not let in
+    std::unique_ptr<SealedChannel> channel{};  ///< empty: not let in
     launch::Assignment assignment{};
     std::string why{};     ///< not let in
     bool refused = false;  ///< by one of ours: another try would go no better
@@ -46,6 +47,7 @@ class LeaderConnection {
   void on_challenge(std::string_view line);
   void on_answer(std::string_view line);
   void again();
+  void let_in(const launch::Assignment& assignment);
   void end(End end);
   void stop_waiting();
 
@@ -56,6 +58,7 @@ class LeaderConnection {
   Clock::time_point deadline_;
   std::unique_ptr<sys::Connecting> connecting_;
   std::unique_ptr<sys::Channel> channel_;
+  std::string their_challenge_;
   std::string challenge_;  ///< ours, once we have said it
   std::optional<sys::Loop::TimerId> pause_;
   std::optional<sys::Loop::TimerId> silence_;

@@ -22,7 +22,8 @@ void Leader::name_nodes() {
 launch::NodeAddresses Leader::directory() const {
   std::string ours;
   for (const auto& agent : agents_) {
-    if (!agent.channel->peer_address().starts_with("127.")) ours = agent.channel->own_address();
+    if (!agent.channel->connection().peer_address().starts_with("127."))
+      ours = agent.channel->connection().own_address();
   }
   launch::NodeAddresses nodes;
   for (const auto& agent : agents_) {

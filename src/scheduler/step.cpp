@@ -10,14 +10,9 @@
 namespace nlaunch::scheduler {
 namespace {
 
-/// Likely ones first: those on the site's interface, loopback last.
-std::vector<std::string> own_addresses(const std::string& interface) {
-  auto all = sys::ipv4_addresses();
-  std::ranges::stable_partition(all, [&](const sys::InterfaceAddress& one) {
-    return !interface.empty() && one.interface.starts_with(interface);
-  });
+std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses;
-  for (const auto& one : all) addresses.push_back(one.address);
+  for (const auto& one : sys::ipv4_addresses()) addresses.push_back(one.address);
   return addresses;
 }
 
@@ -27,11 +22,21 @@ std::string StepLauncher::starter() const {
   return std::string(traits_of(plan_.scheduler).step);
 }
 
+/// That on the interface of the site, by which its nodes reach each other.
+std::string StepLauncher::address() const {
+  if (plan_.node.interface.empty()) return "";
+  const auto all = sys::ipv4_addresses();
+  const auto found = std::ranges::find_if(
+      all, [&](const auto& one) { return one.interface.starts_with(plan_.node.interface); });
+  return found == all.end() ? "" : found->address;
+}
+
 Result<fleet::AgentLauncher::Start> StepLauncher::start(const launch::RunPaths& paths, std::uint16_t port,
                                                         const std::string& token) {
   const auto file = paths.attempt / "step.json";
-  const launch::Step step{(paths.folder / "plan.json").string(), own_addresses(plan_.node.interface), port,
-                          token};
+  const auto known = address();
+  const launch::Step step{(paths.folder / "plan.json").string(),
+                          known.empty() ? own_addresses() : std::vector{known}, port, token};
   if (const auto written = launch::write_step(step, file); !written) return std::unexpected(written.error());
   return start_agents(paths, {launch::find_install().program, "agent", "--step", file.string()});
 }

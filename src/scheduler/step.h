@@ -13,6 +13,7 @@ class StepLauncher : public fleet::AgentLauncher {
 
   [[nodiscard]] std::string starter() const override;
   Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
+  [[nodiscard]] std::string address() const override;
   /// A large step may take this long to start, and a shared file system to show a file.
   [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
   [[nodiscard]] bool shares_a_folder() const override { return true; }

@@ -170,18 +170,21 @@ struct Listener::State : std::enable_shared_from_this<State> {
   Accepted accepted;
 };
 
-Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Accepted accepted, std::uint16_t port) {
+Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, Accepted accepted, const ListenAt& at) {
   auto state = std::make_shared<State>(LoopAccess::context(loop), std::move(accepted));
   error_code error;
-  state->acceptor.open(tcp::v4(), error);
+  auto address = asio::ip::address_v4::any();
+  if (!at.address.empty()) address = asio::ip::make_address_v4(at.address, error);
+  if (!error) state->acceptor.open(tcp::v4(), error);
   if (!error) ::fcntl(state->acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
   // Connections of the earlier listener may still be closing.
   if (!error) state->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) state->acceptor.bind(tcp::endpoint(tcp::v4(), port), error);
+  if (!error) state->acceptor.bind(tcp::endpoint(address, at.port), error);
   if (!error) state->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    return failure("sys.listen", "cannot listen on {}: {}",
-                   port == 0 ? "a TCP port" : fmt::format("TCP port {}", port), error.message());
+    return failure("sys.listen", "cannot listen on {}{}: {}",
+                   at.port == 0 ? "a TCP port" : fmt::format("TCP port {}", at.port),
+                   at.address.empty() ? "" : " of " + at.address, error.message());
   }
   state->accept();
   return std::unique_ptr<Listener>(new Listener(std::move(state)));

@@ -47,11 +47,16 @@ class Channel {
   std::shared_ptr<State> state_;
 };
 
-/// Accepts connections on all addresses, on `port` or, with 0, on one that the system chooses.
+/// Where connections are accepted.
+struct ListenAt {
+  std::uint16_t port = 0;  ///< 0: one that the system chooses
+  std::string address{};   ///< IPv4; empty: all of this machine
+};
+
 class Listener {
  public:
   using Accepted = std::function<void(std::unique_ptr<Channel>)>;
-  static Result<std::unique_ptr<Listener>> open(Loop& loop, Accepted accepted, std::uint16_t port = 0);
+  static Result<std::unique_ptr<Listener>> open(Loop& loop, Accepted accepted, const ListenAt& at = {});
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

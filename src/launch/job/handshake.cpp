@@ -11,9 +11,12 @@ namespace nlaunch::launch {
 namespace {
 
 /// Neither end's words can be sent back to it as the other's.
+std::string_view name_of(End end) {
+  return end == End::leader ? "leader" : "agent";
+}
+
 std::string proof(End by, std::string_view token, std::string_view challenge, std::string_view says) {
-  return hmac_sha256(token,
-                     fmt::format("{}\n{}\n{}", by == End::leader ? "leader" : "agent", challenge, says));
+  return hmac_sha256(token, fmt::format("{}\n{}\n{}", name_of(by), challenge, says));
 }
 
 }  // namespace
@@ -25,6 +28,15 @@ Signed sign(End by, std::string_view token, std::string_view challenge, std::str
 
 bool is_proved(End by, std::string_view token, std::string_view challenge, const Signed& what) {
   return !token.empty() && same_secret(what.proof, proof(by, token, challenge, what.says));
+}
+
+LineProof::LineProof(End by, std::string_view token, std::string_view leader_challenge,
+                     std::string_view agent_challenge)
+    : key_(hmac_sha256(token,
+                       fmt::format("lines of {}\n{}\n{}", name_of(by), leader_challenge, agent_challenge))) {}
+
+std::string LineProof::next(std::string_view line) {
+  return hmac_sha256(key_, fmt::format("{}\n{}", count_++, line));
 }
 
 Result<std::string> fingerprint(const plan::Plan& plan) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,20 @@ struct Signed {
 Signed sign(End by, std::string_view token, std::string_view challenge, std::string says);
 /// False for what anybody else has signed, and without a token.
 bool is_proved(End by, std::string_view token, std::string_view challenge, const Signed& what);
+
+/// The proofs of the lines that one end writes on one connection, in their order.
+class LineProof {
+ public:
+  /// The challenges are those of the connection's handshake.
+  LineProof(End by, std::string_view token, std::string_view leader_challenge,
+            std::string_view agent_challenge);
+  /// That of the next line: 64 hexadecimal digits.
+  std::string next(std::string_view line);
+
+ private:
+  std::string key_;
+  std::uint64_t count_ = 0;
+};
 
 /// By which both ends can tell that they hold the same plan: 64 hexadecimal digits.
 Result<std::string> fingerprint(const plan::Plan& plan);

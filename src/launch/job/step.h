@@ -14,7 +14,7 @@ namespace nlaunch::launch {
 /// nodes share a folder.
 struct Step {
   std::string plan;                    ///< path of plan.json
-  std::vector<std::string> addresses;  ///< of the leader, likely ones first
+  std::vector<std::string> addresses;  ///< of the leader, loopback last
   std::uint16_t port = 0;
   std::string token;
 };

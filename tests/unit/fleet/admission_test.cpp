@@ -19,10 +19,15 @@ class Admission : public testing::Test {
   void open() {
     server_ =
         AdmissionServer::open(
-            loop_, 0, {"the token", "the plan", 2, {{"id", "/id", "/id/attempt-0"}, true, false}, patience_},
+            loop_, {}, {"the token", "the plan", 2, {{"id", "/id", "/id/attempt-0"}, true, false}, patience_},
             {[this](AdmissionServer::AdmittedAgent agent) {
-               agent.channel->set({.line = [this](auto line) { output_.emplace_back(line); }, .closed = {}});
-               if (agent.hello) agent.channel->send("at once");
+               if (agent.output)
+                 agent.output->set({.line = [this](auto line) { output_.emplace_back(line); }, .closed = {}});
+               if (agent.channel) {
+                 agent.channel->set({.line = [this](auto line) { said_.emplace_back(line); },
+                                     .closed = [this](const auto& why) { ends_.push_back(why); }});
+                 agent.channel->send("at once");
+               }
                admitted_.push_back(std::move(agent));
              },
              [this](const std::string& why) { strangers_.push_back(why); },
@@ -69,7 +74,7 @@ class Admission : public testing::Test {
   std::optional<LeaderConnection::End> end_;
   std::string heard_;
   std::vector<AdmissionServer::AdmittedAgent> admitted_;
-  Lines output_, strangers_, misfits_;
+  Lines output_, said_, ends_, strangers_, misfits_;
 };
 
 TEST_F(Admission, WhoIsLetInMissesNothingOfWhatIsSaidAtOnce) {
@@ -83,10 +88,80 @@ TEST_F(Admission, WhoIsLetInMissesNothingOfWhatIsSaidAtOnce) {
   EXPECT_EQ(heard_, "at once");
   ASSERT_EQ(admitted_.size(), 1U);
   EXPECT_EQ(admitted_[0].node, 1U);
-  ASSERT_TRUE(admitted_[0].hello);
-  EXPECT_EQ(admitted_[0].hello->host, "n1");
-  EXPECT_EQ(admitted_[0].hello->address, "10.0.0.2");
-  EXPECT_EQ(admitted_[0].hello->ports, (std::vector<std::uint16_t>{20100}));
+  EXPECT_EQ(admitted_[0].hello.host, "n1");
+  EXPECT_EQ(admitted_[0].hello.address, "10.0.0.2");
+  EXPECT_EQ(admitted_[0].hello.ports, (std::vector<std::uint16_t>{20100}));
+}
+
+/// Between an agent and the server: passes lines on, and does with the agent's first `tampered` ones what a
+/// test says.
+class Relay {
+ public:
+  using Tamper = std::function<Lines(std::size_t number, const std::string& line)>;
+  Relay(sys::Loop& loop, std::uint16_t server, Tamper tamper)
+      : loop_(loop), server_(server), tamper_(std::move(tamper)) {
+    listener_ = sys::Listener::open(loop_, [this](auto channel) { join(std::move(channel)); }).value();
+  }
+  [[nodiscard]] std::uint16_t port() const { return listener_->port(); }
+
+ private:
+  void join(std::unique_ptr<sys::Channel> agent) {
+    agent_ = std::move(agent);
+    connecting_ = std::make_unique<sys::Connecting>(
+        loop_, std::vector<std::string>{"127.0.0.1"}, server_, 5s, [this](auto channel, const auto&) {
+          leader_ = std::move(channel);
+          leader_->set({.line = [this](auto line) { agent_->send(line); }, .closed = {}});
+          agent_->set({.line =
+                           [this](auto line) {
+                             for (const auto& one : tamper_(number_++, std::string(line))) leader_->send(one);
+                           },
+                       .closed = {}});
+        });
+  }
+  sys::Loop& loop_;
+  std::uint16_t server_;
+  Tamper tamper_;
+  std::size_t number_ = 0;
+  std::unique_ptr<sys::Listener> listener_;
+  std::unique_ptr<sys::Connecting> connecting_;
+  std::unique_ptr<sys::Channel> agent_, leader_;
+};
+
+TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
+  const std::map<std::string, Relay::Tamper> tampers{
+      {"passed on", [](auto, const auto& line) { return Lines{line}; }},
+      {"added",
+       [](auto number, const auto& line) {
+         return number == 1 ? Lines{encode(message::Settled{}), line} : Lines{line};
+       }},
+      {"repeated",
+       [](auto number, const auto& line) {
+         return number == 1 ? Lines{line, line} : Lines{line};
+       }},
+      {"dropped", [](auto number, const auto& line) { return number == 1 ? Lines{} : Lines{line}; }},
+      {"changed", [](auto number, const auto& line) {
+         return number == 1 ? Lines{line.substr(0, line.size() - 1) + "!"} : Lines{line};
+       }}};
+  for (const auto& [what, tamper] : tampers) {
+    admitted_.clear();
+    end_.reset();
+    open();
+    const Relay relay(loop_, server_->port(), tamper);
+    said_.clear();
+    ends_.clear();
+    port_ = relay.port();
+    come("the token", "the plan", 1);
+    ASSERT_TRUE(end_->channel) << what << end_->why;
+    end_->channel->send("one");
+    end_->channel->send("two");
+    run_until(loop_, [&] { return said_.size() == 2 || !ends_.empty(); });
+    if (what == "passed on") {
+      EXPECT_EQ(said_, (Lines{"one", "two"}));
+      continue;
+    }
+    EXPECT_EQ(ends_, (Lines{"carried a line that was not signed"})) << what;
+    EXPECT_EQ(said_, what == "repeated" ? Lines{"one"} : Lines{}) << what;
+  }
 }
 
 TEST_F(Admission, AnotherTokenIsRefusedAndSaidOnBothSides) {
@@ -127,7 +202,7 @@ TEST_F(Admission, TheConnectionForOutputIsPlainText) {
   agent.join();
   EXPECT_EQ(output_, (Lines{"learner.0: step 1"}));
   ASSERT_EQ(admitted_.size(), 1U);
-  EXPECT_FALSE(admitted_[0].hello);
+  EXPECT_FALSE(admitted_[0].channel);
   EXPECT_EQ(admitted_[0].node, 1U);
 }
 
@@ -223,11 +298,12 @@ TEST_F(Admission, AnAgentDoesNotWaitForOneWhoSaysNothing) {
 
 TEST_F(Admission, OneWhoOnlySaysThatItIsOursIsNot) {
   const auto welcome = encode(message::Welcome{});
+  std::unique_ptr<sys::Channel> theirs;
   auto listener = sys::Listener::open(loop_, [&](std::unique_ptr<sys::Channel> channel) {
     auto* raw = channel.get();
     raw->set({.line = [&, raw](auto) { raw->send(encode(launch::Signed{welcome, "00"})); }, .closed = {}});
     raw->send(encode(message::Challenge{"x"}));
-    admitted_.push_back({0, {}, std::move(channel)});
+    theirs = std::move(channel);
   });
   ASSERT_TRUE(listener);
   port_ = (*listener)->port();

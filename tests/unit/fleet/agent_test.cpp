@@ -26,10 +26,10 @@ class FakeLeader {
              const fs::path& attempt)
       : thread_([this, lines = std::move(lines), answers, plan, attempt] {
           sys::Loop loop;
-          std::unique_ptr<sys::Channel> channel;
+          std::unique_ptr<SealedChannel> channel;
           std::size_t said = 0;
           const auto server = AdmissionServer::open(
-              loop, 0, {"the token", plan, 2, {{"id", attempt.parent_path(), attempt}, false, false}},
+              loop, {}, {"the token", plan, 2, {{"id", attempt.parent_path(), attempt}, false, false}},
               {[&](AdmissionServer::AdmittedAgent agent) {
                  channel = std::move(agent.channel);
                  const auto next = [&] {
@@ -41,7 +41,7 @@ class FakeLeader {
                                      heard_.emplace_back(line);
                                      next();
                                    },
-                               .closed = [&loop] { loop.stop(); }});
+                               .closed = [&loop](const std::string&) { loop.stop(); }});
                  next();
                },
                [&](const std::string&) { loop.stop(); }, [&](const std::string&) { loop.stop(); }});

@@ -62,7 +62,7 @@ class FakeAgents {
           if (!end.channel) return let_go();
           channels_[index] = std::move(end.channel);
           channels_[index]->set({.line = [this, index, kind](auto line) { on_message(index, kind, line); },
-                                 .closed = [this] { let_go(); }});
+                                 .closed = [this](const std::string&) { let_go(); }});
         }));
   }
 
@@ -105,7 +105,7 @@ class FakeAgents {
   fs::path over_;
   sys::Loop* loop_ = nullptr;
   std::vector<std::unique_ptr<LeaderConnection>> connections_;
-  std::vector<std::unique_ptr<sys::Channel>> channels_;
+  std::vector<std::unique_ptr<SealedChannel>> channels_;
   std::size_t gone_ = 0;
   std::thread thread_;
 };

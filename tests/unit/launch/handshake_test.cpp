@@ -37,5 +37,18 @@ TEST(Fingerprint, IsOfThePlanAlone) {
   EXPECT_NE(fingerprint(one).value(), fingerprint(other).value());
 }
 
+TEST(Handshake, ALineProvesItsWriterItsConnectionAndItsPlace) {
+  const auto proofs = [](End by, const char* token = "token", const char* challenge = "theirs") {
+    LineProof proof(by, token, challenge, "ours");
+    return std::vector{proof.next("a line"), proof.next("a line")};
+  };
+  const auto known = proofs(End::agent);
+  EXPECT_EQ(proofs(End::agent), known);
+  EXPECT_NE(known[0], known[1]) << "said twice";
+  EXPECT_NE(proofs(End::leader)[0], known[0]);
+  EXPECT_NE(proofs(End::agent, "other")[0], known[0]);
+  EXPECT_NE(proofs(End::agent, "token", "of another connection")[0], known[0]);
+}
+
 }  // namespace
 }  // namespace nlaunch::launch

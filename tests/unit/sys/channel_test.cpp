@@ -63,14 +63,25 @@ TEST_F(Lines, AMachineIsFoundByItsName) {
 TEST_F(Lines, AKnownPortIsTakenAgainAtOnceAndByOneAlone) {
   open();
   const auto port = listener_->port();
-  const auto second = Listener::open(
-      loop_, [](auto) {}, port);
+  const auto second = Listener::open(loop_, [](auto) {}, {port});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().first_message(),
             fmt::format("cannot listen on TCP port {}: Address already in use", port));
   listener_.reset();
-  EXPECT_TRUE(Listener::open(
-      loop_, [](auto) {}, port));
+  EXPECT_TRUE(Listener::open(loop_, [](auto) {}, {port}));
+}
+
+TEST_F(Lines, OnOneAddressNobodyComesByAnother) {
+  listener_ =
+      Listener::open(loop_, [this](auto channel) { near_ = std::move(channel); }, {0, "127.0.0.2"}).value();
+  std::string why;
+  const Connecting other(loop_, {"127.0.0.1"}, listener_->port(), 1s,
+                         [&](auto, const auto& reason) { why = reason; });
+  run_until(loop_, [&] { return !why.empty(); });
+  EXPECT_EQ(why, "127.0.0.1: Connection refused");
+  const Connecting one(loop_, {"127.0.0.2"}, listener_->port(), 1s,
+                       [this](auto channel, const auto&) { far_ = std::move(channel); });
+  run_until(loop_, [this] { return near_ && far_; });
 }
 
 TEST_F(Lines, NobodyThereIsSaidWithTheReason) {
