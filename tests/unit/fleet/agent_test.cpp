@@ -9,7 +9,9 @@
 #include <thread>
 
 #include "base/exit_code.h"
+#include "base/text.h"
 #include "fleet/admission.h"
+#include "unit/fleet/damaged_messages.h"
 
 /// An agent with a leader that says what the test wants, from a thread of this program.
 namespace nlaunch::fleet {
@@ -155,6 +157,21 @@ TEST_F(OneAgent, AFileThatNobodySharesIsRefused) {
   EXPECT_EQ(run({message::Keep{"../../etc/passwd", "x"}}), exit_code::internal);
   EXPECT_EQ(heard_,
             (std::vector<std::string>{encode(message::Lost{"nlaunch sent the file '../../etc/passwd'"})}));
+}
+
+// Its leader has proved itself, and may still be of another build, or damaged. What asks for a look at the
+// machine, or starts programs, is left out.
+TEST_F(OneAgent, WhateverALeaderSaysTheAgentEndsWithAReason) {
+  DamagedMessages damaged(1, {"look", "start-probes"});
+  constexpr int kRounds = 60;
+  for (int round = 0; round < kRounds; ++round) {
+    auto lines = damaged.next(4);
+    lines.push_back(encode(message::Bye{3}));
+    said_.clear();
+    const auto code = run_lines(lines, launch::fingerprint(plan_).value());
+    EXPECT_TRUE(code == 3 || !said_.empty() || !heard_.empty())
+        << code << " after " << text::join(lines, "\n");
+  }
 }
 
 TEST_F(OneAgent, GivesUpWhereItsPlanIsAnother) {

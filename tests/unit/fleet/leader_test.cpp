@@ -9,6 +9,7 @@
 
 #include "base/exit_code.h"
 #include "fleet/leader_connection.h"
+#include "unit/fleet/damaged_messages.h"
 
 /// The leader with agents that speak its protocol from a thread of this program.
 namespace nlaunch::fleet {
@@ -24,8 +25,10 @@ plan::Plan two_nodes() {
   return plan;
 }
 
+DamagedMessages damaged(2);
+
 /// What an agent does.
-enum class Kind { good, refuses, is_lost, says_nonsense };
+enum class Kind { good, refuses, is_lost, says_nonsense, says_anything };
 
 /// One thread with the agents of all nodes, until the leader has let all go.
 class FakeAgents {
@@ -78,6 +81,9 @@ class FakeAgents {
         return channel->send(encode(message::NotBound{exit_code::bad_input, "no GPU", "error: no GPU\n"}));
       case Kind::says_nonsense:
         return channel->send(R"({"type":"dance"})");
+      case Kind::says_anything:
+        for (const auto& said : damaged.next(4)) channel->send(said);
+        return channel->send(encode(bound()));
       case Kind::is_lost:
         loop_->post([this, index] {
           channels_[index].reset();
@@ -211,6 +217,21 @@ TEST_F(WithAgents, OneThatSaysWhatCannotBeReadIsLost) {
   const auto refused = bind({{0}, {1, Kind::says_nonsense}});
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->sentence, "node n1: its agent said what cannot be read: unknown type 'dance'");
+}
+
+TEST_F(WithAgents, WhateverAnAgentSaysTheLeaderGoesOnOrNamesItsNode) {
+  constexpr int kRounds = 10;  // of a second each, where a node is lost
+  for (int round = 0; round < kRounds; ++round) {
+    const auto refused = bind({{0}, {1, Kind::says_anything}});
+    if (refused) {
+      EXPECT_TRUE(refused->sentence.starts_with("n1") || refused->sentence.starts_with("node n1"))
+          << refused->sentence;
+    }
+    leader_.reset();
+    agents_.reset();
+    fs::remove_all(folder_ / "attempt-0");
+    fs::create_directories(folder_ / "attempt-0");
+  }
 }
 
 TEST_F(WithAgents, TwoOfOneNodeAreNoRun) {
