@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# For developers: the tests under AddressSanitizer and UndefinedBehaviorSanitizer, or under ThreadSanitizer.
+# scripts/sanitize.sh address|thread [OPTION OF CTEST...]; without options: all tests but those of frameworks, or unit and process tests.
+#
+# A report of a sanitizer fails its test. Programs are some times slower: tests of time limits may fail on a slow machine.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/lib/packages.sh
+
+case ${1:-} in
+address) preset=asan selection=(-LE frameworks) ;;
+thread) preset=tsan selection=(-L 'unit|process') ;;
+*)
+  echo "usage: $0 address|thread [OPTION OF CTEST...]" >&2
+  exit 64
+  ;;
+esac
+shift
+(($# == 0)) || selection=("$@")
+ensure_packages "${TEST_PACKAGES[@]}"
+cmake --preset "$preset" -DNLAUNCH_UNITY=32 >/dev/null
+cmake --build --preset "$preset"
+# Programs that nlaunch starts inherit the options; what a killed process leaks is nobody's fault.
+export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+ctest --test-dir "build-$preset" --output-on-failure -j2 --timeout 900 "${selection[@]}"
