@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,18 +13,26 @@ namespace nlaunch {
 /// event "run". The number goes up when a program that knows the last one would misread what is written: with
 /// a key that means something else or is gone, not with a new one.
 struct Format {
+  /// What a reader relies on: "processes[].end.code" is a whole number of the member `code` of `end` of each
+  /// element of `processes`. A member that is not there or null is for the reader.
+  struct Member {
+    enum class Type { text, number, whole, flag, list, object };
+    std::string_view path;
+    Type type;
+  };
   std::string_view name;
   std::int64_t version;
+  std::span<const Member> members{};
 };
 
 namespace formats {
 
 inline constexpr Format kPlan{"nlaunch plan", 1};            ///< plan.json, plan --json
-inline constexpr Format kLock{"nlaunch lock", 1};            ///< lock.json
+extern const Format kLock;                                   ///< lock.json
 inline constexpr Format kEvents{"nlaunch events", 1};        ///< events.jsonl
-inline constexpr Format kSummary{"nlaunch summary", 1};      ///< summary.json
-inline constexpr Format kBound{"nlaunch bound", 1};          ///< attempt-N/bound.HOST.json
-inline constexpr Format kPreflight{"nlaunch preflight", 1};  ///< attempt-N/preflight.json, preflight --json
+extern const Format kSummary;                                ///< summary.json
+extern const Format kBound;                                  ///< attempt-N/bound.HOST.json
+extern const Format kPreflight;                              ///< attempt-N/preflight.json, preflight --json
 inline constexpr Format kAudit{"nlaunch audit", 1};          ///< attempt-N/audit.json
 inline constexpr Format kDiagnosis{"nlaunch diagnosis", 1};  ///< attempt-N/diagnosis.json, diagnose --json
 inline constexpr Format kEvidence{"nlaunch evidence", 1};    ///< attempt-N/evidence/TIME/verdict.json
@@ -43,16 +53,10 @@ Json stamped(const Format& format) {
 /// what holds it, for the message.
 Result<void> check_format(std::int64_t version, const Format& format, std::string_view file);
 
-/// The same of what was read. What has no version, or no number as one, counts as the first; what says that
-/// it is of another format is for the reader to refuse.
-template <class Json>
-Result<void> check_format(const Json& from, const Format& format, std::string_view file) {
-  if (!from.is_object()) return {};
-  const auto name = from.find("format");
-  if (name != from.end() && *name != format.name) return {};
-  const auto found = from.find("version");
-  const bool known = found == from.end() || !found->is_number_integer();
-  return check_format(known ? 1 : found->template get<std::int64_t>(), format, file);
-}
+/// The same of what was read, and a failure [run.damaged] with the member where it is no object, is of
+/// another format, or one of `format.members` has another type. What has no format or version counts as the
+/// first one of this.
+Result<void> check_format(const nlohmann::json& from, const Format& format, std::string_view file);
+Result<void> check_format(const nlohmann::ordered_json& from, const Format& format, std::string_view file);
 
 }  // namespace nlaunch

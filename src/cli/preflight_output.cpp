@@ -144,16 +144,21 @@ Result<preflight::Report> read_report(const std::string& path) {
   constexpr std::uint64_t kMost = 256U << 20U;
   const auto content = sys::read_regular_file(path, kMost);
   if (!content) return std::unexpected(content.error());
+  const auto no_report = [&](std::string_view why) {
+    Diagnostics out;
+    out.error("preflight.report", {}, fmt::format("'{}' is no report of a preflight: {}", path, why)).hint =
+        "a run directory has one: attempt-0/preflight.json; nlaunch preflight --json prints one";
+    return std::unexpected(std::move(out));
+  };
+  const auto report = parse_json(*content);
+  if (const auto known = check_format(report, formats::kPreflight, path); !known) {
+    const auto why = known.error().first_message();  // it begins with the file where that is damaged
+    return no_report(why.starts_with(path + ": ") ? why.substr(path.size() + 2) : why);
+  }
   try {
-    const auto report = parse_json_or_throw(*content);
-    if (const auto known = check_format(report, formats::kPreflight, path); !known)
-      return std::unexpected(known.error());
     return preflight::report_from_json(report);
   } catch (const std::exception& error) {
-    Diagnostics out;
-    out.error("preflight.report", {}, fmt::format("'{}' is no report of a preflight: {}", path, error.what()))
-        .hint = "a run directory has one: attempt-0/preflight.json; nlaunch preflight --json prints one";
-    return std::unexpected(std::move(out));
+    return no_report(error.what());
   }
 }
 

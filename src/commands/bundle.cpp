@@ -165,6 +165,7 @@ int run_bundle(const BundleArgs& args, const Context& context) {
   const Interrupts interrupts;
   const auto files = record::read_run(view->folder);
   if (!files) return context.console.error(files.error());
+  if (!files->damaged.empty()) context.console.error(files->damaged);  // they go into the bundle as they are
   const auto report = record::write_bundle({.run = *files,
                                             .name = name,
                                             .out = out,

@@ -28,6 +28,7 @@ int run_diff(const DiffArgs& args, const Context& context) {
     if (!view) return context.console.error(view.error());
     auto files = record::read_run(std::filesystem::canonical(view->folder));
     if (!files) return context.console.error(files.error());
+    if (!files->damaged.empty()) return context.console.error(files->damaged);
     runs.push_back(std::move(*files));
   }
   const auto& a = runs.front();

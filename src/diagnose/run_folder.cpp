@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/format.h"
-#include "base/json.h"
-#include "sys/files.h"
+#include "sys/run_file.h"
 #include "sys/wait_status.h"
 
 namespace nlaunch::diagnose {
@@ -18,7 +16,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::string_view kAttempt = "attempt-";
-constexpr std::uint64_t kLargestSummary = 64U << 20U;
 
 fs::path last_attempt(const fs::path& folder) {
   fs::path last;
@@ -36,9 +33,12 @@ fs::path last_attempt(const fs::path& folder) {
   return last;
 }
 
-Json read_json(const fs::path& file) {
-  const auto text = sys::read_regular_file(file, kLargestSummary);
-  return text ? parse_json(*text) : Json(Json::value_t::discarded);
+/// What is said of the run: null where it has no summary.
+Result<Json> read_summary(const fs::path& file, const Json* known) {
+  if (known != nullptr) return *known;
+  auto summary = sys::read_run_file(file, formats::kSummary);
+  if (!summary) return std::unexpected(summary.error());
+  return *summary ? Json(**summary) : Json();
 }
 
 std::string text_in(const Json& object, const char* key) {
@@ -154,11 +154,10 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
     }
   }
   std::ranges::sort(run.logs);
-  const auto summary = known_summary != nullptr ? *known_summary : read_json(folder / "summary.json");
-  if (const auto known = check_format(summary, formats::kSummary, (folder / "summary.json").string());
-      !known) {
-    run.unread = known.error();
-  } else if (summary.is_object()) {
+  const auto read = read_summary(folder / "summary.json", known_summary);
+  if (!read) {
+    run.unread = read.error();
+  } else if (const auto& summary = *read; summary.is_object()) {
     run.first = text_in(summary, "first");
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");

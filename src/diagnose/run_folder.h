@@ -49,7 +49,7 @@ struct RunFolder {
   std::optional<KnownHang> hang;
   std::optional<KnownCulprit> ended_early;  ///< exited with code 0 before its last step
   bool out_of_memory = false;               ///< the kernel's OOM killer was at work meanwhile
-  Diagnostics unread;                       ///< its summary is of a newer format: nothing but `logs` is known
+  Diagnostics unread;  ///< its summary is damaged or of a newer format: nothing but `logs` is known
 };
 
 /// Nothing where `folder` is no run directory. `summary`: what its summary.json is to say; nothing: the file

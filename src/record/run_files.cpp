@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "supervise/events.h"
 #include "sys/files.h"
+#include "sys/run_file.h"
 
 namespace nlaunch::record {
 namespace {
@@ -16,19 +17,32 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBound = "bound.";
 constexpr std::string_view kJson = ".json";
 
-/// Reads the files of one run; of those that are of a newer format it remembers the first.
+/// Reads the files of one run, and keeps what is wrong with them.
 class Reader {
  public:
+  /// Null: it is not there, or is damaged.
   Json read(const fs::path& file, const Format& format) {
-    auto json = read_json(file);
-    if (auto known = check_format(json, format, file.string()); !known && newer_.empty())
-      newer_ = std::move(known.error());
-    return json;
+    auto json = sys::read_run_file(file, format);
+    if (!json) note(json.error());
+    return json && *json ? std::move(**json) : Json();
+  }
+  std::vector<Json> read_events(const fs::path& file) {
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(file, error))) return {};
+    auto events = supervise::read_events(file);
+    if (!events) note(events.error());
+    return events ? std::move(*events) : std::vector<Json>();
   }
   [[nodiscard]] const Diagnostics& newer() const { return newer_; }
+  [[nodiscard]] const Diagnostics& damaged() const { return damaged_; }
 
  private:
+  void note(const Diagnostics& why) {
+    for (const auto& item : why.items()) (item.id == "format.newer" ? newer_ : damaged_).add(item);
+  }
+
   Diagnostics newer_;
+  Diagnostics damaged_;
 };
 
 std::map<std::string, Json> read_bound(const fs::path& attempt, Reader& reader) {
@@ -96,12 +110,9 @@ Result<RunFiles> read_run(const fs::path& folder) {
                             reader.read(attempt / "preflight.json", formats::kPreflight),
                             reader.read(attempt / "audit.json", formats::kAudit)});
   }
+  out.events = reader.read_events(folder / "events.jsonl");
   if (!reader.newer().empty()) return std::unexpected(reader.newer());
-  std::error_code error;
-  if (!fs::exists(folder / "events.jsonl", error)) return out;
-  auto events = supervise::read_events(folder / "events.jsonl");
-  if (!events) return std::unexpected(events.error());
-  out.events = std::move(*events);
+  out.damaged = reader.damaged();
   return out;
 }
 

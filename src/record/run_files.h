@@ -9,8 +9,9 @@
 #include "base/diagnostic.h"
 
 /// The run directory read back, whatever state it is in: a run that was killed has no summary, one that goes
-/// on no end, one that was refused no attempt. What is not there, or is no JSON, is null. A file of a format
-/// that is newer than this nlaunch is a failure [format.newer]; older ones are all read.
+/// on no end, one that was refused no attempt. What is not there is null, and so is what is damaged, which
+/// `damaged` tells. A file of a format that is newer than this nlaunch is a failure [format.newer]; older
+/// ones are all read.
 namespace nlaunch::record {
 
 using Json = nlohmann::ordered_json;
@@ -30,6 +31,7 @@ struct RunFiles {
   Json summary;
   std::vector<Json> events;       ///< objects all
   std::vector<Attempt> attempts;  ///< by number
+  Diagnostics damaged{};          ///< what is wrong with files that are there
 };
 
 Result<RunFiles> read_run(const std::filesystem::path& folder);

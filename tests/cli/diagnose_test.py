@@ -132,6 +132,16 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
                 found = said["findings"][0]
                 self.assertEqual((found["class"], found["confidence"], found["culprit"]), ("process-terminated", "likely", who))
 
+    def test_a_summary_that_is_damaged_is_named_and_the_logs_are_judged(self):
+        self.write("run/attempt-0/logs/learner.0.log", "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has\n")
+        self.write("run/plan.json", "{}")
+        for text, problem in (("{", "it is no JSON"), ("[]", "it is no JSON object"),
+                              ('{"processes": [{"name": 7}]}', "'processes[0].name' must be a text, found: number")):
+            self.write("run/summary.json", text)
+            done = self.diagnose("run")
+            self.assertEqual((done.returncode, done.stderr), (65, f"error: run/summary.json: {problem} [run.damaged]\n"))
+            self.assertIn("[cuda-oom]", done.stdout)
+
     def test_usage(self):
         done = self.diagnose()
         self.assertEqual((done.returncode, done.stdout), (64, ""))

@@ -69,9 +69,19 @@ class Diff(CliTest):
         self.assertEqual([one["what"] for one in sections["libraries"]["differences"]], ["nccl path", "nccl sha256", "nccl size", "nccl version"])
         self.assertEqual({one["what"]: one["b"] for one in sections["wheels"]["differences"]}, {"numpy": "1.0", "torch": "2.5.1"})
         self.assertIn("uncommitted changes in train.py", [one["what"] for one in sections["git"]["differences"]])
-        lock["git"] = "broken"
-        (b / "lock.json").write_text(json.dumps(lock)[:-20])  # half of it
-        self.assertEqual(self.diff(a, b).returncode, 1)
+
+    def test_damaged_files_are_named_and_not_taken_for_missing_ones(self):
+        a = self.run_once()
+        lock = json.loads((a / "lock.json").read_text())
+        (a / "lock.json").write_text(json.dumps(lock)[:-20])
+        summary = json.loads((a / "summary.json").read_text())
+        summary["processes"][1]["end"] = {"code": "0"}
+        (a / "summary.json").write_text(json.dumps(summary))
+        done = self.diff(a, a)
+        self.assertEqual((done.returncode, done.stdout), (65, ""))
+        self.assertEqual(done.stderr,
+                         f"error: {a}/lock.json: it is no JSON [run.damaged]\n\n"
+                         f"error: {a}/summary.json: 'processes[1].end.code' must be a whole number, found: string [run.damaged]\n\n2 errors\n")
 
     def test_a_run_that_was_never_bound_is_compared_as_planned(self):
         a, b = self.run_once("--env", "X=1"), self.run_once("--env", "X=2")
