@@ -35,13 +35,7 @@ struct ExecArgs {
 /// Returns only where the program cannot be started.
 int become(const std::string& program, const std::vector<std::string>& command,
            const std::vector<std::string>& environment, const Context& context) {
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  std::vector<char*> envp;
-  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
-  envp.push_back(nullptr);
-  ::execve(program.c_str(), argv.data(), envp.data());
+  sys::become(program, command, environment);
   context.console.say(fmt::format("nlaunch exec: cannot start {}: {}\n", program, std::strerror(errno)));
   return exit_code::internal;
 }
