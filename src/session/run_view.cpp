@@ -150,6 +150,28 @@ Result<void> check_owner(const RunView& view) {
                  sys::user_name(info.st_uid));
 }
 
+bool writes_its_events(const RunView& view) {
+  namespace fs = std::filesystem;
+  struct stat events {};
+  if (::lstat((view.folder / "events.jsonl").c_str(), &events) != 0) return false;
+  const auto has_open = [&](pid_t pid) {
+    std::error_code error;
+    for (fs::directory_iterator at(fmt::format("/proc/{}/fd", pid), error), end; !error && at != end;
+         at.increment(error)) {
+      struct stat open {};
+      if (::stat(at->path().c_str(), &open) == 0 && open.st_dev == events.st_dev &&
+          open.st_ino == events.st_ino)
+        return true;
+    }
+    return false;
+  };
+  // The guardian, whose pid it is, has a child that writes them.
+  const auto below = sys::descendants(view.pid);
+  return has_open(view.pid) || std::ranges::any_of(below, [&](const sys::ProcessInfo& process) {
+           return process.parent == view.pid && process.name.starts_with("nlaunch") && has_open(process.pid);
+         });
+}
+
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value) {
   const auto environment = sys::initial_environment(pid);
   return std::ranges::find(environment, variable + "=" + value) != environment.end();
