@@ -66,7 +66,7 @@ evidence::Spec spec_of(const RunView& view) {
   for (const auto& process : view.processes) {
     if (process.here) spec.processes.push_back(subject_of(process, attempt));
   }
-  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  const auto plan = launch::plan_of_run(view.folder);
   if (!plan) return spec;
   for (const auto& secret : plan->secrets) spec.secrets.push_back(secret.name);
   for (auto& subject : spec.processes) {

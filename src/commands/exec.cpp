@@ -59,7 +59,7 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
         fmt::format("nlaunch exec: run {} goes on on another host; call it there\n", view.id));
     return exit_code::internal;
   }
-  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  const auto plan = launch::plan_of_run(view.folder);
   if (!plan) return context.console.error(plan.error());
   const auto install = launch::find_install();
   const auto folder = fs::absolute(view.folder).string();

@@ -27,7 +27,7 @@ struct StopArgs {
 
 /// What a run was submitted to: the scheduler of its plan, else the first whose jobs have ids.
 const scheduler::Scheduler& scheduler_of(const RunView& view) {
-  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  const auto plan = launch::plan_of_run(view.folder);
   if (plan && !traits_of(plan->scheduler).job_variable.empty())
     if (const auto* own = scheduler::find(plan->scheduler)) return *own;
   const auto all = all_schedulers();

@@ -138,7 +138,8 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
 
 std::string submitted_job(const std::filesystem::path& folder) {
   constexpr std::uint64_t kLargest = 1U << 20U;
-  const auto job = parse_ordered_json(sys::read_regular_file(folder / "job.json", kLargest).value_or(""));
+  const auto job = parse_ordered_json(
+      sys::read_regular_file(folder / "job.json", kLargest, sys::Links::refused).value_or(""));
   const auto jobs = job.is_object() ? job.value("jobs", Json::array()) : Json::array();
   return jobs.is_array() && !jobs.empty() && jobs.back().is_string() ? jobs.back().get<std::string>() : "";
 }

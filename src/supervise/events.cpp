@@ -66,7 +66,7 @@ std::string mistyped(const Json& event) {
 
 Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
   constexpr std::uint64_t kLargest = 1U << 30U;
-  const auto content = sys::read_regular_file(path, kLargest);
+  const auto content = sys::read_regular_file(path, kLargest, sys::Links::refused);
   if (!content) return std::unexpected(content.error());
   std::vector<Json> events;
   std::size_t number = 0;

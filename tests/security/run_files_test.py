@@ -98,6 +98,39 @@ class RunFiles(unittest.TestCase):
             other.kill()
         self.assertEqual((done.returncode, done.stdout), (0, f"run {RUNS[1]} is not going on: ended without a word: nlaunch itself was killed\n"))
 
+    def commands(self):
+        return (["ps"], ["ps", RUNS[1]], ["logs", RUNS[1]], ["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"], ["diff", *RUNS],
+                ["bundle", RUNS[1], "-o", self.folder / "ticket.tar.zst"], ["diagnose", RUNS[1]], ["evidence", RUNS[1]])
+
+    def test_links_out_of_a_run_are_not_followed_and_no_fifo_is_waited_for(self):
+        secret = "RuntimeError: CUDA out of memory. The secret of somebody else"
+        outside = self.folder / "outside"
+        shutil.copytree(self.run_folder, outside)
+        for path in outside.rglob("*"):
+            if path.suffix in (".json", ".jsonl"):
+                path.write_text(path.read_text().replace("quickstart", secret))
+            elif path.suffix == ".log":
+                path.write_text(secret + "\n")
+        names = [path.relative_to(outside) for path in outside.rglob("*")]
+        self.assertIn(pathlib.Path("attempt-0/logs/learner.0.log"), names)
+        for name in names:
+            path = self.run_folder / name
+            for kind in ("link", "fifo"):
+                shutil.rmtree(self.run_folder)
+                shutil.copytree(SOURCE / "tests/runs/version-1", self.run_folder)
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                path.symlink_to(outside / name) if kind == "link" else os.mkfifo(path)
+                for command in self.commands():
+                    with self.subTest(str(name), kind=kind, command=command[0]):
+                        done = self.nlaunch(*command)
+                        self.assertNotIn("secret of somebody", done.stdout + done.stderr)
+                        self.assertIn(done.returncode, HAS_READ_ALL, done.stderr)
+                packed = self.folder / "ticket.tar.zst"
+                if packed.exists():
+                    listed = subprocess.run(["tar", "--zstd", "-xOf", packed], capture_output=True)
+                    self.assertNotIn(b"secret of somebody", listed.stdout, (name, kind))
+                    packed.unlink()
+
     @unittest.skipUnless(os.geteuid() == 0, "to make a folder of another user takes root")
     def test_a_run_of_somebody_else_is_left_alone(self):
         self.goes_on(host="elsewhere", job="4711")
