@@ -50,7 +50,7 @@ class Tail {
     for (;;) {
       const auto got = fd_ ? ::read(fd_.get(), block.data(), block.size()) : 0;
       if (got <= 0) return;
-      console.result({block.data(), static_cast<std::size_t>(got)});
+      console.document({block.data(), static_cast<std::size_t>(got)});
     }
   }
 

@@ -131,6 +131,38 @@ class RunFiles(unittest.TestCase):
                     self.assertNotIn(b"secret of somebody", listed.stdout, (name, kind))
                     packed.unlink()
 
+    def test_what_acts_on_a_terminal_is_shown_and_not_sent_there(self):
+        evil = "\x1b]0;title\x07\x1b[2J\x9b31m\rgone\x7f"
+        for name in ("summary.json", "plan.json", "lock.json", "attempt-0/preflight.json", "attempt-0/audit.json"):
+            path = self.run_folder / name
+            if path.exists():
+                path.write_text(json.dumps(self.poisoned(json.loads(path.read_text()), evil)))
+        events = [json.loads(line) for line in (SOURCE / "tests/runs/version-1/events.jsonl").read_text().splitlines()]
+        kept = ("event", "format", "time")
+        (self.run_folder / "events.jsonl").write_text("".join(
+            json.dumps({key: value if key in kept else self.poisoned(value, evil) for key, value in event.items()}) + "\n" for event in events))
+        for command in (*self.commands(), ["diff", *RUNS, "--json"], ["ps", "--color", "always"]):
+            with self.subTest(command):
+                done = self.nlaunch(*command)
+                said = done.stdout + done.stderr
+                for sequence in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\x7f"):
+                    self.assertNotIn(sequence, said)
+                self.assertIn(done.returncode, HAS_READ_ALL, done.stderr)
+        self.assertIn("\\x1b[2J", self.nlaunch("ps", RUNS[1]).stdout)
+
+    def poisoned(self, value, evil):
+        """All texts but those that say what a file is."""
+        if isinstance(value, dict):
+            return {key: one if key in ("format", "kind", "scheduler") else self.poisoned(one, evil) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.poisoned(one, evil) for one in value]
+        return value + evil if isinstance(value, str) else value
+
+    def test_a_line_break_in_a_name_is_no_row_of_its_own(self):
+        self.goes_on(name="x\nforged  20990101-000000-1  running")
+        self.assertNotIn("\nforged", self.nlaunch("ps").stdout)
+        self.assertNotIn("\nforged", self.nlaunch("ps", RUNS[1]).stdout)
+
     @unittest.skipUnless(os.geteuid() == 0, "to make a folder of another user takes root")
     def test_a_run_of_somebody_else_is_left_alone(self):
         self.goes_on(host="elsewhere", job="4711")
