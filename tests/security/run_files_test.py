@@ -163,6 +163,27 @@ class RunFiles(unittest.TestCase):
         self.assertNotIn("\nforged", self.nlaunch("ps").stdout)
         self.assertNotIn("\nforged", self.nlaunch("ps", RUNS[1]).stdout)
 
+    def test_exec_hands_each_option_of_a_plan_to_srun_as_one_word_and_none_to_a_shell(self):
+        said = self.folder / "words"
+        srun = self.folder / "bin/srun"
+        srun.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{said}\n')
+        srun.chmod(0o755)
+        odd = f"--comment=a b; touch {self.folder}/made $(touch {self.folder}/made) `touch {self.folder}/made` '\" *"
+        plan = json.loads((self.run_folder / "plan.json").read_text())
+        plan["scheduler"] = "slurm"
+        plan["slurm"] = {"directives": [], "submit": [], "srun": [odd, "--mpi=none"], "template": "", "spares": 0, "bad_nodes": "",
+                         "bad_nodes_ttl_ms": 0}
+        (self.run_folder / "plan.json").write_text(json.dumps(plan))
+        self.goes_on(host="elsewhere", job="4711")
+        with open(self.run_folder / "events.jsonl", "a") as events:
+            events.write(json.dumps({"event": "process-started", "process": "learner.0", "host": "elsewhere-1", "pid": 7}) + "\n")
+        done = self.nlaunch("exec", RUNS[1], "learner.0", "--", "echo", "a b", "$HOME")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        words = said.read_text().splitlines()
+        self.assertEqual(words[words.index(odd) + 1], "--mpi=none")
+        self.assertEqual(words[-4:], ["--", "echo", "a b", "$HOME"])
+        self.assertFalse((self.folder / "made").exists())
+
     @unittest.skipUnless(os.geteuid() == 0, "to make a folder of another user takes root")
     def test_a_run_of_somebody_else_is_left_alone(self):
         self.goes_on(host="elsewhere", job="4711")
