@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace nlaunch {
@@ -36,11 +38,27 @@ J parse(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+/// JSON escapes the controls of ASCII. DEL and those of C1 (U+0080 to U+009F) act on some terminals, too.
+std::string escape_controls(std::string json) {
+  for (std::size_t at = 0; (at = json.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
+    const bool is_del = json[at] == '\x7f';
+    const auto code = is_del                 ? 0x7fU
+                      : at + 1 < json.size() ? static_cast<unsigned char>(json[at + 1])
+                                             : 0xffU;
+    if (code < 0xa0U) json.replace(at, is_del ? 1 : 2, fmt::format("\\u{:04x}", code));
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string json_text(const json& json, int indent) {
-  return json.dump(indent, ' ', false, json::error_handler_t::replace);
+  return escape_controls(json.dump(indent, ' ', false, json::error_handler_t::replace));
 }
 std::string json_text(const ordered_json& json, int indent) {
-  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+  return escape_controls(json.dump(indent, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 json parse_json(std::string_view text) {

@@ -56,7 +56,8 @@ Environments read_environments(const std::filesystem::path& attempt) {
   Environments out;
   for (const auto& file : sys::names_in(attempt)) {
     if (!file.starts_with("bound.")) continue;
-    const auto bound = parse_json(sys::read_regular_file(attempt / file, kLargest).value_or(""));
+    const auto bound =
+        parse_json(sys::read_regular_file(attempt / file, kLargest, sys::Links::refused).value_or(""));
     if (!bound.is_object() || !bound.contains("processes")) continue;
     for (const auto& process : bound["processes"]) {
       if (!process.is_object() || !process.contains("name") || !process["name"].is_string()) continue;

@@ -6,11 +6,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <optional>
 
 #include "base/text.h"
 #include "bench/statistics.h"
+#include "sys/files.h"
 
 namespace nlaunch::bench {
 namespace {
@@ -27,12 +27,9 @@ std::optional<double> number_in(std::string_view text) {
 }
 
 void feed_file(const std::filesystem::path& path, MetricReader& reader) {
-  std::ifstream file(path, std::ios::binary);
+  const auto file = sys::open_regular_file(path, sys::Links::refused);
   std::array<char, 65536> block;
-  while (file) {
-    file.read(block.data(), block.size());
-    reader.feed({block.data(), static_cast<std::size_t>(file.gcount())});
-  }
+  while (const auto got = file ? sys::read_up_to(file->get(), block) : 0) reader.feed({block.data(), got});
   reader.finish();
 }
 
@@ -55,7 +52,8 @@ std::vector<std::filesystem::path> attempts_of(const std::filesystem::path& run)
   std::vector<std::filesystem::path> out;
   std::error_code error;
   for (const auto& attempt : std::filesystem::directory_iterator(run, error)) {
-    if (attempt.path().filename().string().starts_with("attempt-")) out.push_back(attempt.path());
+    if (attempt.path().filename().string().starts_with("attempt-") && sys::is_folder_itself(attempt.path()))
+      out.push_back(attempt.path());
   }
   std::ranges::sort(out, {}, [](const auto& path) {  // attempt-10 is after attempt-9
     const auto name = path.filename().string();

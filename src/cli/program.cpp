@@ -29,6 +29,18 @@ int complain_of_files(const std::filesystem::filesystem_error& error, const repo
   return exit_code::internal;
 }
 
+/// Nothing else that is started here could be told from a failure of what it asks for.
+bool has_enough_files(const report::Console& console) {
+  constexpr std::uint64_t kEnough = 64;
+  const auto most = sys::permit_many_files();
+  if (most < kEnough) {
+    console.say(fmt::format(
+        "nlaunch: it may have {} open files and needs {} at least: raise the hard limit (ulimit -Hn)\n", most,
+        kEnough));
+  }
+  return most >= kEnough;
+}
+
 void add_general_options(CLI::App& app, Context& context) {
   set_usage(app);
   app.require_subcommand(1);
@@ -57,6 +69,7 @@ int run_program(int argc, const char* const* argv) {
     return app.exit(error) == 0 ? exit_code::ok : exit_code::usage;
   }
   context.console = terminal_console(context);
+  if (!has_enough_files(context.console)) return exit_code::bad_input;
   try {
     return code_after_output(context.run(), context.console);
   } catch (const std::filesystem::filesystem_error& error) {

@@ -72,11 +72,13 @@ record::Json diagnosis_of(const record::RunFiles& run) {
   if (there.is_object()) return there;
   std::vector<std::string> logs;
   for (const auto& attempt : run.attempts) {
-    for (const auto* folder : {"logs", "nccl"}) {
-      std::error_code error;
-      if (const auto path = attempt.folder / folder;
-          fs::is_directory(path, error) && !fs::is_empty(path, error))
-        logs.push_back(path);
+    for (const auto* name : {"logs", "nccl"}) {
+      const auto folder = attempt.folder / name;
+      if (!sys::is_folder_itself(folder)) continue;
+      for (const auto& file : sys::names_in(folder)) {
+        std::error_code error;
+        if (fs::is_regular_file(fs::symlink_status(folder / file, error))) logs.push_back(folder / file);
+      }
     }
   }
   if (logs.empty()) return nullptr;

@@ -66,7 +66,7 @@ evidence::Spec spec_of(const RunView& view) {
   for (const auto& process : view.processes) {
     if (process.here) spec.processes.push_back(subject_of(process, attempt));
   }
-  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  const auto plan = launch::plan_of_run(view.folder);
   if (!plan) return spec;
   for (const auto& secret : plan->secrets) spec.secrets.push_back(secret.name);
   for (auto& subject : spec.processes) {
@@ -118,15 +118,18 @@ bool is_evidence(const fs::path& folder) {
   return false;
 }
 
-/// The evidence that the run has taken since it had so many.
-std::optional<std::string> taken(const fs::path& run, std::size_t before) {
-  const auto events = supervise::read_events(run / "events.jsonl");
+/// The evidence that the run has taken since it had so many. Of the folder in its event the name alone
+/// counts: what is written there stays in the run directory.
+std::optional<std::string> taken(const RunView& view, std::size_t before) {
+  const auto events = supervise::read_events(view.folder / "events.jsonl");
   if (!events) return std::nullopt;
-  std::vector<std::string> folders;
+  std::vector<fs::path> names;
   for (const auto& event : *events) {
-    if (event.value("event", "") == "evidence") folders.push_back(event.value("folder", ""));
+    if (event.value("event", "") == "evidence")
+      names.push_back(fs::path(event.value("folder", "")).filename());
   }
-  return folders.size() > before ? std::optional(folders[before]) : std::nullopt;
+  if (names.size() <= before) return std::nullopt;
+  return supervise::attempt_folder(view.folder, view.attempt) / "evidence" / names[before];
 }
 
 /// Waits until `ready` gives something, up to `limit`.
@@ -147,11 +150,11 @@ std::optional<std::string> ask_the_run(const RunView& view) {
   constexpr Duration kToHear = std::chrono::seconds(8);
   constexpr Duration kToCollect = std::chrono::seconds(40);
   std::size_t before = 0;
-  while (taken(view.folder, before)) ++before;
+  while (taken(view, before)) ++before;
   const auto wanted = supervise::attempt_folder(view.folder, view.attempt) / supervise::kEvidenceWanted;
   if (!sys::write_file_atomically(wanted, "")) return std::nullopt;
-  const auto heard = wait_for(kToHear, [&] { return !fs::exists(wanted) || taken(view.folder, before); });
-  if (heard) return wait_for(kToCollect, [&] { return taken(view.folder, before); });
+  const auto heard = wait_for(kToHear, [&] { return !fs::exists(wanted) || taken(view, before); });
+  if (heard) return wait_for(kToCollect, [&] { return taken(view, before); });
   std::error_code ignored;
   fs::remove(wanted, ignored);
   return std::nullopt;

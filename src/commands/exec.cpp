@@ -35,13 +35,7 @@ struct ExecArgs {
 /// Returns only where the program cannot be started.
 int become(const std::string& program, const std::vector<std::string>& command,
            const std::vector<std::string>& environment, const Context& context) {
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  std::vector<char*> envp;
-  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
-  envp.push_back(nullptr);
-  ::execve(program.c_str(), argv.data(), envp.data());
+  sys::become(program, command, environment);
   context.console.say(fmt::format("nlaunch exec: cannot start {}: {}\n", program, std::strerror(errno)));
   return exit_code::internal;
 }
@@ -65,7 +59,7 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
         fmt::format("nlaunch exec: run {} goes on on another host; call it there\n", view.id));
     return exit_code::internal;
   }
-  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  const auto plan = launch::plan_of_run(view.folder);
   if (!plan) return context.console.error(plan.error());
   const auto install = launch::find_install();
   const auto folder = fs::absolute(view.folder).string();

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,7 +34,7 @@ class Tail {
  public:
   Tail(const fs::path& file, std::size_t width, std::size_t hue, supervise::LinePrinter::Style style,
        const report::Console& console)
-      : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)),
+      : fd_(sys::open_regular_file(file, sys::Links::refused).value_or(sys::UniqueFd())),
         printer_(file.stem().string(), width, hue, style),
         console_(&console) {}
 
@@ -64,10 +63,13 @@ class Tail {
 
 std::vector<fs::path> log_files(const RunView& view, unsigned attempt, const std::string& role) {
   std::vector<fs::path> files;
+  const auto attempt_folder = supervise::attempt_folder(view.folder, attempt);
+  if (!sys::is_folder_itself(attempt_folder) || !sys::is_folder_itself(attempt_folder / "logs")) return files;
   std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(supervise::attempt_folder(view.folder, attempt) / "logs", error)) {
+  for (const auto& entry : fs::directory_iterator(attempt_folder / "logs", error)) {
     const auto name = entry.path().stem().string();
+    std::error_code gone;
+    if (!fs::is_regular_file(entry.symlink_status(gone))) continue;
     if (role.empty() || name == role || name.starts_with(role + ".")) files.push_back(entry.path());
   }
   std::ranges::sort(files);

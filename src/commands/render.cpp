@@ -40,7 +40,7 @@ int run_render(const RenderArgs& args, const Context& context) {
       context.console.say(fmt::format("{} {}\n", context.console.paint.yellow("note:"), note));
   }
   if (args.output.empty()) {
-    context.console.result(rendered->text);
+    context.console.document(rendered->text);
     return 0;
   }
   if (const auto wrote = sys::write_named_file(args.output, rendered->text); !wrote)

@@ -17,6 +17,8 @@ using namespace cli;
 using namespace session;
 namespace {
 
+constexpr std::chrono::milliseconds kBetween{100};
+
 struct StopArgs {
   std::string run;
   std::string runs_dir = "runs";
@@ -25,7 +27,7 @@ struct StopArgs {
 
 /// What a run was submitted to: the scheduler of its plan, else the first whose jobs have ids.
 const scheduler::Scheduler& scheduler_of(const RunView& view) {
-  const auto plan = launch::read_plan((view.folder / "plan.json").string());
+  const auto plan = launch::plan_of_run(view.folder);
   if (plan && !traits_of(plan->scheduler).job_variable.empty())
     if (const auto* own = scheduler::find(plan->scheduler)) return *own;
   const auto all = all_schedulers();
@@ -52,17 +54,36 @@ int stop_job(const RunView& view, bool now, const Context& context) {
   return exit_code::ok;
 }
 
+/// The pid is signalled only while it writes the events of this very run. One that is about to end has closed
+/// them already; its end is waited for.
+Result<RunView> make_sure_of_pid(RunView view, const std::string& runs_dir) {
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    if (!view.alive || view.elsewhere || writes_its_events(view)) return view;
+    std::this_thread::sleep_for(kBetween);
+    auto again = view_run(runs_dir, view.folder.string());
+    if (!again) return again;
+    view = std::move(*again);
+  }
+  return failure(
+      "run.pid",
+      "run {} names pid {}, which is an nlaunch but does not write this run's events: the folder was "
+      "copied or changed, and nothing is signalled",
+      view.id, view.pid);
+}
+
 /// As Ctrl-C in its terminal: once it stops gracefully, a second time it kills.
 int run_stop(const StopArgs& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
   if (const auto own = check_owner(*view); !own) return context.console.error(own.error());
+  view = make_sure_of_pid(std::move(*view), args.runs_dir);
+  if (!view) return context.console.error(view.error());
   if (!view->alive) {
     context.console.result(fmt::format("run {} is not going on: {}\n", view->id, view->state));
     return exit_code::ok;
   }
   if (view->elsewhere) return stop_job(*view, args.now, context);
-  constexpr std::chrono::milliseconds kBetween{100};
   if (::kill(view->pid, supervise::stop_signal()) != 0 && errno != ESRCH) {
     context.console.say(fmt::format("nlaunch stop: run {} (pid {}) cannot be reached: {}\n", view->id,
                                     view->pid, std::strerror(errno)));

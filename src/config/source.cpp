@@ -24,11 +24,17 @@ std::unexpected<Diagnostics> bad_byte(const std::shared_ptr<const SourceFile>& f
 }
 
 /// What to do about a file that cannot be read.
-Diagnostics with_hint(const Diagnostics& failed) {
+Diagnostics with_hint(const Diagnostics& failed, const std::string& path) {
   Diagnostics out;
   for (auto item : failed.items()) {
     if (item.id == "file.kind") item.hint = "give the path of a YAML file";
-    if (item.id == "file.size") item.hint = "a YAML file of nlaunch has a few kB: is this the right one?";
+    if (item.id == "file.size") {
+      std::error_code error;
+      const auto size = std::filesystem::file_size(path, error);
+      item.span.file = std::make_shared<const SourceFile>(SourceFile{path, ""});
+      item.message = fmt::format("the file has {} bytes, and may have {} at most", size, kMostBytes);
+      item.hint = "a YAML file of nlaunch has a few kB: is this the right one?";
+    }
     out.add(std::move(item));
   }
   return out;
@@ -38,7 +44,7 @@ Diagnostics with_hint(const Diagnostics& failed) {
 
 Result<std::shared_ptr<const SourceFile>> read_source(const std::string& path) {
   auto content = sys::read_regular_file(path, kMostBytes);
-  if (!content) return std::unexpected(with_hint(content.error()));
+  if (!content) return std::unexpected(with_hint(content.error(), path));
   if (content->starts_with("\xEF\xBB\xBF")) content->erase(0, 3);
   const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*content)});
   const std::string_view all = file->text;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sys/files.h"
 #include "sys/run_file.h"
 #include "sys/wait_status.h"
 
@@ -24,7 +25,7 @@ fs::path last_attempt(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
     int number = -1;
-    if (!name.starts_with(kAttempt)) continue;
+    if (!name.starts_with(kAttempt) || !sys::is_folder_itself(entry.path())) continue;
     std::from_chars(name.data() + kAttempt.size(), name.data() + name.size(), number);
     if (number <= highest) continue;
     highest = number;
@@ -148,9 +149,11 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
   if (attempt.empty() || !fs::is_regular_file(folder / "plan.json", error)) return std::nullopt;
   RunFolder run;
   for (const auto& part : {attempt / "logs", attempt / "nccl", attempt}) {
+    if (!sys::is_folder_itself(part)) continue;
     for (const auto& entry : fs::directory_iterator(part, error)) {
       std::error_code gone;
-      if (entry.path().extension() == ".log" && entry.is_regular_file(gone)) run.logs.push_back(entry.path());
+      if (entry.path().extension() == ".log" && fs::is_regular_file(entry.symlink_status(gone)))
+        run.logs.push_back(entry.path());
     }
   }
   std::ranges::sort(run.logs);

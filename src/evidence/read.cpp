@@ -21,7 +21,7 @@ using nlohmann::json;
 constexpr std::uint64_t kLargest = 512U << 20U;
 
 std::string text_of(const fs::path& file) {
-  return sys::read_regular_file(file, kLargest).value_or("");
+  return sys::read_regular_file(file, kLargest, sys::Links::refused).value_or("");
 }
 
 json json_of(const fs::path& file) {
@@ -245,8 +245,7 @@ void read_host(Evidence& evidence, const fs::path& folder) {
   if (evidence.ending.empty()) evidence.ending = collected.value("ending", "");
   evidence.gpu_use[collected.value("host", "")] = read_gpu_use(text_of(folder / "gpu-use.jsonl"));
   for (const auto& subject : sorted(folder)) {
-    std::error_code error;
-    if (fs::is_directory(subject, error)) read_subject(evidence, subject);
+    if (sys::is_folder_itself(subject)) read_subject(evidence, subject);
   }
   note_missing(evidence, collected);
 }
@@ -257,8 +256,7 @@ Result<Evidence> read_evidence(const fs::path& folder) {
   Evidence evidence;
   try {
     for (const auto& host : sorted(folder)) {
-      std::error_code error;
-      if (fs::is_directory(host, error)) read_host(evidence, host);
+      if (sys::is_folder_itself(host)) read_host(evidence, host);
     }
   } catch (const json::exception& error) {
     return failure("evidence.read", "the evidence in {} cannot be read: {}", folder.string(), error.what());

@@ -61,7 +61,7 @@ std::map<std::string, Json> read_bound(const fs::path& attempt, Reader& reader) 
 
 Json read_json(const fs::path& file) {
   constexpr std::uint64_t kLargest = 256U << 20U;
-  const auto content = sys::read_regular_file(file, kLargest);
+  const auto content = sys::read_regular_file(file, kLargest, sys::Links::refused);
   if (!content) return nullptr;
   auto json = parse_ordered_json(*content);
   return json.is_discarded() ? Json() : json;
@@ -88,7 +88,7 @@ std::vector<std::pair<unsigned, fs::path>> attempt_folders(const fs::path& run) 
   constexpr std::string_view kAttempt = "attempt-";
   std::vector<std::pair<unsigned, fs::path>> out;
   for (const auto& name : sys::names_in(run)) {
-    if (!name.starts_with(kAttempt)) continue;
+    if (!name.starts_with(kAttempt) || !sys::is_folder_itself(run / name)) continue;
     unsigned number = 0;
     const auto* end = name.data() + name.size();
     const auto [stopped, error] = std::from_chars(name.data() + kAttempt.size(), end, number);

@@ -22,8 +22,13 @@ class Console {
   Paint result_paint{false};  ///< the colours for results
   Paint paint{false};         ///< the colours for messages
 
+  // What might act on a terminal is shown escaped in all that follows, but for `document`: it may come from a
+  // file of somebody else's. Colours alone pass, where they are on.
+
   /// What the command was asked for.
   void result(std::string_view text) const;
+  /// The same, byte for byte: a file that is made, or the output of another program.
+  void document(std::string_view bytes) const;
   /// Whatever else a person should read; with its own newline.
   void say(std::string_view text) const;
   /// "note: SENTENCE", unless quiet.

@@ -124,6 +124,7 @@ std::vector<std::string> verdicts(const record::RunFiles& run) {
   std::vector<std::string> out;
   for (const auto& attempt : run.attempts) {
     for (const auto& time : sys::names_in(attempt.folder / "evidence")) {
+      if (!sys::is_folder_itself(attempt.folder / "evidence" / time)) continue;
       const auto verdict = record::read_json(attempt.folder / "evidence" / time / "verdict.json");
       if (verdict.is_object())
         out.push_back(

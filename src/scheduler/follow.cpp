@@ -50,7 +50,7 @@ class Tail {
     for (;;) {
       const auto got = fd_ ? ::read(fd_.get(), block.data(), block.size()) : 0;
       if (got <= 0) return;
-      console.result({block.data(), static_cast<std::size_t>(got)});
+      console.document({block.data(), static_cast<std::size_t>(got)});
     }
   }
 
@@ -123,7 +123,7 @@ class Follower {
 
   int end() {
     log_.print_new(state_ ? state_->log : "", caller_.console);
-    const auto text = sys::read_regular_file(run_ / "summary.json", 256U << 20U);
+    const auto text = sys::read_regular_file(run_ / "summary.json", 256U << 20U, sys::Links::refused);
     const auto summary = text ? parse_json(*text) : nlohmann::json();
     if (summary.is_object()) return summary.value("exit_code", exit_code::internal);
     const auto log = state_ ? state_->log : "not known";

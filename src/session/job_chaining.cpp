@@ -21,7 +21,7 @@ using nlohmann::json;
 /// job.json of the run: all of its jobs, in their order.
 json read_jobs(const std::filesystem::path& file) {
   constexpr std::uint64_t kLimit = 1U << 20U;
-  const auto text = sys::read_regular_file(file, kLimit);
+  const auto text = sys::read_regular_file(file, kLimit, sys::Links::refused);
   auto jobs = text ? parse_json(*text) : json();
   if (!jobs.is_object()) jobs = json::object();
   if (!jobs.contains("jobs")) jobs["jobs"] = json::array();

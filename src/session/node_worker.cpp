@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/exit_code.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "launch/run_dir/ray_logs.h"
 #include "plan/bound_json.h"
 #include "session/run_evidence.h"
 #include "sys/files.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::session {
 namespace {
@@ -17,6 +21,19 @@ NodeWorker::Refused refused(Diagnostics why) {
   const auto& id = why.items().front().id;
   const bool disk = id == "file.write" || id == "file.folder";
   return {disk ? exit_code::internal : exit_code::bad_input, std::move(why)};
+}
+
+/// Before anything is started: a run that is short of them half-way through its start says so of one process.
+Result<void> check_open_files(const plan::Plan& plan, unsigned node) {
+  constexpr std::uint64_t kForAll = 64;
+  constexpr std::uint64_t kForEach = 8;  // its output, its log and its end; a probe's input and outputs
+  const auto here = std::ranges::count(plan.processes, node, &plan::Process::node);
+  const auto wanted = kForAll + kForEach * static_cast<std::uint64_t>(here);
+  const auto most = sys::permit_many_files();
+  if (most >= wanted) return {};
+  return failure("session.files",
+                 "nlaunch may have {} open files here and needs {} for {}: raise the hard limit (ulimit -Hn)",
+                 most, wanted, text::count(static_cast<std::size_t>(here), "process"));
 }
 
 }  // namespace
@@ -40,6 +57,8 @@ std::vector<std::uint16_t> NodeWorker::ports() const {
 std::optional<NodeWorker::Refused> NodeWorker::bind(const launch::RunPaths& paths,
                                                     const launch::NodeAddresses& nodes, bool share_gpus) {
   paths_ = paths;
+  if (auto enough = check_open_files(plan_, options_.index); !enough)
+    return refused(std::move(enough.error()));
   if (auto taken = launch::take_ports(plan_, nodes); !taken) return refused(std::move(taken.error()));
   const auto machine = options_.machine.get_for(plan_);
   if (!machine) return Refused{exit_code::internal, machine.error()};

@@ -171,7 +171,8 @@ void add_gpu_use(nlohmann::ordered_json& devices, const fs::path& attempt) {
     const auto host = entry.at("host").get<std::string>();
     if (!by_host.contains(host))
       by_host[host] = evidence::read_gpu_use(
-          sys::read_regular_file(gpu_use_file(attempt, host), kLargestSamples).value_or(""));
+          sys::read_regular_file(gpu_use_file(attempt, host), kLargestSamples, sys::Links::refused)
+              .value_or(""));
     for (auto& device : entry.at("devices")) {
       const auto use = by_host[host].find(device.value("bus_id", ""));
       if (use == by_host[host].end()) continue;

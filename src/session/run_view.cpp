@@ -138,7 +138,8 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
 
 std::string submitted_job(const std::filesystem::path& folder) {
   constexpr std::uint64_t kLargest = 1U << 20U;
-  const auto job = parse_ordered_json(sys::read_regular_file(folder / "job.json", kLargest).value_or(""));
+  const auto job = parse_ordered_json(
+      sys::read_regular_file(folder / "job.json", kLargest, sys::Links::refused).value_or(""));
   const auto jobs = job.is_object() ? job.value("jobs", Json::array()) : Json::array();
   return jobs.is_array() && !jobs.empty() && jobs.back().is_string() ? jobs.back().get<std::string>() : "";
 }
@@ -148,6 +149,28 @@ Result<void> check_owner(const RunView& view) {
   if (::stat(view.folder.c_str(), &info) != 0 || info.st_uid == ::geteuid()) return {};
   return failure("run.owner", "{} belongs to {}: only they can act on this run", view.folder.string(),
                  sys::user_name(info.st_uid));
+}
+
+bool writes_its_events(const RunView& view) {
+  namespace fs = std::filesystem;
+  struct stat events {};
+  if (::lstat((view.folder / "events.jsonl").c_str(), &events) != 0) return false;
+  const auto has_open = [&](pid_t pid) {
+    std::error_code error;
+    for (fs::directory_iterator at(fmt::format("/proc/{}/fd", pid), error), end; !error && at != end;
+         at.increment(error)) {
+      struct stat open {};
+      if (::stat(at->path().c_str(), &open) == 0 && open.st_dev == events.st_dev &&
+          open.st_ino == events.st_ino)
+        return true;
+    }
+    return false;
+  };
+  // The guardian, whose pid it is, has a child that writes them.
+  const auto below = sys::descendants(view.pid);
+  return has_open(view.pid) || std::ranges::any_of(below, [&](const sys::ProcessInfo& process) {
+           return process.parent == view.pid && process.name.starts_with("nlaunch") && has_open(process.pid);
+         });
 }
 
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value) {

@@ -52,6 +52,10 @@ std::string submitted_job(const std::filesystem::path& folder);
 /// Nothing where the run directory is the caller's; else a failure: what its files say is not acted upon.
 Result<void> check_owner(const RunView& view);
 
+/// Whether the nlaunch of this pid, or a child of it, writes the events of this run: in a folder that was
+/// copied or changed the pid is another run's.
+bool writes_its_events(const RunView& view);
+
 /// Whether this pid is nlaunch's of that run: a pid is used again some day.
 bool is_process_of(pid_t pid, const std::string& variable, const std::string& value);
 

@@ -66,7 +66,7 @@ std::string mistyped(const Json& event) {
 
 Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
   constexpr std::uint64_t kLargest = 1U << 30U;
-  const auto content = sys::read_regular_file(path, kLargest);
+  const auto content = sys::read_regular_file(path, kLargest, sys::Links::refused);
   if (!content) return std::unexpected(content.error());
   std::vector<Json> events;
   std::size_t number = 0;
@@ -78,6 +78,11 @@ Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
       return failure("run.damaged", "{}:{}: {}", path.string(), number, problem);
     const auto known = check_format(event, formats::kEvents, path.string());
     if (!known) return std::unexpected(known.error());
+    for (const auto key : kTexts) {
+      // A name with a line break in it would be a row of its own in `nlaunch ps`.
+      if (const auto text = event.find(key); text != event.end())
+        *text = text::printable(text->get_ref<const std::string&>());
+    }
     events.push_back(std::move(event));
   }
   return events;

@@ -42,9 +42,12 @@ Result<Pipe> make_pipe(int capacity) {
   return made;
 }
 
-Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit) {
+Result<UniqueFd> open_regular_file(const std::filesystem::path& path, Links links) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::refused ? O_NOFOLLOW : 0);
+  UniqueFd fd(::open(path.c_str(), how));
+  if (!fd && errno == ELOOP && links == Links::refused)
+    return failure("file.kind", "'{}' is a link, which is not followed", path.string());
   if (!fd) return failure("file.open", "cannot open '{}': {}", path.string(), std::strerror(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) {
@@ -52,7 +55,15 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
   }
   if (!S_ISREG(info.st_mode))
     return failure("file.kind", "'{}' is {}, not a file", path.string(), kind_of(info.st_mode));
-  if (static_cast<std::uint64_t>(info.st_size) > limit) {
+  return fd;
+}
+
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit, Links links) {
+  const auto opened = open_regular_file(path, links);
+  if (!opened) return std::unexpected(opened.error());
+  const auto& fd = *opened;
+  struct stat info {};
+  if (::fstat(fd.get(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) > limit) {
     return failure("file.size", "'{}' has {} bytes, more than the {} that are read", path.string(),
                    info.st_size, limit);
   }
@@ -71,6 +82,11 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
       return failure("file.size", "'{}' grew over the {} bytes that are read", path.string(), limit);
     }
   }
+}
+
+bool is_folder_itself(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode) {
@@ -128,6 +144,17 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
     return ::strverscmp(a.c_str(), b.c_str()) < 0;
   });
   return names;
+}
+
+std::size_t read_up_to(int fd, std::span<char> room) {
+  std::size_t all = 0;
+  while (all < room.size()) {
+    const auto got = ::read(fd, room.data() + all, room.size() - all);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    all += static_cast<std::size_t>(got);
+  }
+  return all;
 }
 
 bool write_all(int fd, std::string_view data) {

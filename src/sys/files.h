@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,9 +40,18 @@ struct Pipe {
 /// `capacity` in bytes is a wish: where the user's pipe pages are used up the pipe stays small.
 Result<Pipe> make_pipe(int capacity = 0);
 
-/// The whole of a regular file of at most `limit` bytes. A directory, a FIFO, a device or a larger file is a
-/// failure that says so, without blocking or reading it.
-Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit);
+/// Refused in run directories: somebody else may have put a link there that leads to a file of ours.
+enum class Links { followed, refused };
+
+/// A regular file, open for reading. A directory, a FIFO or a device is a failure that says so, without
+/// blocking; so is a link where these are refused, but not one among the folders above.
+Result<UniqueFd> open_regular_file(const std::filesystem::path& path, Links links = Links::followed);
+/// The whole of one of at most `limit` bytes; a larger one is a failure, unread.
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t limit,
+                                      Links links = Links::followed);
+
+/// Whether it is a folder, and no link to one.
+bool is_folder_itself(const std::filesystem::path& path);
 
 /// Replaces `path` by a file with this content: a reader sees the old or the new one, never a part.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content,
@@ -58,6 +68,9 @@ Result<void> make_private_folder(const std::filesystem::path& path);
 /// The names in a folder, numbers in them by their value: "mlx5_9" before "mlx5_10". A folder that cannot be
 /// read has none.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+/// Reads until `room` is full or the file ends, and says how much that is.
+std::size_t read_up_to(int fd, std::span<char> room);
 
 /// Writes all of `data`, over short writes and EINTR; false with errno set when it cannot.
 bool write_all(int fd, std::string_view data);

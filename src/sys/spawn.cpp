@@ -33,6 +33,22 @@ namespace process = boost::process::v2;
 /// RLIMIT_NOFILE from before `permit_many_files`, for the children.
 std::optional<rlimit> files_before;
 
+/// By the system call itself: glibc keeps signals 32 and 33 to itself, and a caller may have them ignored.
+void reset_signals() {
+  constexpr std::array<unsigned long, 4> kDefault{};  // the kernel's struct sigaction, with SIG_DFL
+  constexpr std::size_t kKernelMask = 8;              // bytes
+  for (int signal = 1; signal < NSIG; ++signal) {
+    ::syscall(SYS_rt_sigaction, signal, kDefault.data(), nullptr, kKernelMask);
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+bool restore_files() {
+  return !files_before || ::setrlimit(RLIMIT_NOFILE, &*files_before) == 0;
+}
+
 /// What the child does between fork and exec: async-signal-safe calls only.
 struct ChildSetup {
   const SpawnRequest& request;
@@ -69,22 +85,10 @@ struct ChildSetup {
     }
     if (request.tracer != 0) ::prctl(PR_SET_PTRACER, request.tracer, 0, 0, 0);  // EINVAL without Yama
     reset_signals();
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (request.mark && !set_mark(*request.mark)) return false;
     if (!request.cpus.empty() && ::sched_setaffinity(0, sizeof(cpus), &cpus) != 0) return false;
     if (!request.cwd.empty() && ::chdir(request.cwd.c_str()) != 0) return false;
-    return redirect() && (!files_before || ::setrlimit(RLIMIT_NOFILE, &*files_before) == 0);
-  }
-
-  /// By the system call itself: glibc keeps signals 32 and 33 to itself, and a caller may have them ignored.
-  static void reset_signals() {
-    constexpr std::array<unsigned long, 4> kDefault{};  // the kernel's struct sigaction, with SIG_DFL
-    constexpr std::size_t kKernelMask = 8;              // bytes
-    for (int signal = 1; signal < NSIG; ++signal) {
-      ::syscall(SYS_rt_sigaction, signal, kDefault.data(), nullptr, kKernelMask);
-    }
+    return redirect() && restore_files();
   }
 
   static bool set_mark(std::uint64_t mark) {
@@ -183,6 +187,16 @@ Result<pid_t> spawn(const SpawnRequest& request) {
                    request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
   }
   return pid;
+}
+
+void become(const std::string& program, const std::vector<std::string>& argv,
+            const std::vector<std::string>& env) {
+  reset_signals();
+  if (!restore_files()) return;
+  const auto arguments = pointers(argv);
+  const auto variables = pointers(env);
+  ::execve(program.c_str(), const_cast<char* const*>(arguments.data()),
+           const_cast<char* const*>(variables.data()));
 }
 
 std::uint64_t permit_many_files() {

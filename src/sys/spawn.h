@@ -34,6 +34,12 @@ struct SpawnRequest {
 /// The caller reaps the pid. Call it from a thread that lives as long as the child may.
 Result<pid_t> spawn(const SpawnRequest& request);
 
+/// Executes `program` in place of this process, as `spawn` would start it: default signal dispositions, an
+/// empty signal mask, the limit of open files from before `permit_many_files`. Returns only where that fails,
+/// with errno set.
+void become(const std::string& program, const std::vector<std::string>& argv,
+            const std::vector<std::string>& env);
+
 /// Lets this process have as many files open as the system permits, and says how many that are. What it
 /// starts from then on has the limit from before: programs that call select() rely on it.
 std::uint64_t permit_many_files();

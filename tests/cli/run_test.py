@@ -46,11 +46,46 @@ class Run(CliTest):
         path = self.folder / "experiment.yaml"
         path.write_text('version: 1\nname: test\nroles: {learner: {kind: learner, command: ["true"]}}\n')
         # A limit on file sizes stands for the full disk: both are an error of write(2).
-        script = f"trap '' XFSZ; ulimit -f 0; exec {NLAUNCH} run {path} --site local --no-preflight --runs-dir {self.folder}/runs 2>&1 | cat"
+        script = f"ulimit -f 0; exec {NLAUNCH} run {path} --site local --no-preflight --runs-dir {self.folder}/runs 2>&1 | cat"
         done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, env=self.env, cwd=SOURCE)
         said = [line for line in done.stdout.splitlines() if "cannot write" in line]
         self.assertEqual((done.returncode, len(said)), (70, 1), done.stdout)
         self.assertRegex(said[0], r"^error: cannot write '.*/plan\.json': File too large; nothing was started$")
+
+    def limited(self, limits, text, *arguments):
+        """A run under limits of bash's ulimit."""
+        path = self.folder / "experiment.yaml"
+        path.write_text("version: 1\nname: test\nweight_sync: {backend: gloo}\n" + text)
+        run = [NLAUNCH, "run", path, "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs", *arguments]
+        return subprocess.run(["bash", "-c", f'ulimit {limits}; "$@" | cat; exit ${{PIPESTATUS[0]}}', "-", *map(str, run)], capture_output=True,
+                              text=True, timeout=60, env=self.env, cwd=self.folder)
+
+    def test_a_log_over_the_limit_of_file_sizes_is_cut_and_the_run_goes_on(self):
+        done = self.limited("-f 20", "roles: {learner: {kind: learner, command: [sh, -c, 'seq 10000; echo the end']}}\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.endswith("learner.0 │ the end\n"))
+        self.assertRegex(done.stdout + done.stderr, r"cannot write '.*/learner\.0\.log': File too large; the run goes on\n")
+        self.assertEqual(self.summary()["outcome"], "finished")
+        self.assertGreater(self.summary()["log_bytes_lost"], 20000)
+
+    def test_the_limit_of_file_sizes_ends_a_program_as_it_would_without_nlaunch(self):
+        done = self.limited("-f 20", "roles: {learner: {kind: learner, command: [dd, if=/dev/zero, of=big, bs=65536, count=1]}}\n")
+        self.assertEqual(done.returncode, 128 + signal.SIGXFSZ, done.stderr)
+        self.assertIn("learner.0 was ended by SIGXFSZ", done.stderr)
+
+    def test_open_files_are_raised_to_the_hard_limit_for_nlaunch_alone(self):
+        done = self.limited("-Sn 8", "roles: {learner: {kind: learner, command: [sh, -c, 'ulimit -Sn']}}\n")
+        self.assertEqual((done.returncode, done.stdout), (0, "learner.0 │ 8\n"), done.stderr)
+
+    def test_too_few_open_files_are_said_before_anything_starts(self):
+        text = "roles: {learner: {kind: learner, count: 20, command: [touch, started]}}\n"
+        done = self.limited("-n 8", text)
+        self.assertEqual((done.returncode, done.stderr), (
+            65, "nlaunch: it may have 8 open files and needs 64 at least: raise the hard limit (ulimit -Hn)\n"))
+        done = self.limited("-n 100", text)
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertIn("nlaunch may have 100 open files here and needs 224 for 20 processes: raise the hard limit (ulimit -Hn) [session.files]\n", done.stderr)
+        self.assertFalse((self.folder / "started").exists())
 
     def test_a_folder_that_cannot_be_written_is_70_and_no_mistake_of_the_experiment(self):
         # In place of the file there is a folder once the run has begun: the same error as any other of the disk's.

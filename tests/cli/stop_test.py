@@ -2,6 +2,7 @@
 """How a run is stopped, by `nlaunch stop` and by signals, while it runs and in between."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -31,6 +32,23 @@ class Stop(CliTest):
         self.assertEqual(self.process.returncode, 130, err)
         self.assertRegex(err, r"\nstopped by `nlaunch stop` after \S+\n")
         return out
+
+    def test_a_copy_of_a_run_stops_nobody(self):
+        self.start("echo up; sleep 100")
+        events = self.run_folder / "events.jsonl"
+        copy = self.folder / "copy"
+        shutil.copytree(self.run_folder, copy)
+        refused = self.nlaunch("stop", copy, timeout=20)
+        pid = next(json.loads(line)["pid"] for line in events.read_text().splitlines() if '"event":"run"' in line)
+        self.assertEqual(refused.returncode, 65)
+        self.assertEqual(refused.stderr, f"error: run {self.run_folder.name} names pid {pid}, which is an nlaunch but does not write this run's events: "
+                                         "the folder was copied or changed, and nothing is signalled [run.pid]\n")
+        self.assertIsNone(self.process.poll())
+        # The run that another one's events are put into.
+        shutil.copy(events, copy / "of-another.jsonl")
+        (copy / "of-another.jsonl").rename(copy / "events.jsonl")
+        self.assertEqual(self.nlaunch("stop", copy, timeout=20).returncode, 65)
+        self.stop("--now")
 
     def test_scratch_does_not_stay_when_the_supervisor_is_killed(self):
         self.start("echo up; sleep 100")

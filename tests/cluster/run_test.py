@@ -156,9 +156,9 @@ class Fleet(Runs):
     # --- when it cannot begin ---
 
     def test_too_few_files_for_so_many_nodes(self):
-        done = self.cluster.run("salloc", "-Q", f"-N{NODES}", "prlimit", "--nofile=50:50", *self.command()[3:])
+        done = self.cluster.run("salloc", "-Q", f"-N{NODES}", "prlimit", "--nofile=70:70", *self.command()[3:])
         self.assertEqual(done.returncode, 70, done.stderr)
-        self.assertIn("nlaunch: 4 nodes need 72 open files here, and this process may have 50 (ulimit -Hn)\n", done.stderr)
+        self.assertIn("nlaunch: 4 nodes need 72 open files here, and this process may have 70 (ulimit -Hn)\n", done.stderr)
 
     def test_too_few_nodes_and_here(self):
         done = self.cluster.run("salloc", "-Q", "-N2", *self.command("--here")[3:])

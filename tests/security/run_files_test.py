@@ -98,6 +98,92 @@ class RunFiles(unittest.TestCase):
             other.kill()
         self.assertEqual((done.returncode, done.stdout), (0, f"run {RUNS[1]} is not going on: ended without a word: nlaunch itself was killed\n"))
 
+    def commands(self):
+        return (["ps"], ["ps", RUNS[1]], ["logs", RUNS[1]], ["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"], ["diff", *RUNS],
+                ["bundle", RUNS[1], "-o", self.folder / "ticket.tar.zst"], ["diagnose", RUNS[1]], ["evidence", RUNS[1]])
+
+    def test_links_out_of_a_run_are_not_followed_and_no_fifo_is_waited_for(self):
+        secret = "RuntimeError: CUDA out of memory. The secret of somebody else"
+        outside = self.folder / "outside"
+        shutil.copytree(self.run_folder, outside)
+        for path in outside.rglob("*"):
+            if path.suffix in (".json", ".jsonl"):
+                path.write_text(path.read_text().replace("quickstart", secret))
+            elif path.suffix == ".log":
+                path.write_text(secret + "\n")
+        names = [path.relative_to(outside) for path in outside.rglob("*")]
+        self.assertIn(pathlib.Path("attempt-0/logs/learner.0.log"), names)
+        for name in names:
+            path = self.run_folder / name
+            for kind in ("link", "fifo"):
+                shutil.rmtree(self.run_folder)
+                shutil.copytree(SOURCE / "tests/runs/version-1", self.run_folder)
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                path.symlink_to(outside / name) if kind == "link" else os.mkfifo(path)
+                for command in self.commands():
+                    with self.subTest(str(name), kind=kind, command=command[0]):
+                        done = self.nlaunch(*command)
+                        self.assertNotIn("secret of somebody", done.stdout + done.stderr)
+                        self.assertIn(done.returncode, HAS_READ_ALL, done.stderr)
+                packed = self.folder / "ticket.tar.zst"
+                if packed.exists():
+                    listed = subprocess.run(["tar", "--zstd", "-xOf", packed], capture_output=True)
+                    self.assertNotIn(b"secret of somebody", listed.stdout, (name, kind))
+                    packed.unlink()
+
+    def test_what_acts_on_a_terminal_is_shown_and_not_sent_there(self):
+        evil = "\x1b]0;title\x07\x1b[2J\x9b31m\rgone\x7f"
+        for name in ("summary.json", "plan.json", "lock.json", "attempt-0/preflight.json", "attempt-0/audit.json"):
+            path = self.run_folder / name
+            if path.exists():
+                path.write_text(json.dumps(self.poisoned(json.loads(path.read_text()), evil)))
+        events = [json.loads(line) for line in (SOURCE / "tests/runs/version-1/events.jsonl").read_text().splitlines()]
+        kept = ("event", "format", "time")
+        (self.run_folder / "events.jsonl").write_text("".join(
+            json.dumps({key: value if key in kept else self.poisoned(value, evil) for key, value in event.items()}) + "\n" for event in events))
+        for command in (*self.commands(), ["diff", *RUNS, "--json"], ["ps", "--color", "always"]):
+            with self.subTest(command):
+                done = self.nlaunch(*command)
+                said = done.stdout + done.stderr
+                for sequence in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\x7f"):
+                    self.assertNotIn(sequence, said)
+                self.assertIn(done.returncode, HAS_READ_ALL, done.stderr)
+        self.assertIn("\\x1b[2J", self.nlaunch("ps", RUNS[1]).stdout)
+
+    def poisoned(self, value, evil):
+        """All texts but those that say what a file is."""
+        if isinstance(value, dict):
+            return {key: one if key in ("format", "kind", "scheduler") else self.poisoned(one, evil) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.poisoned(one, evil) for one in value]
+        return value + evil if isinstance(value, str) else value
+
+    def test_a_line_break_in_a_name_is_no_row_of_its_own(self):
+        self.goes_on(name="x\nforged  20990101-000000-1  running")
+        self.assertNotIn("\nforged", self.nlaunch("ps").stdout)
+        self.assertNotIn("\nforged", self.nlaunch("ps", RUNS[1]).stdout)
+
+    def test_exec_hands_each_option_of_a_plan_to_srun_as_one_word_and_none_to_a_shell(self):
+        said = self.folder / "words"
+        srun = self.folder / "bin/srun"
+        srun.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{said}\n')
+        srun.chmod(0o755)
+        odd = f"--comment=a b; touch {self.folder}/made $(touch {self.folder}/made) `touch {self.folder}/made` '\" *"
+        plan = json.loads((self.run_folder / "plan.json").read_text())
+        plan["scheduler"] = "slurm"
+        plan["slurm"] = {"directives": [], "submit": [], "srun": [odd, "--mpi=none"], "template": "", "spares": 0, "bad_nodes": "",
+                         "bad_nodes_ttl_ms": 0}
+        (self.run_folder / "plan.json").write_text(json.dumps(plan))
+        self.goes_on(host="elsewhere", job="4711")
+        with open(self.run_folder / "events.jsonl", "a") as events:
+            events.write(json.dumps({"event": "process-started", "process": "learner.0", "host": "elsewhere-1", "pid": 7}) + "\n")
+        done = self.nlaunch("exec", RUNS[1], "learner.0", "--", "echo", "a b", "$HOME")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        words = said.read_text().splitlines()
+        self.assertEqual(words[words.index(odd) + 1], "--mpi=none")
+        self.assertEqual(words[-4:], ["--", "echo", "a b", "$HOME"])
+        self.assertFalse((self.folder / "made").exists())
+
     @unittest.skipUnless(os.geteuid() == 0, "to make a folder of another user takes root")
     def test_a_run_of_somebody_else_is_left_alone(self):
         self.goes_on(host="elsewhere", job="4711")

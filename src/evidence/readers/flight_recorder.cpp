@@ -93,7 +93,8 @@ Result<Recording> read_recording(std::string_view bytes, int rank) {
   const bool is_json = text::trim(bytes).starts_with('{');
   auto dump = is_json ? parse_json(bytes) : json();
   if (!is_json) {
-    auto value = read_pickle(bytes);
+    auto value =
+        read_pickle(bytes, "frames");  // of Python, of each operation: most of a dump, and not asked for
     if (!value) return std::unexpected(value.error());
     dump = std::move(*value);
   }

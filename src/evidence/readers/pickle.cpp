@@ -47,7 +47,7 @@ std::string_view name_of(unsigned char opcode) {
 
 class Machine {
  public:
-  explicit Machine(std::string_view bytes) : bytes_(bytes) {}
+  Machine(std::string_view bytes, std::string_view without) : bytes_(bytes), without_(without) {}
 
   json run() {
     while (!done_) step();
@@ -282,11 +282,16 @@ class Machine {
 
   json to_json(Ref ref, unsigned depth) {
     constexpr unsigned kDeepest = 100;
-    constexpr std::size_t kMost = 16'000'000;
+    constexpr std::size_t kMostText = 64U << 20U;
     if (depth > kDeepest) refuse("a value that is deeper than 100");
-    if (++parts_ > kMost) refuse("a value of more than 16 million parts");
+    if (++parts_ > kMostParts) refuse("a value of more than 2 million parts");
     const auto& value = arena_[ref];
-    if (const auto* scalar = std::get_if<json>(&value)) return *scalar;
+    if (const auto* scalar = std::get_if<json>(&value)) {
+      // Recalled a second time it takes its room a second time.
+      if (const auto* text = scalar->get_ptr<const std::string*>()) text_ += text->size();
+      if (text_ > kMostText) refuse("a value of more than 64 MiB of texts");
+      return *scalar;
+    }
     if (const auto* list = std::get_if<List>(&value)) {
       auto array = json::array();
       for (const auto item : list->items) array.push_back(to_json(item, depth + 1));
@@ -297,6 +302,7 @@ class Machine {
     auto object = json::object();
     for (const auto& [key, item] : dict->items) {
       const auto name = to_json(key, depth + 1);
+      if (!without_.empty() && name == without_) continue;
       object[name.is_string() ? name.get<std::string>() : json_key(name)] = to_json(item, depth + 1);
     }
     return object;
@@ -307,19 +313,23 @@ class Machine {
     refuse("a key that is neither a text nor a number");
   }
 
+  static constexpr std::size_t kMostParts = 2'000'000;
+
   PickleBytes bytes_;
+  std::string_view without_;
   bool done_ = false;
   std::vector<Value> arena_;
   std::vector<Ref> stack_;
   std::map<std::uint64_t, Ref> memo_;
   std::size_t parts_ = 0;
+  std::size_t text_ = 0;  // bytes
 };
 
 }  // namespace
 
-Result<json> read_pickle(std::string_view bytes) {
+Result<json> read_pickle(std::string_view bytes, std::string_view without) {
   try {
-    return Machine(bytes).run();
+    return Machine(bytes, without).run();
   } catch (const RefusedPickle& refused) {
     return failure("evidence.pickle", "a pickle that is not read: {}", refused.why);
   }

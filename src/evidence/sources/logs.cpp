@@ -47,7 +47,8 @@ Found collect_log(const CollectContext& context) {
   const auto& path = context.subject->log;
   if (path.empty()) return found;
   constexpr auto kFile = "log.txt";
-  const auto text = last_lines(path);
+  std::error_code error;
+  const auto text = std::filesystem::is_symlink(path, error) ? std::nullopt : last_lines(path);
   if (!text) {
     found.missing.push_back({"log", fmt::format("{} cannot be read", path), ""});
   } else if (context.write(kFile, *text)) {

@@ -1,9 +1,13 @@
 #include "launch/bind/gpu_lock.h"
 
+#include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "base/json.h"
@@ -34,6 +38,36 @@ std::string key_of(const plan::BoundGpu& gpu) {
 }
 
 }  // namespace
+
+std::string lock_folder() {
+  return "/tmp/nlaunch-locks";
+}
+
+Result<sys::UniqueFd> open_lock_file(const std::string& folder, const std::string& name) {
+  constexpr mode_t kEveryone = 0666;
+  constexpr mode_t kEveryoneSticky = 01777;
+  // Nothing is waited for: opening a FIFO waits for who is at its other end.
+  constexpr int kHow = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  const auto failed = [&](std::string_view why) {
+    return failure("launch.lock", "cannot open the lock {}/{}: {}", folder, name, why);
+  };
+  if (::mkdir(folder.c_str(), kEveryoneSticky) == 0) ::chmod(folder.c_str(), kEveryoneSticky);
+  const sys::UniqueFd where(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!where) return failed(std::strerror(errno));
+  // Another user's file may be opened for reading only, and not with O_CREAT in a sticky folder
+  // (fs.protected_regular); for flock(2) either will do.
+  sys::UniqueFd fd(::openat(where.get(), name.c_str(), O_RDWR | kHow));
+  if (!fd) fd = sys::UniqueFd(::openat(where.get(), name.c_str(), O_RDONLY | kHow));
+  const bool made = !fd && errno == ENOENT;
+  if (made) fd = sys::UniqueFd(::openat(where.get(), name.c_str(), O_RDWR | O_CREAT | kHow, kEveryone));
+  if (!fd) return failed(errno == ELOOP ? "it is a link" : std::strerror(errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return failed(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return failed("it is no regular file");
+  if (info.st_nlink > 1) return failed("it is another name of a file that may be somebody's");
+  if (made) ::fchmod(fd.get(), kEveryone);  // whatever the umask
+  return fd;
+}
 
 Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& node, const std::string& owner,
                                 const std::string& folder) {

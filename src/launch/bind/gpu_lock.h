@@ -3,11 +3,17 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "launch/bind/ports.h"
 #include "plan/bound.h"
 #include "sys/files.h"
 
 namespace nlaunch::launch {
+
+/// Where runs of one machine tell each other, whoever's they are, which GPUs they hold.
+std::string lock_folder();
+/// Opens a file there, to be locked; makes both for everybody (the folder as /tmp is) where they are not
+/// there. Who made the folder can put there what he likes: a link, a FIFO or another name of a file elsewhere
+/// is a failure, and is neither followed nor waited for nor written to.
+Result<sys::UniqueFd> open_lock_file(const std::string& folder, const std::string& name);
 
 /// Holds the GPUs of a run on a box that people share. The locks go when the process ends, however it ends.
 class GpuLocks {

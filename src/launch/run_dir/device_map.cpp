@@ -54,7 +54,7 @@ ordered_json device_map(const plan::Plan& plan, const std::string& attempt) {
   for (const auto& entry : std::filesystem::directory_iterator(attempt, ignored)) {
     const auto name = entry.path().filename().string();
     if (!name.starts_with("bound.") || !name.ends_with(".json")) continue;
-    const auto text = sys::read_regular_file(entry.path(), kLargestDeviceMap);
+    const auto text = sys::read_regular_file(entry.path(), kLargestDeviceMap, sys::Links::refused);
     const auto node = text ? parse_json(*text) : json();
     try {
       add_node(plan, node, entries);

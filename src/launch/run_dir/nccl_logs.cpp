@@ -1,9 +1,9 @@
 #include "launch/run_dir/nccl_logs.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "lint/nccl_reported.h"
+#include "sys/files.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -16,10 +16,9 @@ constexpr std::size_t kRead = 1U << 20U;  // bytes of a file
 constexpr std::size_t kMostFiles = 16;    // of a role
 
 std::string head_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
+  const auto file = sys::open_regular_file(path, sys::Links::refused);
   std::string text(kRead, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
+  text.resize(file ? sys::read_up_to(file->get(), text) : 0);
   return text;
 }
 

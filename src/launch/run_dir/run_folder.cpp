@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -29,7 +28,8 @@ bool is_run(const fs::path& folder) {
 /// The jobs of Slurm that it was submitted as, and those in which it went on.
 json jobs_of(const fs::path& run) {
   constexpr std::uint64_t kLargest = 1U << 20U;
-  const auto submitted = parse_json(sys::read_regular_file(run / "job.json", kLargest).value_or(""));
+  const auto submitted =
+      parse_json(sys::read_regular_file(run / "job.json", kLargest, sys::Links::refused).value_or(""));
   return submitted.is_object() ? submitted.value("jobs", json::array()) : json::array();
 }
 
@@ -141,10 +141,11 @@ namespace {
 bool has_job(const fs::path& run, const std::string& job) {
   const auto jobs = jobs_of(run);
   if (std::ranges::find(jobs, json(job)) != jobs.end()) return true;
-  std::ifstream events(run / "events.jsonl");
-  std::string line;
-  std::getline(events, line);
-  const auto first = parse_json(line);
+  constexpr std::size_t kLongest = 65536;
+  const auto events = sys::open_regular_file(run / "events.jsonl", sys::Links::refused);
+  std::string line(kLongest, '\0');
+  line.resize(events ? sys::read_up_to(events->get(), line) : 0);
+  const auto first = parse_json(line.substr(0, line.find('\n')));
   return first.is_object() && first.value("job", "") == job;
 }
 
@@ -186,11 +187,23 @@ Result<fs::path> find_run(const fs::path& runs, const std::string& run,
   return not_found(runs, run, names);
 }
 
-Result<plan::Plan> read_plan(const std::string& file) {
+namespace {
+
+Result<plan::Plan> plan_in(const std::string& file, sys::Links links) {
   constexpr std::uint64_t kLargestPlan = 1U << 30U;
-  const auto content = sys::read_regular_file(file, kLargestPlan);
+  const auto content = sys::read_regular_file(file, kLargestPlan, links);
   if (!content) return std::unexpected(content.error());
   return plan::from_json(*content, file);
+}
+
+}  // namespace
+
+Result<plan::Plan> read_plan(const std::string& file) {
+  return plan_in(file, sys::Links::followed);
+}
+
+Result<plan::Plan> plan_of_run(const fs::path& run) {
+  return plan_in((run / "plan.json").string(), sys::Links::refused);
 }
 
 }  // namespace nlaunch::launch

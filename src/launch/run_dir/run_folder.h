@@ -40,7 +40,9 @@ std::vector<std::filesystem::path> runs_of(const std::filesystem::path& folder_o
 Result<std::filesystem::path> find_run(const std::filesystem::path& runs, const std::string& run,
                                        const std::function<bool(const std::filesystem::path&)>& alive);
 
-/// A plan that was frozen: plan.json.
+/// A plan that was frozen, which somebody names.
 Result<plan::Plan> read_plan(const std::string& file);
+/// That of a run.
+Result<plan::Plan> plan_of_run(const std::filesystem::path& run);
 
 }  // namespace nlaunch::launch

@@ -15,5 +15,12 @@ TEST(Json, AnIndentMakesLines) {
   EXPECT_EQ(json_text(nlohmann::json{{"a", {1}}}, 1), "{\n \"a\": [\n  1\n ]\n}");
 }
 
+TEST(Json, WhatActsOnATerminalIsEscaped) {
+  const nlohmann::json value{{"a", "\x1b\x7f\xc2\x80\xc2\x9f|\xc2\xa0\xc3\xa4"}};
+  const auto text = json_text(value);
+  EXPECT_EQ(text, "{\"a\":\"\\u001b\\u007f\\u0080\\u009f|\xc2\xa0\xc3\xa4\"}");
+  EXPECT_EQ(parse_json(text), value);
+}
+
 }  // namespace
 }  // namespace nlaunch

@@ -2,6 +2,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -96,6 +97,37 @@ TEST_F(Folder, TwoRunsNeverTakeOnePort) {
   EXPECT_EQ(Ports(folder_).take(*one), one);
 }
 
+TEST_F(Folder, PortsAreKeptInAFolderThatIsTheUsersOwn) {
+  const auto own = folder_ / "ports-of-me";
+  EXPECT_TRUE(Ports(own).take(29000));
+  EXPECT_EQ(fs::status(own).permissions(), fs::perms{0700});
+  EXPECT_EQ(fs::status(own / "ports").permissions(), fs::perms{0600});
+  EXPECT_TRUE(port_folder().ends_with(std::to_string(::geteuid()))) << port_folder();
+}
+
+TEST_F(Folder, PortsAreFoundWhereSomebodyElseHasTakenTheFolder) {
+  const auto expect_unused = [this](const fs::path& taken) {
+    Ports ports(taken);
+    EXPECT_TRUE(ports.take(29000));
+    EXPECT_FALSE(fs::exists(folder_ / "theirs" / "ports")) << taken;
+  };
+  fs::create_directory(folder_ / "theirs");
+  fs::create_directory_symlink(folder_ / "theirs", folder_ / "linked");
+  expect_unused(folder_ / "linked");
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  expect_unused(folder_ / "fifo");
+  // A link in one's own folder, from the time when the name was another's.
+  std::ofstream(folder_ / "precious") << "dear";
+  fs::create_directory(folder_ / "own");
+  fs::create_symlink(folder_ / "precious", folder_ / "own" / "ports");
+  Ports linked(folder_ / "own");
+  EXPECT_TRUE(linked.take(29000));
+  if (::geteuid() != 0) GTEST_SKIP() << "to make a folder of another user takes root";
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(::chown((folder_ / "theirs").c_str(), kNobody, kNobody), 0);
+  expect_unused(folder_ / "theirs");
+}
+
 TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
   plan::Plan plan;
   plan.roles.resize(1);
@@ -149,9 +181,6 @@ TEST_F(Folder, ALockThatSomebodyElseHasPutThereIsNotWrittenTo) {
   }
   EXPECT_EQ(sys::read_regular_file(precious, 100).value(), "dear");
   EXPECT_FALSE(fs::exists("/nowhere"));
-  // Ports are found all the same.
-  fs::create_symlink(precious, locks / "ports");
-  EXPECT_TRUE(Ports(locks).take(29000));
 }
 
 TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {

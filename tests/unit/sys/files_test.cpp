@@ -42,6 +42,22 @@ TEST_F(Files, ReadsRegularFilesAloneAndOnlyUpToTheLimit) {
   EXPECT_EQ(message("/dev/zero", 3), "'/dev/zero' is a device, not a file");
 }
 
+TEST_F(Files, FollowsNoLinkWhereTheseAreRefused) {
+  std::ofstream(folder_ / "file") << "content";
+  fs::create_symlink(folder_ / "file", folder_ / "link");
+  fs::create_directory_symlink(folder_, folder_ / "linked");
+  EXPECT_EQ(read_regular_file(folder_ / "link", 100), "content");
+  EXPECT_EQ(read_regular_file(folder_ / "file", 100, Links::refused), "content");
+  const auto refused = read_regular_file(folder_ / "link", 100, Links::refused);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().first_message(),
+            "'" + (folder_ / "link").string() + "' is a link, which is not followed");
+  EXPECT_TRUE(is_folder_itself(folder_));
+  EXPECT_FALSE(is_folder_itself(folder_ / "linked"));
+  EXPECT_FALSE(is_folder_itself(folder_ / "file"));
+  EXPECT_FALSE(is_folder_itself(folder_ / "nothing"));
+}
+
 TEST_F(Files, NamesOfAFolderAreInTheOrderOfTheirNumbers) {
   for (const auto* name : {"mlx5_10", "mlx5_9", "efa0", ".hidden"}) std::ofstream(folder_ / name) << "";
   EXPECT_EQ(names_in(folder_), (std::vector<std::string>{".hidden", "efa0", "mlx5_9", "mlx5_10"}));

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdarg>
 
 namespace {
@@ -54,6 +55,29 @@ TEST(Spawn, ManyFilesAreForThisProcessAndNotForWhatItStarts) {
   EXPECT_EQ(permit_many_files(), before.rlim_max);
   EXPECT_EQ(files().rlim_cur, before.rlim_max);
   EXPECT_EQ(exit_code_of("test $(ulimit -Sn) = 100"), 0);
+}
+
+/// The exit code of a shell that this process, forked, has become.
+int exit_code_after_become(const std::string& script) {
+  const auto child = ::fork();
+  if (child == 0) {
+    become("/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"});
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+TEST(Spawn, WhatThisProcessIgnoresIsNotIgnoredInWhatItStartsOrBecomes) {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  const rlimit before{100, files().rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  permit_many_files();
+  const auto* plain = "test $(ulimit -Sn) = 100 && grep -q '^SigIgn:[[:space:]]*0*$' /proc/self/status";
+  EXPECT_EQ(exit_code_of(plain), 0);
+  EXPECT_EQ(exit_code_after_become(plain), 0);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
 }
 
 TEST(Spawn, PermitsItsTracerToLookIntoIt) {

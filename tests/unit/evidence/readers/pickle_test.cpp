@@ -1,6 +1,7 @@
 #include "evidence/readers/pickle.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "base/json.h"
 
@@ -74,15 +75,63 @@ TEST(Pickle, RefusesWhatAFewBytesMakeLarge) {
                  "a."sv),
             "a pickle that is not read: a value that is deeper than 100");
   // Each list holds the one before ten times.
-  std::string text = "]q";
-  text += '\0';
+  std::string text(
+      "]q\0"
+      "0",
+      4);
   for (int level = 1; level < 10; ++level) {
     text += "(";
     for (int i = 0; i < 10; ++i) text += std::string("h") + static_cast<char>(level - 1);
-    text += std::string("lq") + static_cast<char>(level);
+    text += std::string("lq") + static_cast<char>(level) + "0";
   }
-  text += std::string("h") + static_cast<char>(9) + "a.";
-  EXPECT_EQ(read("(" + text).substr(0, 26), "a pickle that is not read:");
+  text += "h\x09.";
+  EXPECT_EQ(read(text), "a pickle that is not read: a value of more than 2 million parts");
+}
+
+std::size_t most_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) << 10U;
+}
+
+TEST(Pickle, ABombOfAFewHundredBytesTakesBoundedMemory) {
+  // Dicts of ten, which are the largest of all for their bytes: 10^9 in the end.
+  std::string text(
+      "\x80\x02}q\0"
+      "0",
+      6);
+  for (int level = 1; level < 10; ++level) {
+    text += "}(";
+    for (int i = 0; i < 10; ++i)
+      text += std::string("K") + static_cast<char>(i) + "h" + static_cast<char>(level - 1);
+    text += std::string("uq") + static_cast<char>(level) + "0";
+  }
+  text += "h\x09.";
+  ASSERT_LT(text.size(), 500U);
+  const auto before = most_memory();
+  EXPECT_EQ(read(text), "a pickle that is not read: a value of more than 2 million parts");
+  EXPECT_LT(most_memory() - before, std::size_t{400} << 20U);
+}
+
+TEST(Pickle, TextsThatAreRecalledTakeTheirRoomEachTime) {
+  std::string text = "(X";
+  constexpr std::uint32_t kSize = 1U << 20U;
+  for (const unsigned shift : {0U, 8U, 16U, 24U}) text += static_cast<char>(kSize >> shift & 0xFFU);
+  text += std::string(kSize, 'x') + "q\x01";
+  for (int i = 0; i < 63; ++i) text += "h\x01";
+  EXPECT_EQ(read(text + "0l.").substr(0, 4), "[\"xx");
+  EXPECT_EQ(read(text + "h\x01l."), "a pickle that is not read: a value of more than 64 MiB of texts");
+}
+
+TEST(Pickle, ManySmallValuesAreRefused) {
+  EXPECT_EQ(read("(" + std::string(2'000'001, 'N') + "l."),
+            "a pickle that is not read: a value of more than 2 million parts");
+}
+
+TEST(Pickle, LeavesOutWhatIsNotAskedFor) {
+  const auto value = read_pickle("}(X\x01\0\0\0aK\x01X\x06\0\0\0framesK\x02u."sv, "frames");
+  ASSERT_TRUE(value);
+  EXPECT_EQ(value->dump(), "{\"a\":1}");
 }
 
 }  // namespace
