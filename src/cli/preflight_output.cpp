@@ -152,8 +152,9 @@ Result<preflight::Report> read_report(const std::string& path) {
   };
   const auto report = parse_json(*content);
   if (const auto known = check_format(report, formats::kPreflight, path); !known) {
-    const auto why = known.error().first_message();  // it begins with the file where that is damaged
-    return no_report(why.starts_with(path + ": ") ? why.substr(path.size() + 2) : why);
+    const auto why = known.error().first_message();
+    if (!why.starts_with(path + ": ")) return std::unexpected(known.error());  // of a newer nlaunch
+    return no_report(why.substr(path.size() + 2));
   }
   try {
     return preflight::report_from_json(report);
