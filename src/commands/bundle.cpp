@@ -18,6 +18,7 @@
 #include "session/interrupts.h"
 #include "session/run_view.h"
 #include "sys/command.h"
+#include "sys/files.h"
 
 namespace nlaunch::commands {
 
