@@ -10,15 +10,13 @@ from hangs import PYTHON, Ranks, has_torch, states
 PY_SPY = os.environ.get("NLAUNCH_TEST_PY_SPY", "")
 
 
-def tools(*names):
-    """A PATH with these programs alone."""
-    folder = tempfile.mkdtemp(prefix="nlaunch-tools-")
+def put_tools(folder, *names):
+    """Makes `folder` a PATH with these programs alone."""
     for name in names:
         found = PY_SPY if name == "py-spy" else shutil.which(name)
         if not found:
             raise unittest.SkipTest(f"{name} is not here: scripts/test.sh gets it")
         os.symlink(found, os.path.join(folder, name))
-    return folder
 
 
 @unittest.skipUnless(has_torch(), f"{PYTHON} has no torch (Debian: python3-torch)")
@@ -26,8 +24,9 @@ class Hangs(unittest.TestCase):
     maxDiff = None
 
     def path(self, *names):
-        folder = tools(*names)
+        folder = tempfile.mkdtemp(prefix="nlaunch-tools-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        put_tools(folder, *names)
         return folder
 
     def verdict_of(self, fault, names, bad=1, **options):
