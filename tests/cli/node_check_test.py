@@ -147,7 +147,8 @@ class NodeCheck(CliTest):
         process = subprocess.Popen([NLAUNCH, "preflight", "--node", "--site", site], env=self.env)
         deadline = time.monotonic() + 10
         while not (self.folder / "pid").exists() or not (self.folder / "pid").read_text():
-            self.assertLess(time.monotonic(), deadline)
+            if time.monotonic() > deadline:
+                self.fail(subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:32,args", "--forest"], capture_output=True, text=True).stdout)
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()

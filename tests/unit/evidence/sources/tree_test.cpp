@@ -41,7 +41,7 @@ TEST(LookAtTree, LeavesOutAHelperThatEndsMeanwhile) {
     const auto tree = look_at_tree(shell.pid());
     ASSERT_EQ(tree.size(), 1U);
     EXPECT_EQ(tree[0].pid, shell.pid());
-    EXPECT_EQ(tree[0].state, 'S');
+    EXPECT_TRUE(tree[0].state == 'S' || tree[0].state == 'R') << tree[0].state;
   }
 }
 
