@@ -3,12 +3,14 @@
 tests of that layer alone. A change that no test notices is printed with its place.
 
 All changes are compiled into one build, each behind its number (scripts/lib/change.h), and NLAUNCH_CHANGE picks one: a change
-costs a run of the tests, not a build. What does not compile so (a constant of a type, say) is left out and counted. The tree is
-copied, so the working tree stays as it is; the copy and its build are kept for the next call.
+costs a run of the tests, not a build. What does not compile so (a constant of a type, say) is left out and counted. The working
+tree is copied and stays as it is; the copy and its build are kept for the next call, as is what did not compile.
 """
 import argparse
 import collections
 import concurrent.futures
+import fcntl
+import json
 import os
 import pathlib
 import random
@@ -17,6 +19,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
@@ -28,8 +31,8 @@ CHANGED = {
     "true": "false", "false": "true", "min": "max", "max": "min", "all_of": "any_of", "any_of": "all_of", "none_of": "any_of",
 }
 TEXT = re.compile(r'R"\((.*?)\)"|"((?:\\.|[^"\\\n])*)"|\'((?:\\.|[^\'\\\n])+)\'|(//[^\n]*)', re.DOTALL)
-# What decides nothing: the preprocessor, checks of the compiler, declarations of types.
-LEFT_OUT = re.compile(r"^\s*(#|static_assert|template|using |namespace |case |requires )")
+# What decides nothing: the preprocessor, checks of the compiler, declarations of types, the order of a table.
+LEFT_OUT = re.compile(r"^\s*(#|static_assert|template|using |namespace |case |requires |\.(order|lane|bound) = )")
 # An operator has a blank on both sides as clang-format leaves it; the brackets of a template have none.
 PLACE = re.compile(
     r"(?P<operator>(?<= )(?:==|!=|<=|>=|<|>|\+=|-=|\+|-)(?= ))|(?P<chain>(?<= )(?:&&|\|\|)(?= ))"
@@ -62,8 +65,8 @@ def end_of_operand(code, begin, chain):
 class Change:
     """One place: `said` for people, and what is written there as [(position, letters replaced, new text)]."""
 
-    def __init__(self, number, path, line, found, code):
-        self.number, self.path, self.line = number, path, line
+    def __init__(self, number, file, line, found, code):
+        self.number, self.file, self.line = number, file, line
         kind, text, begin = found.lastgroup, found[0], found.start()
         old = found[kind]
         self.column = begin - code.rfind("\n", 0, begin)
@@ -86,19 +89,26 @@ class Change:
                     "quantifier": f"change::Quantifier{{{number}, change::Of::{old[:-3]}, change::Of::{CHANGED.get(old, 'all_of')[:-3]}}}"}
             self.edits = [(begin, len(text), made[kind])]
 
+    def text(self):
+        return self.file.lines[self.line - 1].strip()
+
+    def key(self):
+        """The same as long as its line is."""
+        return f"{self.file.path}:{self.column}: {self.text()}"
+
 
 class File:
-    """A source with all its changes."""
+    """A source of the working tree, and its copy with all its changes but those that do not compile."""
 
-    def __init__(self, path, first):
-        self.path, self.text = path, path.read_text()
+    def __init__(self, source, copy, first, left_out):
+        self.copy, self.text = copy, source.read_text()
+        self.path = source.relative_to(SOURCE)
         self.lines = self.text.splitlines()
         code = without_texts(self.text)
-        self.changes = []
-        for found in PLACE.finditer(code):
-            line = code.count("\n", 0, found.start())
-            if not LEFT_OUT.match(self.lines[line]):
-                self.changes.append(Change(first + len(self.changes), path, line + 1, found, code))
+        found = [one for one in PLACE.finditer(code) if not LEFT_OUT.match(self.lines[code.count("\n", 0, one.start())])]
+        made = [Change(first + i, self, code.count("\n", 0, one.start()) + 1, one, code) for i, one in enumerate(found)]
+        self.changes = [change for change in made if change.key() not in left_out]
+        self.count = len(made)
         self.constants = {number + 1 for number, line in enumerate(self.lines) if re.match(r"\s*(static )?constexpr \w", line)}
 
     def write(self):
@@ -108,94 +118,98 @@ class File:
         for begin, length, new in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
             text = text[:begin] + new + text[begin + length:]
         lines = text.splitlines(keepends=True)
-        changed = {change.line for change in self.changes}
-        for line in self.constants & changed:
+        for line in self.constants & {change.line for change in self.changes}:
             lines[line - 1] = lines[line - 1].replace("constexpr ", "const ", 1)
-        new = f'#include "{HEADER.name}"\n#line 1\n' + "".join(lines) if self.changes else self.text
-        if new != self.path.read_text():
-            self.path.write_text(new)
+        write(self.copy, (f'#include "{HEADER.name}"\n#line 1\n' + "".join(lines) if self.changes else self.text).encode())
 
     def leave_out(self, wrong):
         """Takes back what stands on lines that do not compile; with no such line, constants, and then all of the file."""
-        kept = [change for change in self.changes if change.line not in wrong]
-        if len(kept) == len(self.changes):
-            kept = [change for change in self.changes if change.line not in self.constants]
-        if len(kept) == len(self.changes):
-            kept = []
-        dropped = len(self.changes) - len(kept)
-        self.changes = kept
-        return dropped
+        dropped = [change for change in self.changes if change.line in wrong]
+        dropped = dropped or [change for change in self.changes if change.line in self.constants] or self.changes
+        self.changes = [change for change in self.changes if change not in dropped]
+        return [change.key() for change in dropped]
+
+
+def write(path, content):
+    """Only where it is another: the time of a file decides what is compiled anew."""
+    if not path.exists() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 class Tree:
-    """A copy of what is committed, with a build of its own."""
+    """A copy of the working tree with all changes of all layers, and its build. One at a time works on it."""
 
     def __init__(self, folder):
-        self.folder, self.build = folder, folder / "build-mutate"
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=SOURCE, check=True, capture_output=True, text=True).stdout.strip()
-        if not (folder / ".git").exists():
-            self.do("git", "clone", "--quiet", "--shared", SOURCE, folder, cwd=SOURCE)
-        self.do("git", "fetch", "--quiet", SOURCE, commit)
-        self.do("git", "checkout", "--quiet", "--force", "--detach", commit)
-        shutil.copy(HEADER, folder / "src")
-        self.do("cmake", "--preset", "dev", "-B", self.build, "-DNLAUNCH_UNITY=0", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -w")
+        self.folder, self.build = folder, folder / "build"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.lock = open(folder / "lock", "w")
+        self.left_out_file = folder / "left-out.json"
+        self.left_out = set(json.loads(self.left_out_file.read_text())) if self.left_out_file.exists() else set()
+        self.files = {layer: [] for layer in LAYERS}
 
-    def do(self, *words, cwd=None):
-        subprocess.run([*map(str, words)], cwd=cwd or self.folder, check=True, stdout=subprocess.DEVNULL)
+    def copy(self):
+        listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=SOURCE, check=True,
+                                capture_output=True, text=True).stdout.splitlines()
+        there = {path for path in listed if (SOURCE / path).is_file()}
+        for path in self.folder.rglob("*.cpp"):
+            if self.build not in path.parents and str(path.relative_to(self.folder)) not in there:
+                path.unlink()
+        first = 0
+        for path in sorted(there):
+            parts = pathlib.Path(path).parts
+            if parts[0] == "src" and parts[1] in LAYERS and path.endswith(".cpp"):
+                self.files[parts[1]].append(File(SOURCE / path, self.folder / path, first, self.left_out))
+                self.files[parts[1]][-1].write()
+                first += self.files[parts[1]][-1].count
+            else:
+                write(self.folder / path, (SOURCE / path).read_bytes())
+        write(self.folder / "src" / HEADER.name, HEADER.read_bytes())
+        subprocess.run(["cmake", "--preset", "dev", "-B", self.build, "-DNLAUNCH_UNITY=0", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -w"],
+                       cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def make(self, layers):
-        words = ["ninja", "-C", self.build, "-k", "0", *(f"{layer}_test" for layer in layers)]
-        return subprocess.run([*map(str, words)], capture_output=True, text=True)
-
-    def lines_that_do_not_compile(self, output):
-        wrong = collections.defaultdict(set)
-        for path, line in re.findall(r"(src/\w[\w/]*\.cpp):(\d+):", output):
-            wrong[self.folder / path].add(int(line))
-        return wrong
-
-
-def run_tests(tree, layer, change, limit):
-    """True if all pass. A changed signal must reach nothing but the tests: they have a PID namespace of their own."""
-    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if os.geteuid() != 0:
-        apart[1:1] = ["--user", "--map-root-user"]
-    words = [*apart, str(tree.build / "bin" / f"{layer}_test"), "--gtest_fail_fast", "--gtest_brief=1"]
-    try:
-        done = subprocess.run(words, cwd=tree.build, capture_output=True, timeout=limit, start_new_session=True,
-                              env=dict(os.environ, NLAUNCH_CHANGE=str(change)),
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
-        return done.returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
-
-
-def compile_all(tree, layers):
-    """The files of each layer, and how many changes of each do not compile."""
-    files = collections.defaultdict(list)
-    left_out = collections.Counter()
-    first = 0
-    for layer in layers:
-        for path in sorted((tree.folder / "src" / layer).rglob("*.cpp")):
-            files[layer].append(File(path, first))
-            first += len(files[layer][-1].changes)
-    while True:
-        for layer in layers:
-            for file in files[layer]:
+    def compile(self, layers):
+        """Builds the tests of these layers, and takes changes back until that succeeds."""
+        files = {file.copy: file for layer in LAYERS for file in self.files[layer]}
+        while True:
+            for file in files.values():
                 file.write()
-        done = tree.make(layers)
-        if done.returncode == 0:
-            return files, left_out
-        wrong = tree.lines_that_do_not_compile(done.stdout)
-        dropped = 0
+            words = ["ninja", "-C", self.build, "-k", "0", *(f"{layer}_test" for layer in layers)]
+            done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+            if done.returncode == 0:
+                return
+            wrong = collections.defaultdict(set)
+            for path, line in re.findall(r"(src/\w[\w/]*\.cpp):(\d+):", done.stdout):
+                wrong[self.folder / path].add(int(line))
+            dropped = [key for path, lines in wrong.items() if path in files for key in files[path].leave_out(lines)]
+            if not dropped:
+                sys.exit(f"the changed tree cannot be built:\n{done.stdout[-4000:]}")
+            self.left_out.update(dropped)
+            self.left_out_file.write_text(json.dumps(sorted(self.left_out), indent=1))
+
+    def prepare(self, layers):
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.copy()
+        self.compile(layers)
+        # What another call builds meanwhile does not disturb this one.
+        self.programs = pathlib.Path(tempfile.mkdtemp(prefix="tests-", dir=self.folder))
         for layer in layers:
-            for file in files[layer]:
-                if file.path in wrong and file.changes:
-                    here = file.leave_out(wrong[file.path])
-                    left_out[layer] += here
-                    dropped += here
-        if dropped == 0:
-            sys.exit(f"the changed tree cannot be built:\n{done.stdout[-4000:]}")
-        print(f"{dropped} changes do not compile and are left out", file=sys.stderr, flush=True)
+            shutil.copy(self.build / "bin" / f"{layer}_test", self.programs)
+        fcntl.flock(self.lock, fcntl.LOCK_UN)
+
+    def passes(self, layer, change, limit):
+        """Whether all tests pass. A changed signal must reach nothing but the tests: they have a PID namespace of their own."""
+        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if os.geteuid() != 0:
+            apart[1:1] = ["--user", "--map-root-user"]
+        words = [*apart, str(self.programs / f"{layer}_test"), "--gtest_fail_fast", "--gtest_brief=1"]
+        try:
+            done = subprocess.run(words, cwd=self.build, capture_output=True, timeout=limit, start_new_session=True,
+                                  env=dict(os.environ, NLAUNCH_CHANGE=str(change)),
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
+            return done.returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
 
 def main():
@@ -211,30 +225,32 @@ def main():
     if unknown := set(layers) - set(LAYERS):
         parser.error(f"no such layers: {', '.join(sorted(unknown))}")
     tree = Tree(options.tree.resolve())
-    files, left_out = compile_all(tree, layers)
+    tree.prepare(layers)
     results = []
     for layer in layers:
         began = time.monotonic()
-        if not run_tests(tree, layer, -1, 600):
+        if not tree.passes(layer, -1, 600):
             sys.exit(f"the unit tests of {layer} do not pass as they are")
         limit = 10 + 5 * (time.monotonic() - began)
-        changes = [(file, change) for file in files[layer] for change in file.changes]
+        changes = [change for file in tree.files[layer] for change in file.changes]
         random.Random(f"{options.seed} {layer}").shuffle(changes)
+        changes = changes[:options.count]
         deadline = time.monotonic() + 60 * options.minutes / len(layers)
 
-        def missed(one):
-            return None if time.monotonic() > deadline else run_tests(tree, layer, one[1].number, limit)
+        def missed(change):
+            return None if time.monotonic() > deadline else tree.passes(layer, change.number, limit)
 
         counts = collections.Counter()
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for (file, change), passed in zip(changes[:options.count], pool.map(missed, changes[:options.count])):
+            for change, passed in zip(changes, pool.map(missed, changes)):
                 counts[passed] += 1
                 if passed:
-                    place = f"{file.path.relative_to(tree.folder)}:{change.line}:{change.column}"
-                    print(f"missed {place}: {change.said} in: {file.lines[change.line - 1].strip()}", flush=True)
+                    print(f"missed {change.file.path}:{change.line}:{change.column}: {change.said} in: {change.text()}", flush=True)
         tried = counts[True] + counts[False]
         share = f"{100 * counts[False] / tried:.0f} %" if tried else "none tried"
-        results.append(f"{layer}: {counts[False]} of {tried} changes noticed ({share}), of {len(changes)}; {left_out[layer]} do not compile")
+        out = sum(file.count - len(file.changes) for file in tree.files[layer])
+        results.append(f"{layer}: {counts[False]} of {tried} changes noticed ({share}); {out} of its places do not compile when changed")
+    shutil.rmtree(tree.programs)
     print("\n".join(results))
 
 

@@ -33,8 +33,9 @@ const Registered<Analyzer> spot_analyzer{{
 TEST(Sources, OneFileAddsASource) {
   Names names;
   for (const auto* source : sources(Source::Of::process)) names.push_back(source->name);
-  EXPECT_EQ(names, (Names{"processes", "server", "Python stacks", "spot", "native stacks", "sockets",
-                          "libraries", "log", "NCCL log", "environment", "NCCL RAS", "flight recorder"}));
+  EXPECT_EQ(names,
+            (Names{"processes", "server", "Python stacks", "spot", "native stacks", "sockets", "libraries",
+                   "log", "NCCL log", "environment", "NCCL RAS", "flight recorder", "slow", "broken"}));
   names.clear();
   for (const auto* source : sources(Source::Of::host)) names.push_back(source->name);
   EXPECT_EQ(names, (Names{"GPUs", "kernel log", "use of the GPUs"}));
