@@ -117,6 +117,165 @@ TEST_F(ReadEvidence, SeesThatAllStepsAreDone) {
   EXPECT_EQ(last_step(done + "\n  1%|          | 10/1000 [00:01<03:00]" + done), "") << "of an epoch";
 }
 
+// A job may have several ranks in one process of the plan (torchrun), with helpers that inherit their RANK.
+TEST_F(ReadEvidence, HasAMemberForEachRankOfAProcess) {
+  write("learner.0/processes.json",
+        R"({"name": "learner.0", "host": "node1", "pid": 7, "ended": "exited with code 1",
+      "ended_at": 2.5, "gpus": ["00000000:1B:00.0"], "processes": [
+      {"pid": 7, "program": false, "state": "S", "title": "torchrun"},
+      {"pid": 8, "parent": 7, "rank": 4, "program": true, "state": "S", "title": "train.py", "main_cpu": 0.5, "cuda": true,
+       "threads": [{"wait_channel": "futex_do_wait"}, {"wait_channel": "ep_poll"}]},
+      {"pid": 9, "parent": 7, "rank": 5, "program": true, "state": "D", "title": "train.py"},
+      {"pid": 10, "parent": 8, "rank": 4, "program": true, "state": "S", "title": "loader"}]})");
+  write("learner.0/log.txt", std::string(5000, 'x') + "the end\n");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->members.size(), 2U);
+  const auto& first = evidence->members[0];
+  EXPECT_EQ(first.str(), "learner.0 (rank 4) on node1");
+  EXPECT_EQ(first.role, "learner");
+  EXPECT_EQ(first.pid, 8);
+  EXPECT_EQ(first.pids, std::vector<pid_t>{8});
+  EXPECT_EQ(first.title, "train.py");
+  EXPECT_EQ(first.state, 'S');
+  EXPECT_EQ(first.cpu, 0.5);
+  EXPECT_TRUE(first.cuda);
+  EXPECT_EQ(first.wait_channel, "futex_do_wait");
+  EXPECT_EQ(first.ended, "exited with code 1");
+  EXPECT_EQ(first.ended_at, 2.5);
+  EXPECT_EQ(first.gpus, std::vector<std::string>{"00000000:1B:00.0"});
+  EXPECT_EQ(first.last_words.size(), 4096U);
+  EXPECT_TRUE(first.last_words.ends_with("xthe end\n"));
+  ASSERT_EQ(first.parts.size(), 1U);
+  EXPECT_EQ(first.parts[0].str(), "loader (pid 10)");
+  const auto& second = evidence->members[1];
+  EXPECT_EQ(second.rank, 5);
+  EXPECT_EQ(second.pid, 9);
+  EXPECT_EQ(second.state, 'D');
+  EXPECT_FALSE(second.cuda);
+  EXPECT_TRUE(second.parts.empty());
+}
+
+TEST_F(ReadEvidence, OfOneProgramHasTheWholeTree) {
+  write("learner.0/processes.json", R"({"name": "learner.0", "pid": 7, "processes": [
+      {"pid": 7, "program": true, "state": "S"}, {"pid": 8, "parent": 7, "program": false, "state": "S"},
+      {"pid": 9, "parent": 8, "program": true, "state": "Z", "title": "gone"},
+      {"pid": 10, "parent": 8, "program": true, "state": "X", "title": "gone"},
+      {"pid": 11, "parent": 8, "program": true, "name": "helper", "state": "T"},
+      {"pid": 12, "parent": 99, "program": true, "state": "S", "title": "of another"}]})");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  const auto& member = evidence->members.at(0);
+  EXPECT_EQ(member.pids, (std::vector<pid_t>{7, 8, 9, 10, 11, 12}));
+  ASSERT_EQ(member.parts.size(), 1U) << "no shells, nothing that is gone, nothing of others";
+  EXPECT_EQ(member.parts[0].str(), "helper (pid 11)");
+  EXPECT_EQ(member.parts[0].state, 'T');
+}
+
+TEST_F(ReadEvidence, HasOneThatHasEndedWithoutAnyProcess) {
+  write("learner.0/processes.json",
+        R"({"name": "learner.0", "host": "node1", "rank": 2, "pid": 0, "ended": "was killed",
+      "processes": []})");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->members.size(), 1U);
+  EXPECT_EQ(evidence->members[0].rank, 2);
+  EXPECT_EQ(evidence->members[0].state, 'X');
+  EXPECT_EQ(evidence->members[0].ended, "was killed");
+}
+
+TEST_F(ReadEvidence, HasItsNativeStack) {
+  write("learner.0/native-stacks.txt",
+        "Process 7: train.py\nPID 7 - process\nTID 7:\n#0  0x1 poll - /lib/libc.so.6\n");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  EXPECT_FALSE(evidence->members.at(0).native.empty());
+}
+
+TEST_F(ReadEvidence, HasRecordingsByRole) {
+  write("learner.0/flight-recorder.3", R"({"version": "2.4", "entries": [], "pg_config": {}})");
+  write("learner.0/flight-recorder.4", "neither pickle nor JSON");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->recordings.size(), 1U);
+  ASSERT_EQ(evidence->recordings.at("learner").size(), 1U);
+  EXPECT_EQ(evidence->recordings.at("learner")[0].rank, 3);
+  ASSERT_EQ(evidence->missing.size(), 1U);
+  EXPECT_TRUE(evidence->missing[0].starts_with("flight recorder of rank 4: ")) << evidence->missing[0];
+}
+
+TEST_F(ReadEvidence, SaysWhatOfRasItCannotRead) {
+  write("learner.0/ras.json", "{");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  EXPECT_TRUE(evidence->ras.empty());
+  ASSERT_EQ(evidence->missing.size(), 1U);
+  EXPECT_TRUE(evidence->missing[0].starts_with("NCCL RAS of learner.0: ")) << evidence->missing[0];
+}
+
+// What is not installed is missing for every process.
+TEST_F(ReadEvidence, SaysOnceWhatIsMissing) {
+  write("collected.json",
+        R"({"host": "node1", "ending": "learner.0 failed", "addresses": ["127.0.0.1", "10.0.0.7"],
+      "missing": [{"what": "kernel log", "why": "/dev/kmsg: Permission denied", "install": ""}],
+      "processes": {"learner.0": {"missing": [{"what": "Python stacks", "why": "no py-spy", "install": "pip install py-spy"}]},
+                    "learner.1": {"missing": [{"what": "Python stacks", "why": "no py-spy", "install": "pip install py-spy"}]}}})");
+  write("gpu-use.jsonl", R"({"gpus":[{"bus_id":"a","busy":100}]})");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->missing,
+            (std::vector<std::string>{"kernel log on node1: /dev/kmsg: Permission denied",
+                                      "Python stacks on node1: no py-spy (pip install py-spy)"}));
+  EXPECT_EQ(evidence->ending, "learner.0 failed");
+  EXPECT_EQ(evidence->hosts, (std::map<std::string, std::string>{{"10.0.0.7", "node1"}}));
+  EXPECT_EQ(evidence->gpu_use.at("node1").size(), 1U);
+}
+
+// A name of a rank's is not to be read from a file that is a link or a folder of somebody else's.
+TEST_F(ReadEvidence, FollowsNoLinks) {
+  fs::create_directories(folder_ / "elsewhere");
+  fs::create_directory_symlink(folder_ / "node1/learner.0", folder_ / "node1/learner.1");
+  fs::create_symlink("/etc/hostname", folder_ / "node1/learner.0/log.txt");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->members.size(), 1U);
+  EXPECT_EQ(evidence->members[0].last_words, "");
+}
+
+TEST_F(ReadEvidence, OfAnotherTypeIsAnError) {
+  write("learner.0/processes.json", R"({"name": "learner.0", "pid": "seven", "processes": []})");
+  EXPECT_TRUE(read_evidence(folder_).error().first_message().starts_with(
+      fmt::format("the evidence in {} cannot be read: ", folder_.string())));
+}
+
+TEST_F(ReadEvidence, ItsVerdictIsWritten) {
+  write("learner.0/processes.json",
+        R"({"name": "learner.0", "host": "node1", "rank": 0, "pid": 7, "processes": [
+      {"pid": 7, "rank": 0, "program": true, "state": "T", "title": "train.py"}]})");
+  write("learner.1/processes.json",
+        R"({"name": "learner.1", "host": "node1", "rank": 1, "pid": 8, "processes": [
+      {"pid": 8, "rank": 1, "program": true, "state": "S"}]})");
+  write("learner.1/native-stacks.txt",
+        "Process 8: train.py\nPID 8 - process\nTID 8:\n#0  0x1 recv - /venv/libnccl.so.2\n");
+  const auto judged = judge_folder(folder_);
+  ASSERT_TRUE(judged);
+  EXPECT_TRUE(judged->verdict.sure);
+  const auto written =
+      nlohmann::json::parse(sys::read_regular_file(folder_ / "verdict.json", 1U << 20U).value_or(""));
+  EXPECT_EQ(written["sure"], true);
+  EXPECT_EQ(written["sentence"], judged->verdict.sentence);
+  EXPECT_EQ(written["culprits"], (nlohmann::json{{{"process", "learner.0"},
+                                                  {"rank", 0},
+                                                  {"host", "node1"},
+                                                  {"pid", 7},
+                                                  {"program", "train.py"},
+                                                  {"doing", "stopped"},
+                                                  {"why", "is stopped (state T): train.py (pid 7)"}}}));
+  ASSERT_EQ(written["sources"].size(), judged->verdict.analyses.size());
+  EXPECT_EQ(written["sources"][0]["source"], "processes");
+  EXPECT_EQ(written["sources"][0]["accused"], nlohmann::json{"learner.0"});
+}
+
 TEST_F(ReadEvidence, SaysWhereThereIsNone) {
   EXPECT_EQ(read_evidence(folder_ / "other").error().first_message(),
             fmt::format("there is no evidence in {}/other", folder_.string()));
