@@ -1,46 +1,11 @@
 #include "evidence/verdict.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "unit/evidence/ranks.h"
 
 namespace nlaunch::evidence {
 namespace {
-
-constexpr auto kC10d = "torch/distributed/distributed_c10d.py";
-
-/// A rank that waits in an all-reduce over Gloo.
-Member waiting(int rank) {
-  Member member;
-  member.process = fmt::format("learner.{}", rank);
-  member.role = "learner";
-  member.rank = rank;
-  member.host = "node0";
-  member.pid = 100 + rank;
-  member.state = 'S';
-  member.wait_channel = "futex_do_wait";
-  member.python = {{"all_reduce", kC10d, 1541}, {"step", "train.py", 12}, {"<module>", "train.py", 18}};
-  return member;
-}
-
-Member in(int rank, Stack python, std::string wait_channel, char state = 'S') {
-  auto member = waiting(rank);
-  member.python = std::move(python);
-  member.wait_channel = std::move(wait_channel);
-  member.state = state;
-  return member;
-}
-
-Evidence of(std::vector<Member> members) {
-  return {std::move(members), {}, {}, {}, {}, {}};
-}
-
-std::vector<int> culprits(const Verdict& verdict, const Evidence& evidence) {
-  std::vector<int> ranks;
-  for (const auto& one : verdict.culprits) ranks.push_back(evidence.members[one.member].rank.value_or(-1));
-  return ranks;
-}
-
-using Ranks = std::vector<int>;
 
 TEST(Verdict, TheOneThatSleepsOutsideOfTheCollectiveIsTheCulprit) {
   const auto evidence = of({waiting(0), in(1, {{"load", "train.py", 5}}, "hrtimer_nanosleep"), waiting(2)});
@@ -256,193 +221,89 @@ TEST(Verdict, OfTwoWithoutAnyCollectiveTheOneThatDoesNotWaitIsACandidate) {
             "collective, while others wait");
 }
 
-// -- flight recorder
-
-RecordedOperation operation(std::int64_t sequence, const std::string& state,
-                            const std::string& name = "all_reduce",
-                            const std::string& sizes = "[[1024]] Float") {
-  return {sequence, false, -1, name, sizes, sizes, state};
-}
-
-Recording recording(int rank, std::vector<RecordedOperation> operations, const std::string& group = "0",
-                    std::vector<int> ranks = {0, 1, 2}) {
-  Recording one;
-  one.rank = rank;
-  one.groups[group] = {"default_pg", std::move(ranks), std::move(operations)};
-  return one;
-}
-
-/// Members whose stacks say nothing: each waits for its GPU.
-Evidence on_gpus(std::vector<Recording> recordings) {
-  std::vector<Member> members;
-  for (const auto& one : recordings) {
-    members.push_back(in(one.rank, {{"step", "train.py", 9}}, ""));
-    members.back().cuda = true;
-    members.back().native = {{"cuStreamSynchronize", "", 0}};
-  }
-  auto evidence = of(members);
-  evidence.recordings["learner"] = std::move(recordings);
-  return evidence;
-}
-
-/// It is not in the GPU's driver, nor in a collective.
-void put_elsewhere(Member& member) {
-  member.python = {{"load", "train.py", 5}};
-  member.native = {{"_PyEval_EvalFrameDefault", "", 0}};
-  member.state = 'R';
-}
-
-TEST(Recorder, WhoNeverEnteredTheCollectiveIsTheCulprit) {
-  auto evidence = on_gpus({recording(0, {operation(7, "completed"), operation(8, "started")}),
-                           recording(1, {operation(7, "completed")}),
-                           recording(2, {operation(7, "completed"), operation(8, "scheduled")})});
-  put_elsewhere(evidence.members[1]);
-  const auto verdict = judge(evidence);
-  EXPECT_EQ(
-      verdict.sentence,
-      "learner.1 (rank 1) on node0 is the culprit: it has not entered collective 8 (all_reduce) of group 0 "
-      "(default_pg), as ranks 0 and 2 did; 2 others wait");
-  EXPECT_EQ(
-      verdict.analyses[1].says,
-      std::vector<std::string>{
-          "group 0 (default_pg), collective 8 (all_reduce): ranks 0 and 2 entered it, rank 1 never did"});
-}
-
-TEST(Recorder, WhoWaitsForItsGpuMayWaitForAnotherRole) {
-  auto evidence = on_gpus({recording(0, {operation(8, "started")}), recording(1, {operation(7, "completed")}),
-                           recording(2, {operation(8, "started")})});
-  auto engine = in(0, {}, "ep_poll");
-  engine.role = "engine";
-  evidence.members.push_back(engine);
-  const auto verdict = judge(evidence);
-  EXPECT_FALSE(verdict.sure);
-  EXPECT_EQ(culprits(verdict, evidence), Ranks{1});
-}
-
-TEST(Recorder, WhoIsLateSinceItWaitsForAMessageIsAVictim) {
-  // 0 waits in the world for 1, and 1 for a message of 2.
-  auto receive = operation(7, "started", "recv");
-  receive.point_to_point = true;
-  receive.peer = 2;
-  auto evidence =
-      on_gpus({recording(0, {operation(8, "started")}), recording(1, {operation(7, "completed"), receive}),
-               recording(2, {operation(7, "completed")})});
-  put_elsewhere(evidence.members[2]);
-  EXPECT_TRUE(judge(evidence).sure);
-  EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{2});
-}
-
-TEST(Recorder, AnotherSizeIsSeenWhereStacksAreTheSame) {
-  const auto small = operation(8, "started", "all_reduce", "[[512]] Float");
-  const auto evidence = on_gpus({recording(0, {operation(8, "started")}),
-                                 recording(1, {operation(8, "started")}), recording(2, {small})});
-  const auto verdict = judge(evidence);
-  EXPECT_TRUE(verdict.sure);
-  EXPECT_EQ(culprits(verdict, evidence), Ranks{2});
-  EXPECT_EQ(verdict.culprits[0].why,
-            "entered all_reduce [[512]] Float -> [[512]] Float as collective 8 of group 0 (default_pg), "
-            "where ranks 0 "
-            "and 1 entered all_reduce [[1024]] Float -> [[1024]] Float");
-  const auto two =
-      on_gpus({recording(0, {operation(8, "started")}, "0", {0, 1}), recording(1, {small}, "0", {0, 1})});
-  EXPECT_FALSE(judge(two).sure);
-  EXPECT_EQ(culprits(judge(two), two), (Ranks{0, 1}));
-}
-
-TEST(Recorder, PartsOfDifferentSizesAreNoMismatch) {
-  const auto part = operation(8, "started", "all_to_all", "[[512]] Float");
-  const auto evidence = on_gpus(
-      {recording(0, {operation(8, "started", "all_to_all")}), recording(1, {part}), recording(2, {part})});
-  EXPECT_TRUE(judge(evidence).culprits.empty());
-}
-
-TEST(Recorder, WhoIsLateInOneGroupAndWaitsInAnotherIsAVictim) {
-  // 0 and 1 wait for 2 in the world; 2 waits in a pair for 3, which is nowhere.
-  auto second = recording(2, {operation(3, "completed")}, "0", {0, 1, 2, 3});
-  second.groups["1"] = {"pair", {2, 3}, {operation(1, "started")}};
-  auto third = recording(3, {operation(3, "completed")}, "0", {0, 1, 2, 3});
-  third.groups["1"] = {"pair", {2, 3}, {}};
-  auto evidence = on_gpus({recording(0, {operation(4, "started")}, "0", {0, 1, 2, 3}),
-                           recording(1, {operation(4, "started")}, "0", {0, 1, 2, 3}), second, third});
-  put_elsewhere(evidence.members[3]);
-  const auto verdict = judge(evidence);
-  EXPECT_TRUE(verdict.sure);
-  EXPECT_EQ(culprits(verdict, evidence), Ranks{3});
-}
-
-TEST(Recorder, ThoseWhoWaitForEachOtherAreAllCandidates) {
-  auto zero = recording(0, {operation(4, "started")}, "0", {0, 1});
-  zero.groups["1"] = {"other", {0, 1}, {}};
-  auto one = recording(1, {}, "0", {0, 1});
-  one.groups["1"] = {"other", {0, 1}, {operation(9, "started")}};
-  const auto evidence = on_gpus({zero, one});
-  const auto verdict = judge(evidence);
-  EXPECT_FALSE(verdict.sure);
-  EXPECT_EQ(culprits(verdict, evidence), (Ranks{0, 1}));
-}
-
-// -- RAS
-
-RasRank counted(int rank, std::int64_t reduces, std::int64_t gathers) {
-  RasRank one;
-  one.rank = rank;
-  one.pid = 100 + rank;
-  one.address = "10.0.0.1";
-  one.launched = {{"AllReduce", reduces}, {"AllGather", gathers}};
-  one.status = "RUNNING";
-  return one;
-}
-
-Evidence told(std::vector<RasRank> ranks) {
-  auto evidence = on_gpus({recording(0, {}), recording(1, {}), recording(2, {})});
-  evidence.recordings.clear();
-  evidence.ras = {{"2.28.9", {{"0xd1f2", 3, std::move(ranks), {}}}, {}}};
-  return evidence;
-}
-
-TEST(RasAnalyzer, WhoLagsIsTheCulprit) {
-  auto evidence = told({counted(0, 120, 3), counted(1, 119, 3), counted(2, 120, 3)});
-  EXPECT_FALSE(judge(evidence).sure);  // it waits for its GPU, for whatever
-  for (auto& member : evidence.members) member.python = member.native = {};
-  const auto verdict = judge(evidence);
-  EXPECT_EQ(
-      verdict.sentence,
-      "learner.1 (rank 1) on node0 is the culprit: it has launched 119 AllReduce, most ranks of communicator "
-      "0xd1f2 120");
-}
-
-TEST(RasAnalyzer, OneOfTwoIsNoMajority) {
-  auto evidence = told({counted(0, 64, 3), counted(1, 63, 3)});
-  evidence.ras.front().communicators.front().size = 2;
-  evidence.members.pop_back();
-  for (auto& member : evidence.members) member.python = member.native = {};
-  const auto verdict = judge(evidence);
-  EXPECT_FALSE(verdict.sure);
-  EXPECT_EQ(verdict.sentence,
-            "unsure: learner.1 (rank 1) on node0 may be the culprit: it has launched 63 AllReduce, and "
-            "learner.0 64 "
-            "(communicator 0xd1f2): none of the two is a majority");
-}
-
-TEST(RasAnalyzer, WhoDoesNotAnswerIsTheCulprit) {
-  auto silent = counted(2, 0, 0);
-  silent.launched.clear();
-  silent.silent = true;
-  const auto evidence = told({counted(0, 120, 3), counted(1, 120, 3), silent});
-  EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{2});
-}
-
-TEST(RasAnalyzer, EqualCountsSayNothing) {
-  const auto evidence = told({counted(0, 120, 3), counted(1, 120, 3), counted(2, 120, 3)});
-  EXPECT_TRUE(judge(evidence).culprits.empty());
-}
-
 TEST(Verdict, SourcesThatDisagreeMakeItUnsure) {
   auto evidence = told({counted(0, 120, 3), counted(1, 119, 3), counted(2, 120, 3)});
   evidence.members[2] = in(2, {{"load", "train.py", 5}}, "hrtimer_nanosleep");
   const auto verdict = judge(evidence);
   EXPECT_FALSE(verdict.sure);
   EXPECT_EQ(culprits(verdict, evidence), (Ranks{2, 1}));
+}
+
+TEST(Verdict, OfMoreThanOneThatAreGoneTheFirstWasBeforeTheOthers) {
+  const auto gone = [](int rank, double at) {
+    auto member = in(rank, {}, "", 'X');
+    member.ended_at = at;
+    return member;
+  };
+  auto evidence = of({gone(0, 6), gone(1, 5), waiting(2)});
+  EXPECT_EQ(
+      judge(evidence).sentence,
+      "learner.1 (rank 1) on node0 is the culprit: it is gone, before the others; learner.2 waits for it");
+  for (const double at : {6.0, 0.0}) {
+    evidence.members[1].ended_at = at;
+    evidence.members[0].ended_at = at;
+    EXPECT_FALSE(judge(evidence).sure) << "at the same time, or at none that is known";
+    EXPECT_EQ(culprits(judge(evidence), evidence), (Ranks{0, 1}));
+  }
+}
+
+TEST(Verdict, WhoComplainsOfAnotherIsNotTheFirst) {
+  for (const auto* words :
+       {"Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
+        "ncclRemoteError", "remote process exited", "Socket Timeout", "Timed out waiting"}) {
+    auto complains = in(0, {}, "", 'X');
+    complains.last_words = words;
+    EXPECT_TRUE(judge(of({complains, waiting(1)})).culprits.empty()) << words;
+  }
+}
+
+TEST(Verdict, OneThatShutsDownIsShownAndNoMore) {
+  auto ending = in(0, {{"_shutdown", "threading.py", 1}}, "futex_do_wait");
+  auto evidence = of({ending, in(1, {{"load", "train.py", 5}}, "hrtimer_nanosleep"), waiting(2)});
+  EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{1}) << "counts for nothing against one that is sure";
+  evidence.members.resize(1);
+  EXPECT_EQ(judge(evidence).sentence,
+            "unsure: learner.0 (rank 0) on node0 may be the culprit: it is ending: its Python shuts down");
+}
+
+TEST(Verdict, WhereAllAreStoppedNobodyIsBlamedForSure) {
+  auto one = waiting(0);
+  one.state = 'T';
+  EXPECT_TRUE(judge(of({one})).sure);
+  auto other = waiting(1);
+  other.state = 'D';
+  EXPECT_FALSE(judge(of({one, other})).sure);
+  EXPECT_TRUE(judge(of({one, waiting(2), other})).sure);
+}
+
+TEST(Verdict, WhileTheRunIsEndingOnlyWhoCannotEndIsOfInterest) {
+  auto evidence = of({waiting(0), in(1, {{"load", "train.py", 5}}, "hrtimer_nanosleep"), waiting(2)});
+  evidence.ending = "learner.3 exited with code 1";
+  auto verdict = judge(evidence);
+  EXPECT_EQ(verdict.sentence, "the run is ending: learner.3 exited with code 1");
+  EXPECT_FALSE(verdict.sure);
+  EXPECT_TRUE(verdict.victims.empty());
+  evidence.members[1].state = 'D';
+  verdict = judge(evidence);
+  EXPECT_TRUE(verdict.sure);
+  EXPECT_EQ(
+      verdict.sentence,
+      "the run is ending: learner.3 exited with code 1; learner.1 (rank 1) on node0 cannot end: it is in "
+      "uninterruptible sleep (state D) in load (train.py:5)");
+}
+
+TEST(MayWaitUnseen, IsWhoWaitsOrOfWhomNothingTells) {
+  auto evidence =
+      of({waiting(0), in(1, {{"load", "train.py", 5}}, "hrtimer_nanosleep"), in(2, {}, "futex_do_wait")});
+  EXPECT_TRUE(may_wait_unseen(evidence, 0));
+  EXPECT_FALSE(may_wait_unseen(evidence, 1));
+  EXPECT_FALSE(may_wait_unseen(evidence, 2)) << "there is no other role for which it could wait";
+  evidence.members[0].role = "engine";
+  EXPECT_FALSE(may_wait_unseen(evidence, 1));
+  EXPECT_TRUE(may_wait_unseen(evidence, 2));
+  evidence.members[1].cuda = true;
+  evidence.members[1].wait_channel = "";
+  EXPECT_TRUE(may_wait_unseen(evidence, 1)) << "it may wait for its GPU";
 }
 
 }  // namespace

@@ -3,13 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "evidence/verdict.h"
+#include "unit/evidence/ranks.h"
 
 // Learners and engines: who is to blame by what the engines say of themselves.
 namespace nlaunch::evidence {
 namespace {
-
-constexpr auto kC10d = "torch/distributed/distributed_c10d.py";
 
 Member process(const char* role, int index, Stack python, const char* wait_channel) {
   Member member;
@@ -55,10 +53,6 @@ const Stack kSleep{{"generate", "sync.py", 17}, {"<module>", "sync.py", 22}};
 void connect(Member& client, Member& server) {
   client.connections = {{"127.0.0.1:40001", "127.0.0.1:8000"}};
   server.connections = {{"127.0.0.1:8000", "127.0.0.1:40001"}};
-}
-
-Evidence of(std::vector<Member> members) {
-  return {std::move(members), {}, {}, {}, {}, {}};
 }
 
 TEST(Servers, TheOnlyClientOfIdleEnginesIsNamedThoughNothingShowsItsStack) {

@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "unit/evidence/ranks.h"
+
+// What NCCL's RAS says.
+namespace nlaunch::evidence {
+namespace {
+
+TEST(RasAnalyzer, WhoLagsIsTheCulprit) {
+  auto evidence = told({counted(0, 120, 3), counted(1, 119, 3), counted(2, 120, 3)});
+  EXPECT_FALSE(judge(evidence).sure);  // it waits for its GPU, for whatever
+  for (auto& member : evidence.members) member.python = member.native = {};
+  const auto verdict = judge(evidence);
+  EXPECT_EQ(
+      verdict.sentence,
+      "learner.1 (rank 1) on node0 is the culprit: it has launched 119 AllReduce, most ranks of communicator "
+      "0xd1f2 120");
+}
+
+TEST(RasAnalyzer, OneOfTwoIsNoMajority) {
+  auto evidence = told({counted(0, 64, 3), counted(1, 63, 3)});
+  evidence.ras.front().communicators.front().size = 2;
+  evidence.members.pop_back();
+  for (auto& member : evidence.members) member.python = member.native = {};
+  const auto verdict = judge(evidence);
+  EXPECT_FALSE(verdict.sure);
+  EXPECT_EQ(verdict.sentence,
+            "unsure: learner.1 (rank 1) on node0 may be the culprit: it has launched 63 AllReduce, and "
+            "learner.0 64 "
+            "(communicator 0xd1f2): none of the two is a majority");
+}
+
+TEST(RasAnalyzer, WhoDoesNotAnswerIsTheCulprit) {
+  auto silent = counted(2, 0, 0);
+  silent.launched.clear();
+  silent.silent = true;
+  const auto evidence = told({counted(0, 120, 3), counted(1, 120, 3), silent});
+  EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{2});
+}
+
+TEST(RasAnalyzer, EqualCountsSayNothing) {
+  const auto evidence = told({counted(0, 120, 3), counted(1, 120, 3), counted(2, 120, 3)});
+  EXPECT_TRUE(judge(evidence).culprits.empty());
+}
+
+Analysis of_ras(const Evidence& evidence) {
+  const auto all = Registered<Analyzer>::all();
+  return (*std::ranges::find(all, "NCCL RAS", &Analyzer::name))->analyze(evidence);
+}
+
+std::vector<int> ranks_of(const Analysis& analysis, const Evidence& evidence) {
+  std::vector<int> ranks;
+  for (const auto& one : analysis.accused) ranks.push_back(*evidence.members[one.member].rank);
+  return ranks;
+}
+
+/// Nothing but RAS tells what they do.
+Evidence without_stacks(std::vector<RasRank> ranks) {
+  auto evidence = told(std::move(ranks));
+  for (auto& member : evidence.members) member.python = member.native = {};
+  return evidence;
+}
+
+TEST(RasAnalyzer, SaysHowARankIsMissing) {
+  struct Case {
+    void (*change)(RasRank&);
+    const char* says;
+  };
+  for (const auto& [change, says] : {Case{[](RasRank& rank) { rank.dead = true; }, "is taken for dead"},
+                                     Case{[](RasRank& rank) { rank.silent = true; }, "does not answer"},
+                                     Case{[](RasRank& rank) { rank.status = "NOCOMM"; }, "has left"},
+                                     Case{[](RasRank& rank) { rank.status = "ABORT"; }, "has left"}}) {
+    auto missing = counted(2, 120, 3);
+    change(missing);
+    const auto evidence = without_stacks({counted(0, 120, 3), counted(1, 120, 3), missing});
+    const auto analysis = of_ras(evidence);
+    EXPECT_TRUE(analysis.sure);
+    ASSERT_EQ(ranks_of(analysis, evidence), Ranks{2});
+    EXPECT_EQ(analysis.accused[0].why, fmt::format("{} (communicator 0xd1f2)", says));
+    EXPECT_EQ(analysis.says,
+              std::vector<std::string>{fmt::format("communicator 0xd1f2: learner.2 {}", says)});
+  }
+}
+
+TEST(RasAnalyzer, ProcessesThatAreMissingAreToldApart) {
+  auto evidence = without_stacks({counted(0, 120, 3), counted(1, 120, 3), counted(2, 120, 3)});
+  auto dead = counted(1, 0, 0);
+  dead.dead = true;
+  auto silent = counted(-1, 0, 0);
+  silent.pid = 99;
+  evidence.ras[0].processes = {dead, silent};
+  const auto analysis = of_ras(evidence);
+  EXPECT_EQ(ranks_of(analysis, evidence), Ranks{1});
+  EXPECT_EQ(analysis.accused[0].why, "is taken for dead by NCCL");
+  EXPECT_EQ(analysis.says, (std::vector<std::string>{"process 101 on 10.0.0.1 is taken for dead by NCCL",
+                                                     "process 99 on 10.0.0.1 does not answer NCCL"}));
+}
+
+// Text lists outliers alone, and says what the others have launched.
+TEST(RasAnalyzer, OfTextTheUsualCountIsToldAndNobodyIsSeenToWait) {
+  auto evidence = without_stacks({counted(1, 119, 3)});
+  evidence.ras[0].communicators[0].usual = {{"AllReduce", 120}, {"AllGather", 3}};
+  const auto analysis = of_ras(evidence);
+  EXPECT_TRUE(analysis.sure);
+  EXPECT_EQ(ranks_of(analysis, evidence), Ranks{1});
+  EXPECT_EQ(analysis.says, std::vector<std::string>{
+                               "communicator 0xd1f2: learner.1 has launched 119 AllReduce, most ranks 120"});
+}
+
+TEST(RasAnalyzer, WhoIsAheadIsNotWaitedFor) {
+  const auto evidence = without_stacks({counted(0, 120, 3), counted(1, 121, 3), counted(2, 120, 3)});
+  const auto analysis = of_ras(evidence);
+  EXPECT_TRUE(analysis.accused.empty());
+  EXPECT_EQ(analysis.says.size(), 1U);
+}
+
+// One all-gather more and one all-reduce less: it is in another operation, which is certain though it waits.
+TEST(RasAnalyzer, WhoIsBehindInOneAndAheadInAnotherIsInAnotherOperation) {
+  auto evidence = told({counted(0, 120, 3), counted(1, 119, 4), counted(2, 120, 3)});
+  EXPECT_TRUE(of_ras(evidence).sure);
+  EXPECT_EQ(ranks_of(of_ras(evidence), evidence), Ranks{1});
+  evidence.members.pop_back();
+  evidence.ras[0].communicators[0].ranks.pop_back();
+  evidence.ras[0].communicators[0].size = 2;
+  EXPECT_FALSE(of_ras(evidence).sure) << "of two, either";
+}
+
+TEST(RasAnalyzer, TheMoreAreNotBlamedForSure) {
+  const auto evidence = without_stacks({counted(0, 120, 3), counted(1, 119, 3), counted(2, 118, 3)});
+  EXPECT_FALSE(of_ras(evidence).sure);
+  EXPECT_EQ(ranks_of(of_ras(evidence), evidence), (Ranks{1, 2}));
+}
+
+TEST(RasAnalyzer, APidIsOfItsHost) {
+  auto evidence = without_stacks({counted(0, 120, 3), counted(1, 119, 3), counted(2, 120, 3)});
+  evidence.members[0].pid = evidence.members[1].pid;
+  EXPECT_TRUE(of_ras(evidence).accused.empty()) << "two have it";
+  EXPECT_EQ(of_ras(evidence).says[0],
+            "communicator 0xd1f2: rank 1 (pid 101 on 10.0.0.1) has launched 119 AllReduce, most ranks 120");
+  evidence.hosts = {{"10.0.0.1", "node0"}};
+  evidence.members[0].host = "node9";
+  EXPECT_EQ(ranks_of(of_ras(evidence), evidence), Ranks{1});
+  evidence.members[0].pid = 99;
+  evidence.members[1].pid = 5;
+  evidence.members[1].pids = {5, 101};
+  EXPECT_EQ(ranks_of(of_ras(evidence), evidence), Ranks{1}) << "of its tree";
+  evidence.members[1].pids = {5};
+  evidence.ras[0].communicators[0].ranks[1].pid = 0;
+  evidence.members[1].pid = 0;
+  EXPECT_TRUE(of_ras(evidence).accused.empty()) << "0 is not told";
+}
+
+TEST(RasAnalyzer, SaysEachThingOnce) {
+  auto evidence = without_stacks({counted(0, 120, 3), counted(1, 119, 3), counted(2, 120, 3)});
+  evidence.ras.push_back(evidence.ras[0]);
+  EXPECT_EQ(of_ras(evidence).says.size(), 1U);
+}
+
+}  // namespace
+}  // namespace nlaunch::evidence
