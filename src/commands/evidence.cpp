@@ -9,6 +9,7 @@
 
 #include "base/exit_code.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/console.h"
 #include "cli/load.h"
 #include "evidence/read.h"
@@ -79,6 +80,11 @@ evidence::Spec spec_of(const RunView& view) {
 
 /// By a process of its own: what hangs with the run must not hang this one.
 Result<void> collect(const evidence::Spec& spec) {
+  const auto all = fs::path(spec.folder).parent_path();
+  std::error_code error;
+  if (fs::is_symlink(all, error))
+    return failure("evidence.collect", "{} is a link: nothing is written behind it",
+                   text::printable(all.string()));
   const sys::UniqueFd file(::memfd_create("collect", MFD_CLOEXEC));
   if (!file || !sys::write_all(file.get(), json_text(to_json(spec))) || ::lseek(file.get(), 0, SEEK_SET) != 0)
     return failure("evidence.collect", "cannot hand over what to collect");

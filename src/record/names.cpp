@@ -123,11 +123,9 @@ void collect_names(const RunFiles& run, const std::vector<std::string>& environm
     add_keys(attempt.preflight, redactor);
     add_keys(attempt.audit, redactor);
     add_keys(read_json(attempt.folder / "nodes.json"), redactor);
-    for (const auto& time : sys::names_in(attempt.folder / "evidence")) {
-      for (const auto& host : sys::names_in(attempt.folder / "evidence" / time)) {
-        std::error_code error;
-        if (fs::is_directory(attempt.folder / "evidence" / time / host, error))
-          redactor.add(Kind::host, host);
+    for (const auto& folder : evidence_folders(attempt)) {
+      for (const auto& host : sys::names_in(folder)) {
+        if (sys::is_folder_itself(folder / host)) redactor.add(Kind::host, host);
       }
     }
   }

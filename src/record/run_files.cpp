@@ -59,6 +59,16 @@ std::map<std::string, Json> read_bound(const fs::path& attempt, Reader& reader) 
 
 }  // namespace
 
+std::vector<fs::path> evidence_folders(const Attempt& attempt) {
+  const auto evidence = attempt.folder / "evidence";
+  std::vector<fs::path> folders;
+  if (!sys::is_folder_itself(evidence)) return folders;
+  for (const auto& time : sys::names_in(evidence)) {
+    if (sys::is_folder_itself(evidence / time)) folders.push_back(evidence / time);
+  }
+  return folders;
+}
+
 Json read_json(const fs::path& file) {
   constexpr std::uint64_t kLargest = 256U << 20U;
   const auto content = sys::read_regular_file(file, kLargest, sys::Links::refused);

@@ -39,6 +39,9 @@ Result<RunFiles> read_run(const std::filesystem::path& folder);
 /// The attempts' folders of a run with their numbers, ascending.
 std::vector<std::pair<unsigned, std::filesystem::path>> attempt_folders(const std::filesystem::path& run);
 
+/// The evidence that an attempt has taken, each a folder of the time; none behind a link.
+std::vector<std::filesystem::path> evidence_folders(const Attempt& attempt);
+
 /// A file of JSON; null where it cannot be read, is larger than 256 MiB, or is none.
 Json read_json(const std::filesystem::path& file);
 

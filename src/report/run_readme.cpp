@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "sys/files.h"
 
 namespace nlaunch::report {
 namespace {
@@ -123,12 +122,11 @@ std::vector<std::string> finding_of(const Json& diagnosis) {
 std::vector<std::string> verdicts(const record::RunFiles& run) {
   std::vector<std::string> out;
   for (const auto& attempt : run.attempts) {
-    for (const auto& time : sys::names_in(attempt.folder / "evidence")) {
-      if (!sys::is_folder_itself(attempt.folder / "evidence" / time)) continue;
-      const auto verdict = record::read_json(attempt.folder / "evidence" / time / "verdict.json");
+    for (const auto& folder : record::evidence_folders(attempt)) {
+      const auto verdict = record::read_json(folder / "verdict.json");
       if (verdict.is_object())
-        out.push_back(
-            fmt::format("{} (attempt-{}/evidence/{})", text_at(verdict, "sentence"), attempt.number, time));
+        out.push_back(fmt::format("{} (attempt-{}/evidence/{})", text_at(verdict, "sentence"), attempt.number,
+                                  folder.filename().string()));
     }
   }
   return out;

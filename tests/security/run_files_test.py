@@ -105,7 +105,14 @@ class RunFiles(unittest.TestCase):
     def test_links_out_of_a_run_are_not_followed_and_no_fifo_is_waited_for(self):
         secret = "RuntimeError: CUDA out of memory. The secret of somebody else"
         outside = self.folder / "outside"
-        shutil.copytree(self.run_folder, outside)
+        whole = self.folder / "whole"
+        shutil.copytree(self.run_folder, whole)
+        evidence = whole / "attempt-0/evidence/20260101-120000"
+        (evidence / "nid1/learner.0").mkdir(parents=True)
+        (evidence / "verdict.json").write_text(json.dumps({"sentence": "quickstart hangs"}))
+        (evidence / "nid1/collected.json").write_text(json.dumps({"host": "quickstart"}))
+        (evidence / "nid1/learner.0/processes.json").write_text(json.dumps({"name": "learner.0", "ended": "quickstart"}))
+        shutil.copytree(whole, outside)
         for path in outside.rglob("*"):
             if path.suffix in (".json", ".jsonl"):
                 path.write_text(path.read_text().replace("quickstart", secret))
@@ -113,11 +120,12 @@ class RunFiles(unittest.TestCase):
                 path.write_text(secret + "\n")
         names = [path.relative_to(outside) for path in outside.rglob("*")]
         self.assertIn(pathlib.Path("attempt-0/logs/learner.0.log"), names)
+        self.assertIn(pathlib.Path("attempt-0/evidence"), names)
         for name in names:
             path = self.run_folder / name
             for kind in ("link", "fifo"):
                 shutil.rmtree(self.run_folder)
-                shutil.copytree(SOURCE / "tests/runs/version-1", self.run_folder)
+                shutil.copytree(whole, self.run_folder)
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
                 path.symlink_to(outside / name) if kind == "link" else os.mkfifo(path)
                 for command in self.commands():
