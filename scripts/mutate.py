@@ -145,10 +145,10 @@ class Tree:
         folder.mkdir(parents=True, exist_ok=True)
         self.lock = open(folder / "lock", "w")
         self.left_out_file = folder / "left-out.json"
-        self.left_out = set(json.loads(self.left_out_file.read_text())) if self.left_out_file.exists() else set()
         self.files = {layer: [] for layer in LAYERS}
 
     def copy(self):
+        self.left_out = set(json.loads(self.left_out_file.read_text())) if self.left_out_file.exists() else set()
         listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=SOURCE, check=True,
                                 capture_output=True, text=True).stdout.splitlines()
         there = {path for path in listed if (SOURCE / path).is_file()}
@@ -171,6 +171,7 @@ class Tree:
     def compile(self, layers):
         """Builds the tests of these layers, and takes changes back until that succeeds."""
         files = {file.copy: file for layer in LAYERS for file in self.files[layer]}
+        failed = collections.Counter()
         while True:
             for file in files.values():
                 file.write()
@@ -180,7 +181,10 @@ class Tree:
                 return
             wrong = collections.defaultdict(set)
             for path, line in re.findall(r"(src/\w[\w/]*\.cpp):(\d+):", done.stdout):
-                wrong[self.folder / path].add(int(line))
+                # A mistake in what is deduced hides others: after each try more of what is around it goes, too.
+                around = failed[self.folder / path]
+                wrong[self.folder / path].update(range(int(line) - around, int(line) + around + 1))
+            failed.update(wrong.keys())
             dropped = [key for path, lines in wrong.items() if path in files for key in files[path].leave_out(lines)]
             if not dropped:
                 sys.exit(f"the changed tree cannot be built:\n{done.stdout[-4000:]}")

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "unit/diagnose/logs.h"
 
 namespace nlaunch::diagnose {
@@ -77,6 +79,176 @@ TEST(Collectives, GroupsOfDifferentGuidsAreNotCompared) {
       "collective-timeout");
 }
 
+TEST(Collectives, AllOfTheCauseIsToldInASentence) {
+  auto findings = findings_of(timeout(0, 7) + timeout(1, 7) + timeout(2, 7, "BROADCAST"));
+  EXPECT_EQ(findings.front().why,
+            "3 ranks waited 600 s for the others, the first in ALLREDUCE 7 of 16 elements; rank 2: in BROADCAST 7 of "
+            "16 elements while ranks 0 and 1 waited in ALLREDUCE 7 of 16 elements");
+  EXPECT_EQ(findings.front().confidence, Confidence::sure);
+  EXPECT_EQ(findings.front().weight, 65);
+  EXPECT_EQ(findings.front().count, 3U);
+  EXPECT_EQ(findings.front().signature, "collectives");
+  EXPECT_TRUE(findings.front().fix.starts_with("make every rank run the same collectives in the same order"));
+  findings = findings_of(timeout(0, 8) + timeout(1, 7, "BROADCAST") + timeout(2, 6) + timeout(3, 8) + timeout(4, 8));
+  EXPECT_EQ(cause_of(findings), "collective-desync 2: ranks 1 and 2");
+  EXPECT_TRUE(findings.front().why.ends_with(
+      "ranks 1 and 2: in BROADCAST 7 of 16 elements while ranks 0, 3 and 4 waited in ALLREDUCE 8 of 16 elements"));
+}
+
+TEST(Collectives, OfAsManyInTheSameStepTheFirstRanksAreTheMeasure) {
+  const auto findings = findings_of(timeout(0, 7) + timeout(1, 7, "BROADCAST"));
+  EXPECT_EQ(cause_of(findings), "collective-desync 2: rank 1");
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+  EXPECT_EQ(cause_of(timeout(0, 7) + timeout(1, 9) + timeout(2, 7) + timeout(3, 9)),
+            "collective-desync 1: ranks 0 and 2");
+}
+
+TEST(Collectives, TheLargestGroupIsTheMeasureEvenIfItIsBehind) {
+  EXPECT_EQ(cause_of(timeout(0, 9) + timeout(1, 7) + timeout(2, 7)), "collective-desync 1: rank 0");
+}
+
+/// Of four ranks that report, how much each has enqueued.
+std::string who_enqueued(std::initializer_list<int> works) {
+  std::string text;
+  int rank = 0;
+  for (const int work : works) {
+    text += timeout(rank, 7) + enqueued(rank, work);
+    ++rank;
+  }
+  return cause_of(text);
+}
+
+TEST(Collectives, HalfOfTheRanksMayBeBehind) {
+  EXPECT_EQ(who_enqueued({7, 12, 12, 12}), "collective-desync 1: rank 0");
+  EXPECT_EQ(who_enqueued({12, 7, 7, 12}), "collective-desync 3: ranks 1 and 2");
+  EXPECT_EQ(who_enqueued({12, 7, 7, 7}), "collective-timeout 1");
+  EXPECT_EQ(who_enqueued({12, 12, 12, 12}), "collective-timeout 1");
+  EXPECT_EQ(who_enqueued({12, 11, 9, 12}), "collective-desync 5: rank 2");
+}
+
+TEST(Collectives, ARankThatHasEnqueuedNothingIsBehindAndOneThatDoesNotSayIsNot) {
+  EXPECT_EQ(who_enqueued({0, 5, 5, 5}), "collective-desync 1: rank 0");
+  EXPECT_EQ(who_enqueued({5, 5, 5, 0}), "collective-desync 7: rank 3");
+  EXPECT_EQ(who_enqueued({12, 12, -1, 12}), "collective-timeout 1");
+  EXPECT_EQ(who_enqueued({12, 7, -1, 12}), "collective-desync 3: rank 1");
+}
+
+TEST(Collectives, WhatARankEnqueuedThatDidNotReportIsNoMeasure) {
+  const auto findings = findings_of(timeout(0, 7) + enqueued(0, 12) + timeout(1, 7) + enqueued(1, 12) +
+                                    enqueued(2, 30));
+  EXPECT_EQ(cause_of(findings), "collective-timeout 1: rank 2");
+  EXPECT_EQ(findings.front().weight, 45);
+}
+
+TEST(Collectives, WhatARankSaidFirstOfItsQueueCounts) {
+  EXPECT_EQ(cause_of(timeout(0, 7) + enqueued(0, 12) + timeout(1, 7) + enqueued(1, 12) + enqueued(1, 7)),
+            "collective-timeout 1");
+}
+
+std::string reports(std::initializer_list<int> ranks) {
+  std::string text;
+  for (const int rank : ranks) text += timeout(rank, 7);
+  return text;
+}
+
+TEST(Collectives, OnlyFewerThanHaveReportedCanBeBlamedForTheirSilence) {
+  EXPECT_EQ(cause_of("world size: 2\n" + reports({0})), "collective-timeout 2: rank 1");
+  EXPECT_EQ(cause_of("world size: 2\n" + reports({1})), "collective-timeout 2: rank 0");
+  EXPECT_EQ(cause_of("world size: 4\n" + reports({0, 1})), "collective-timeout 2");
+  EXPECT_EQ(cause_of("world size: 5\n" + reports({0, 1, 4})), "collective-timeout 2: ranks 2 and 3");
+  EXPECT_EQ(cause_of("world size: 4\n" + reports({0, 1, 2, 3})), "collective-timeout 2");
+  EXPECT_EQ(cause_of("world size: 4\nworld size: 2\n" + reports({0, 1, 2})), "collective-timeout 3: rank 3");
+}
+
+TEST(Collectives, WhereTheWorldIsNotKnownThoseCanBeBlamedThatHaveWritten) {
+  const std::string wrote = "[rank5]: ncclRemoteError: A call failed\n";
+  EXPECT_EQ(cause_of(wrote + reports({0, 1})), "collective-timeout 2: rank 5");
+  EXPECT_EQ(cause_of("world size: 0\n" + wrote + reports({0, 1})), "collective-timeout 3: rank 5");
+  // A world that large is not gone through.
+  EXPECT_EQ(cause_of("world size: 65537\n" + wrote + reports({0, 1})), "collective-timeout 3: rank 5");
+  EXPECT_EQ(cause_of("world size: 65536\n" + wrote + reports({0, 1})), "collective-timeout 3");
+}
+
+TEST(Collectives, SilentRanksWereElsewhereOnlyIfAllOfThemWere) {
+  const auto closed = [](int rank) {
+    return fmt::format("[rank{}]: gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.7]:31485\n", rank);
+  };
+  auto findings = findings_of("world size: 6\n" + reports({0, 1, 2, 3}) + closed(4) + closed(5));
+  EXPECT_EQ(cause_of(findings), "collective-desync 6: ranks 4 and 5");
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+  EXPECT_TRUE(findings.front().why.ends_with("ranks 4 and 5: in another operation meanwhile"));
+  findings = findings_of("world size: 6\n" + reports({0, 1, 2, 3}) + closed(4));
+  EXPECT_EQ(cause_of(findings), "collective-timeout 6: ranks 4 and 5");
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+  EXPECT_EQ(findings.front().weight, 45);
+  EXPECT_TRUE(findings.front().fix.starts_with("look at what these ranks did at that time"));
+}
+
+TEST(Collectives, ACulpritHasTheHostThatIsKnownOfIt) {
+  EXPECT_EQ(cause_of("2: n3:5:6 [0] ncclRemoteError: A call failed\n" + reports({0, 1})),
+            "collective-timeout 2: rank 2 on n3");
+}
+
+TEST(Collectives, WithoutRanksTheReportNamesNobody) {
+  const std::string report =
+      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for "
+      "1802710 milliseconds before timing out.\n";
+  const auto findings = findings_of(report + report);
+  EXPECT_EQ(cause_of(findings), "collective-timeout 1");
+  EXPECT_EQ(findings.front().why,
+            "a collective (ALLREDUCE 7) did not complete in 1803 s. Who reports this waited for somebody else: the "
+            "report alone names no culprit");
+  EXPECT_EQ(findings.front().weight, 40);
+  EXPECT_EQ(findings.front().count, 1U);
+  EXPECT_EQ(findings.front().confidence, Confidence::unsure);
+}
+
+TEST(Collectives, TheFirstReportIsToldWhateverItsRank) {
+  const auto findings = findings_of(timeout(3, 7) + timeout(0, 7) + timeout(1, 7));
+  EXPECT_EQ(cause_of(findings), "collective-timeout 1");
+  EXPECT_EQ(findings.front().count, 3U);
+}
+
+TEST(Collectives, OfSeveralGroupsTheOneThatProvesMostIsTold) {
+  const auto in_group = [](int rank, int group, int seq, std::string_view guid = "") {
+    return fmt::format(
+        "[PG ID {} {}Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType=ALLREDUCE, "
+        "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
+        group, guid.empty() ? "" : fmt::format("PG GUID {}(tp) ", guid), rank, seq);
+  };
+  auto findings = findings_of(in_group(0, 1, 5) + in_group(1, 1, 5) + in_group(2, 2, 5) + in_group(3, 2, 6));
+  EXPECT_EQ(cause_of(findings), "collective-desync 3: rank 2");
+  EXPECT_EQ(findings.size(), 1U);
+  findings = findings_of(in_group(0, 1, 5) + in_group(1, 1, 6) + in_group(2, 2, 5) + in_group(3, 2, 6));
+  EXPECT_EQ(cause_of(findings), "collective-desync 1: rank 0");
+  EXPECT_EQ(findings.front().count, 2U);
+  // The same number of another group, by its GUID; and one GUID under two numbers.
+  EXPECT_EQ(findings_of(in_group(0, 1, 5, "a") + in_group(1, 1, 9, "b")).front().category, "collective-timeout");
+  EXPECT_EQ(cause_of(in_group(0, 1, 5, "a") + in_group(1, 2, 9, "a")), "collective-desync 1: rank 0");
+}
+
+/// An analysis by itself, which is told of lines as the scanner would.
+class Told {
+ public:
+  explicit Told(std::string_view name) {
+    for (const auto* entry : analyses()) {
+      if (entry->name == name) analysis_ = entry->make();
+    }
+  }
+  void tell(std::string_view signature, std::vector<std::pair<std::string_view, std::string_view>> groups) {
+    Match match;
+    match.signature = find_signature(signature);
+    match.position = {0, ++line_};
+    match.groups = std::move(groups);
+    analysis_->on_match(match);
+  }
+  [[nodiscard]] std::vector<Finding> findings() const { return analysis_->findings({}); }
+
+ private:
+  std::unique_ptr<Analysis> analysis_;
+  std::uint64_t line_ = 0;
+};
+
 std::string init(int rank, std::string_view end) {
   return fmt::format(
       "n{0}:1:2 [0] NCCL INFO ncclCommInitRankConfig comm 0x5{0} rank {0} nranks 3 cudaDev 0 nvmlDev 0 busId "
@@ -97,6 +269,77 @@ TEST(NcclInit, OneThatCompletedIsWell) {
   EXPECT_EQ(cause_of(init(0, "START") + init(0, "COMPLETE")), "healthy");
 }
 
+std::string init_of(std::string_view rank, std::string_view size, std::string_view end, std::string_view id = "0x77") {
+  return fmt::format("n1:1:2 [0] NCCL INFO ncclCommInitRank comm 0x5 rank {} nranks {} cudaDev 0 commId {} - Init {}\n",
+                     rank, size, id, end);
+}
+
+TEST(NcclInit, SeveralThatDidNotComeAreNamed) {
+  const auto findings = findings_of(init_of("1", "4", "START") + init_of("3", "4", "START"));
+  EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1: ranks 0 and 2");
+  EXPECT_EQ(findings.front().why,
+            "a communicator of 4 ranks did not come up: 2 of its ranks began, none completed; 0 and 2 are not in these "
+            "logs");
+  EXPECT_EQ(findings.front().fix, "read the logs of those ranks: they failed before, hang, or were not started");
+  EXPECT_EQ(findings.front().confidence, Confidence::unsure);
+  EXPECT_EQ(findings.front().weight, 42);
+  EXPECT_EQ(findings.front().count, 2U);
+}
+
+TEST(NcclInit, WhereAllCameTheNetworkIsToBlame) {
+  const auto findings = findings_of(init_of("0", "2", "START") + init_of("1", "2", "START"));
+  EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1");
+  EXPECT_EQ(findings.front().why, "a communicator of 2 ranks did not come up: 2 of its ranks began, none completed");
+  EXPECT_TRUE(findings.front().fix.starts_with("all ranks came: look for their network"));
+}
+
+TEST(NcclInit, EachCommunicatorCountsForItself) {
+  EXPECT_EQ(cause_of(init_of("0", "2", "COMPLETE")), "healthy");
+  EXPECT_EQ(cause_of(init_of("0", "2", "START") + init_of("0", "2", "COMPLETE", "0x78")),
+            "nccl-init-incomplete 1: rank 1");
+  EXPECT_EQ(cause_of(init_of("0", "2", "START", "0x76") + init_of("0", "2", "COMPLETE", "0x76") +
+                     init_of("1", "2", "START")),
+            "nccl-init-incomplete 3: rank 0");
+}
+
+TEST(NcclInit, ALineWithNumbersThatCannotBeIsNone) {
+  EXPECT_EQ(cause_of(init_of("99999999999", "4", "START")), "healthy");
+  EXPECT_EQ(cause_of(init_of("0", "99999999999", "START")), "healthy");
+  EXPECT_EQ(cause_of("n1:1:2 [0] NCCL INFO comm 0x2aab rank 7 nranks 16 cudaDev 7 - Init COMPLETE\n"), "healthy");
+}
+
+TEST(NcclInit, SoManyCommunicatorsAreKept) {
+  Told told("nccl-init");
+  const auto tell = [&](int id, std::string_view signature) {
+    const auto comm = std::to_string(id);
+    told.tell(signature, {{"comm", comm}, {"rank", "0"}, {"world", "2"}});
+  };
+  for (int id = 0; id < 4096; ++id) {
+    tell(id, "nccl.init-start");
+    tell(id, "nccl.init-complete");
+  }
+  tell(4096, "nccl.init-start");
+  EXPECT_TRUE(told.findings().empty());
+  Told fewer("nccl-init");
+  for (int id = 0; id < 4096; ++id) {
+    const auto comm = std::to_string(id);
+    fewer.tell(id < 4095 ? "nccl.init-complete" : "nccl.init-start", {{"comm", comm}, {"rank", "0"}, {"world", "2"}});
+  }
+  EXPECT_EQ(fewer.findings().size(), 1U);
+}
+
+TEST(NcclInit, SoManyRanksAreKept) {
+  Told told("nccl-init");
+  for (int rank = 0; rank < 65537; ++rank) {
+    const auto number = std::to_string(rank);
+    told.tell("nccl.init-start", {{"comm", "0x7"}, {"rank", number}, {"world", "65540"}});
+  }
+  const auto findings = told.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].count, 65536U);
+  EXPECT_TRUE(findings[0].culprits.empty());
+}
+
 std::string xid(int code, std::string_view rest = "pid='<unknown>', name=<unknown>") {
   return fmt::format("[1.2] NVRM: Xid (PCI:0000:38:00): {}, {}\n", code, rest);
 }
@@ -113,114 +356,124 @@ TEST(Xid, OfAProgramsFaultsTheLineThatNamesItTellsMost) {
             "gpu-xid 3: pid 12 (PCI:0000:38:00)");
 }
 
-TEST(Tracebacks, TheFirstExceptionThatNobodyKnowsIsToldWithItsRank) {
-  const std::string_view text =
-      "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"a.py\", line 1, in <module>\n[rank3]:  "
-      "   f()\n"
-      "[rank3]: my.package.StrangeFailure: so it is\n";
-  EXPECT_EQ(cause_of(text), "python-exception 4: rank 3");
+constexpr std::string_view kNamed = "pid=12, name=python, Ch 00000008";
+
+/// "LINE WEIGHT WHY" of what is told of a GPU.
+std::string xids(std::string_view text) {
+  const auto findings = findings_of(text);
+  if (findings.size() != 1) return "";
+  return fmt::format("{} {} {}", findings[0].position.line, findings[0].weight, findings[0].why);
 }
 
-TEST(Tracebacks, OneThatASignatureKnowsIsThatSignatures) {
-  EXPECT_EQ(cause_of("Traceback (most recent call last):\n  File \"a.py\", line 1, in "
-                     "<module>\nModuleNotFoundError: No module named 'x'\n"),
-            "import-error 3");
+TEST(Xid, OneAloneIsToldByItsMeaning) {
+  const auto findings = findings_of(xid(79));
+  EXPECT_EQ(findings.front().why, "Xid 79: the GPU has fallen off the bus");
+  EXPECT_EQ(findings.front().fix, "drain the node and reboot it; replace the GPU if it comes again");
+  EXPECT_EQ(findings.front().weight, 90);
+  EXPECT_EQ(cause_of(findings), "gpu-xid 1: PCI:0000:38:00");
+  EXPECT_EQ(findings_of(xid(79) + xid(79)).front().why, "Xid 79: the GPU has fallen off the bus");
+  EXPECT_EQ(findings_of(xid(79) + xid(79)).front().count, 2U);
 }
 
-constexpr std::string_view kHeading = "Traceback (most recent call last):\n";
-constexpr std::string_view kFrame = "  File \"a.py\", line 1, in f\n    g()\n";
-
-TEST(Tracebacks, WhatPythonIgnoresIsNoFailure) {
-  const auto ignored = fmt::format(
-      "0: Exception ignored in atexit callback: <function f at 0x7f>\n0: {}0:   File "
-      "\"a.py\", line 1, in f\n0:     g()\n",
-      kHeading);
-  const std::string missing = "0: FileNotFoundError: [Errno 2] No such file or directory: '/a'\n";
-  EXPECT_EQ(cause_of(ignored + missing), "healthy");
-  EXPECT_EQ(
-      cause_of(fmt::format("0: [rank3]: {}0: [rank3]:   File \"a.py\", line 1, in f\n0: [rank3]: ValueError: "
-                           "28 heads\n{}{}",
-                           kHeading, ignored, missing)),
-      "python-exception 3: rank 3");
-  EXPECT_EQ(cause_of(missing), "file-missing 1: rank 0");
+TEST(Xid, WeighsAsMuchAsItSaysOfTheHardware) {
+  EXPECT_EQ(findings_of(xid(13)).front().weight, 63);
+  EXPECT_EQ(findings_of(xid(43)).front().weight, 62);
+  EXPECT_EQ(findings_of(xid(45)).front().weight, 20);
+  EXPECT_EQ(findings_of(xid(109)).front().weight, 89);
+  EXPECT_EQ(findings_of(xid(48)).front().weight, 90);
+  EXPECT_EQ(findings_of(xid(999)).front().weight, 80);
+  EXPECT_EQ(findings_of(xid(999)).front().why, "Xid 999: the driver reported a fault of the GPU");
 }
 
-TEST(Tracebacks, TheTimeOfEachLineIsNoPartOfIt) {
-  EXPECT_EQ(
-      cause_of("2025-11-21T16:07:13.555304178Z [2025-11-21 16:07:13] Scheduler hit an exception: Traceback "
-               "(most recent call last):\n2025-11-21T16:07:13.555324165Z   File \"a.py\", line 1, in f\n"
-               "2025-11-21T16:07:13.555327251Z     g()\n"
-               "2025-11-21T16:07:13.555351446Z AssertionError: so it is\n"),
-      "python-exception 4");
+TEST(Xid, OfEqualOnesTheFirstIsTold) {
+  EXPECT_EQ(xids(xid(79) + xid(48)), "1 90 Xid 79: the GPU has fallen off the bus (seen on this GPU: Xid 79 and 48)");
+  EXPECT_EQ(xids(xid(48) + xid(45)),
+            "1 90 Xid 48: an error of two bits in the GPU's memory (seen on this GPU: Xid 48 and 45)");
 }
 
-TEST(Tracebacks, OneThatAWorkerOfRayLogsIsNoFailure) {
-  EXPECT_EQ(cause_of("(Worker pid=7) ERROR:2026-03-26 21:59:41,526:Traceback (most recent call last):\n"
-                     "(Worker pid=7)   File \"a.py\", line 1, in f\n(Worker pid=7) TypeError: so it is\n"),
-            "healthy");
+TEST(Xid, ALineThatNamesTheProcessIsToldOfAProgramsFaultsAlone) {
+  const std::string of_13 = "Xid 13: a kernel of the program accessed memory out of range, or executed what it must not";
+  const std::string of_43 = "Xid 43: the GPU ended a program that had failed";
+  EXPECT_EQ(xids(xid(13) + xid(43, kNamed)), "2 63 " + of_43 + " (seen on this GPU: Xid 13 and 43)");
+  EXPECT_EQ(xids(xid(13) + xid(43)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
+  EXPECT_EQ(xids(xid(13, kNamed) + xid(43, kNamed)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
+  EXPECT_EQ(xids(xid(13) + xid(13, kNamed) + xid(43, kNamed)), "2 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
+  EXPECT_EQ(xids(xid(13) + xid(45, kNamed)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 45)");
+  EXPECT_EQ(xids(xid(43) + xid(43, kNamed)), "1 62 " + of_43);
+  EXPECT_EQ(xids(xid(48) + xid(13, kNamed)),
+            "1 90 Xid 48: an error of two bits in the GPU's memory (seen on this GPU: Xid 48 and 13)");
 }
 
-TEST(Tracebacks, RayShowsTheFramesOfTheOtherProcessBelowItsName) {
-  EXPECT_EQ(cause_of(fmt::format(
-                "{}{}TimeoutError: The read operation timed out\n\nDuring handling of the "
-                "above exception, another exception occurred:\n\nray::WorkerDict.init() (pid=4952, "
-                "ip=192.0.2.1, actor_id=45)\n{}StrangeError: so it is\n",
-                kHeading, kFrame, kFrame)),
-            "python-exception 11: WorkerDict on 192.0.2.1 (pid 4952)");
+TEST(Xid, ThePidIsThatOfTheLastLineThatNamesOne) {
+  EXPECT_EQ(cause_of(xid(79) + xid(45, "pid=12, name=a") + xid(45, "pid=13, name=b") + xid(45)),
+            "gpu-xid 1: pid 13 (PCI:0000:38:00)");
+  EXPECT_EQ(cause_of("NVRM: Xid (PCI:0000:38:00): 79\n"), "gpu-xid 1: PCI:0000:38:00");
 }
 
-TEST(Tracebacks, AHintThatNothingCaughtIsTheCause) {
-  const std::string_view line =
-      "requests.exceptions.ReadTimeout: (ReadTimeoutError(\"HTTPSConnectionPool(host="
-      "'huggingface.co', port=443): Read timed out.\n";
-  EXPECT_EQ(cause_of(fmt::format("{}{}{}", kHeading, kFrame, line)), "hub-unreachable 4");
-  EXPECT_EQ(cause_of(line), "healthy");
+TEST(Xid, OfSoManyGpusIsToldAtMost) {
+  Told told("xid");
+  for (int gpu = 0; gpu < 1025; ++gpu) {
+    const auto pci = std::to_string(gpu);
+    told.tell("kernel.xid", {{"pci", pci}, {"code", "79"}});
+  }
+  told.tell("kernel.xid", {{"pci", "0"}, {"code", "48"}});
+  const auto findings = told.findings();
+  ASSERT_EQ(findings.size(), 1024U);
+  EXPECT_EQ(findings[0].count, 2U);
 }
 
-TEST(Tracebacks, ANotebookNamesTheExceptionAboveItsFrames) {
-  EXPECT_EQ(
-      cause_of("NotImplementedError                       Traceback (most recent call last)\n"
-               "Cell In[4], line 5\n      1 # a comment\n----> 5 import a\n\nFile /a/b.py:218, in f()\n"
-               "--> 218     raise NotImplementedError(\"so it is\")\n\nNotImplementedError: so it is\n"),
-      "python-exception 9");
+TEST(Nans, ALossIsSureFromTheThirdStepOn) {
+  const std::string bad = "step 2 | loss: nan |\n";
+  auto findings = findings_of(bad + bad + bad);
+  EXPECT_EQ(findings.front().confidence, Confidence::sure);
+  EXPECT_EQ(findings.front().weight, 56);
+  findings = findings_of(bad + bad);
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+  EXPECT_EQ(findings.front().weight, 55);
+  EXPECT_EQ(findings.front().why, "loss is NaN from here to the end of the log (2 times)");
+  EXPECT_EQ(findings_of(bad).front().why, "loss is NaN from here to the end of the log (1 time)");
 }
 
-TEST(Tracebacks, AnAssertionWithoutAMessageIsToldByItsLine) {
-  const auto findings =
-      findings_of(fmt::format("{}  File \"a.py\", line 1, in f\n    assert a == b\n"
-                              "           ^^^^^^\nAssertionError\n",
-                              kHeading));
-  EXPECT_EQ(findings.front().why,
-            "Python raised AssertionError in f (a.py:1) and nothing caught it: assert a == b");
+TEST(Nans, AGradientCountsFromTheThirdStepOnAndIsNeverSure) {
+  const std::string bad = "{'loss': '0', 'grad_norm': 'nan', 'learning_rate': '1e-05'}\n";
+  EXPECT_EQ(cause_of(bad + bad), "healthy");
+  const auto findings = findings_of(bad + bad + bad + bad);
+  EXPECT_EQ(findings.front().confidence, Confidence::likely);
+  EXPECT_EQ(findings.front().weight, 55);
+  EXPECT_EQ(findings.front().why, "grad_norm is NaN from here to the end of the log (4 times)");
 }
 
-TEST(Tracebacks, AMessageThatBeginsBelowTheNameIsTold) {
-  const auto findings = findings_of(
-      fmt::format("{}{}TrainerError: \n        The step before\n        has no end.\n", kHeading, kFrame));
-  EXPECT_EQ(findings.front().why,
-            "Python raised TrainerError in f (a.py:1) and nothing caught it: The step before");
+TEST(Nans, AStepThatSaysItTwiceIsOneStep) {
+  EXPECT_EQ(findings_of("first\nloss: nan | loss: nan\nloss: nan | loss: nan\n").front().count, 2U);
 }
 
-TEST(Tracebacks, ThePlaceIsNeitherAnEntryPointNorCompiledCode) {
-  const auto findings = findings_of(fmt::format(
-      "{}  File \"/venv/bin/vllm\", line 4, in <module>\n    main()\n"
-      "  File \"/venv/lib/python3.12/site-packages/a.py\", line 7, in load\n    open()\n"
-      "  File \"python/b.pxi\", line 9, in b.call\n  File \"src/c.cc\", line 2, in void c::load(int)\n"
-      "RuntimeError: no luck\n",
-      kHeading));
-  EXPECT_EQ(findings.front().why, "Python raised RuntimeError in load (a.py:7) and nothing caught it");
+TEST(Nans, ANumberIsLookedForWithinSoManyLines) {
+  EXPECT_EQ(cause_of("loss: nan\n" + nothing(399) + "loss: 1.5\n"), "healthy");
+  EXPECT_EQ(cause_of("loss: nan\n" + nothing(400) + "loss: 1.5\n"), "nan-loss 1");
+  EXPECT_EQ(cause_of("loss: nan\n" + nothing(390) + "loss: nan\n" + nothing(390) + "loss: 1.5\n"), "healthy");
 }
 
-TEST(Tracebacks, AWeightThatDoesNotFitIsAMismatchOfShapes) {
-  const auto text = [&](std::string_view source) {
-    return fmt::format(
-        "(Worker pid=7) {}(Worker pid=7)   File \"a.py\", line 1, in f\n(Worker pid=7)     {}\n"
-        "(Worker pid=7)   File \"b.py\", line 2, in g\n(Worker pid=7)     assert a.numel() == "
-        "b.numel()\n(Worker pid=7) AssertionError\n",
-        kHeading, source);
-  };
-  EXPECT_EQ(cause_of(text("param.data.copy_(loaded_weight)")), "shape-mismatch 6: Worker (pid 7)");
-  EXPECT_EQ(cause_of(text("param.data.copy_(other)")), "python-exception 6: Worker (pid 7)");
+TEST(Nans, OnlyANumberOfTheSameNameAndSpeakerEndsIt) {
+  EXPECT_EQ(cause_of("[rank0]: loss: nan\n[rank1]: loss: 1.5\n"), "nan-loss 1: rank 0");
+  EXPECT_EQ(cause_of("[rank0]: loss: nan\n[rank0]: loss: 1.5\n"), "healthy");
+  EXPECT_EQ(cause_of("loss: nan\nother/loss: 1.5\n"), "nan-loss 1");
+  EXPECT_EQ(cause_of("a/loss: nan\na/loss: -1.5\n"), "healthy");
+  const auto findings = findings_of({{"loss: nan\n", Origin()}, {"loss: nan\nloss: 1.5\n", Origin()}});
+  EXPECT_EQ(cause_of(findings), "nan-loss 1");
+  EXPECT_EQ(findings.front().position.file, 0U);
+}
+
+TEST(Nans, WhoSpeaksIsSaidAtTheBeginningOfALine) {
+  const std::string speaks = " (Main pid=1)";
+  EXPECT_EQ(cause_of(std::string(47, '-') + speaks + " loss: nan\nloss: 1.5\n"), "nan-loss 1: Main (pid 1)");
+  EXPECT_EQ(cause_of(std::string(48, '-') + speaks + " loss: nan\nloss: 1.5\n"), "healthy");
+}
+
+TEST(Nans, OfSoManyProcessesIsToldAtMost) {
+  std::string text;
+  for (int rank = 0; rank < 65; ++rank) text += fmt::format("[rank{}]: loss: nan\n", rank);
+  EXPECT_EQ(findings_of(text).front().count, 64U);
+  EXPECT_EQ(findings_of(text + "[rank0]: loss: nan\n").front().count, 65U);
 }
 
 TEST(Nans, ALossThatIsNoNumberToTheEndIsAFailureEvenIfTheProgramEndsWell) {
@@ -250,13 +503,6 @@ TEST(Nans, AGradientIsOneOnlyWhereTheLossScalerDoesNotGetOverIt) {
   const auto findings = findings_of(good + bad + bad + bad);
   EXPECT_EQ(cause_of(findings), "nan-loss 2");
   EXPECT_EQ(findings.front().confidence, Confidence::likely);
-}
-
-TEST(Tracebacks, OneThatTellsOfAnotherProcessIsNone) {
-  EXPECT_EQ(
-      cause_of(
-          "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nKeyboardInterrupt\n"),
-      "healthy");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,20 +14,26 @@ namespace nlaunch::diagnose {
 struct Log {
   std::string text;
   Origin whose;
+  FileStanding standing{};
 };
 
-/// What is found in these logs, best first, notes last.
-inline std::vector<Finding> findings_of(const std::vector<Log>& logs) {
-  Collector collector;
+inline void read_logs(Collector& collector, const std::vector<Log>& logs) {
   Scanner scanner(collector);
   for (std::uint32_t i = 0; i < logs.size(); ++i) {
-    collector.begin(logs[i].whose);
+    collector.begin(logs[i].whose, logs[i].standing);
     scanner.begin(i);
     scanner.feed(logs[i].text);
     scanner.finish();
   }
   collector.finish();
-  return ranked(collector);
+}
+
+/// What is found in these logs, best first, notes last. `end`: what a summary says of the end of their run.
+inline std::vector<Finding> findings_of(const std::vector<Log>& logs,
+                                        const std::optional<Finding>& end = std::nullopt) {
+  Collector collector;
+  read_logs(collector, logs);
+  return ranked(collector, end);
 }
 
 inline std::vector<Finding> findings_of(std::string_view text) {
@@ -43,6 +50,13 @@ inline std::string cause_of(const std::vector<Finding>& findings) {
 
 inline std::string cause_of(std::string_view text) {
   return cause_of(findings_of(text));
+}
+
+/// So many lines that say nothing.
+inline std::string nothing(int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) text += "nothing\n";
+  return text;
 }
 
 }  // namespace nlaunch::diagnose

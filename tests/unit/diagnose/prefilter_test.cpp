@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 #include "base/text.h"
 
@@ -31,6 +32,19 @@ TEST(Prefilter, TellsAnUpperCaseLetterFromTheSignThatDiffersByOneBit) {
   const Prefilter prefilter({"abc[def", "abc{defg"});
   EXPECT_EQ(hits_of(prefilter, "abc[DEF"), (Hits{{0, 0}}));
   EXPECT_EQ(hits_of(prefilter, "ABC{DEFG"), (Hits{{0, 1}}));
+}
+
+TEST(Prefilter, FindsTheFirstAndTheLastLetterOfTheAlphabetInEitherCase) {
+  const Prefilter prefilter({"az@[`{za"});
+  EXPECT_EQ(hits_of(prefilter, "AZ@[`{ZA az@[`{za"), (Hits{{0, 0}, {9, 0}}));
+  EXPECT_EQ(hits_of(prefilter, "az`[`{za"), Hits{});
+}
+
+TEST(Prefilter, TakesLiteralsOfAnyLengthFromTheShortestOn) {
+  EXPECT_THROW(Prefilter({"long enough", "shorty"}), std::logic_error);
+  EXPECT_EQ(hits_of(Prefilter({"shortly"}), "shortly"), (Hits{{0, 0}}));
+  const std::string lengthy(300, 'x');
+  EXPECT_EQ(hits_of(Prefilter({lengthy + "y"}), "y" + lengthy + "y" + lengthy), (Hits{{1, 0}}));
 }
 
 TEST(Prefilter, FindsWhatASimpleSearchFinds) {

@@ -207,6 +207,48 @@ TEST(Catalogue, FactsByRelease) {
   EXPECT_FALSE(variable("NCCL_P2P_LEVEL").any_case);
 }
 
+TEST(Catalogue, ARowIsReadWhole) {
+  const auto& one = variable("NCCL_TREE_THRESHOLD");
+  EXPECT_EQ(one.owner, "NCCL");
+  EXPECT_EQ(one.first, version("2.4.2"));
+  EXPECT_EQ(one.last, version("2.4.8"));
+  EXPECT_EQ(one.type, ValueType::integer);
+  EXPECT_TRUE(one.values.empty());
+  EXPECT_EQ(one.fallback, "-2");
+  EXPECT_EQ(one.history, "");
+  EXPECT_EQ(one.instead, "NCCL_ALGO");
+  EXPECT_EQ(one.meaning, "Bytes up to which trees were used; the tuning model decides now.");
+  EXPECT_EQ(one.source, "src/init.cc@2.4.8");
+  EXPECT_EQ(variable("NCCL_DEBUG").first, std::nullopt);
+  EXPECT_EQ(variable("NCCL_P2P_LEVEL").type, ValueType::choice);
+  EXPECT_EQ(words(variable("NCCL_CROSS_NIC").values), (std::vector<std::string>{"0", "1", "2"}));
+}
+
+TEST(Catalogue, AnOwnerSaysWhatItsTableCovers) {
+  const auto owner = [](std::string_view name) { return *std::ranges::find(owners(), name, &Owner::name); };
+  EXPECT_EQ(owner("PyTorch").newest, "2.15.0");
+  EXPECT_EQ(owner("PyTorch").families, (std::vector<std::string>{"TORCH_NCCL_", "TORCH_FR_"}));
+  EXPECT_EQ(owner("Slurm").newest, "");
+  EXPECT_TRUE(owner("Slurm").families.empty());
+  // But for the table of mistakes, each table is an owner's.
+  EXPECT_EQ(owners().size(), variable_tables().size() - 1);
+}
+
+TEST(Catalogue, AMistakeIsReadWhole) {
+  const auto* mistake = find_mistake("NCCL_BUFFSIZE_MB");
+  ASSERT_NE(mistake, nullptr);
+  EXPECT_EQ(mistake->name, "NCCL_BUFFSIZE_MB");
+  EXPECT_EQ(mistake->why, "the size is in bytes");
+  EXPECT_EQ(mistake->instead, "NCCL_BUFFSIZE");
+  EXPECT_EQ(mistake->source, "the sources of NCCL 2.3.5 to 2.30.7 do not have the name");
+  EXPECT_EQ(find_mistake("name"), nullptr);
+}
+
+TEST(Catalogue, ANameThatNobodyReadsIsNotThere) {
+  EXPECT_TRUE(find_variables("NCCL_NOT_A_NAME").empty());
+  EXPECT_TRUE(find_variables("").empty());
+}
+
 TEST(Catalogue, LevelsByRelease) {
   const auto since = [](std::string_view name, std::string_view value) {
     const auto& values = variable(name).values;

@@ -4,58 +4,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
-#include "config/experiment.h"
-#include "config/site.h"
 #include "plan/environment.h"
 #include "plan/groups.h"
 #include "plan/json.h"
+#include "unit/plan/support.h"
 
 namespace nlaunch::plan {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Builds plans from files that it writes to a folder of its own.
-class BuildPlan : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "nlaunch-plan-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  Result<Plan> build_from(const std::string& experiment, const std::string& site, PlanOptions options = {}) {
-    write("experiment.yaml", "version: 1\nname: test\n" + experiment);
-    write("site.yaml", "version: 1\nname: site\n" + site);
-    const auto read_site = config::load_site((folder_ / "site.yaml").string(), {}, {});
-    if (!read_site) return std::unexpected(read_site.error());
-    const auto read = config::load_experiment((folder_ / "experiment.yaml").string(), {}, options.with);
-    if (!read) return std::unexpected(read.error());
-    return build(*read, *read_site, facts_, options);
-  }
-
-  /// The messages of a plan that must not be.
-  std::string refusal(const Result<Plan>& plan) {
-    EXPECT_FALSE(plan.has_value());
-    if (plan) return {};
-    auto text = render(plan.error());
-    for (auto at = text.find(folder_.string()); at != std::string::npos; at = text.find(folder_.string())) {
-      text.replace(at, folder_.string().size() + 1, "");
-    }
-    return text;
-  }
-
-  void write(const std::string& name, const std::string& content) {
-    std::ofstream(folder_ / name) << content;
-  }
-
-  fs::path folder_;
-  MachineFacts facts_{"x86_64", {}, {{"HOME", "/home/user"}, {"MODEL", "small"}}};
-};
+using BuildPlan = PlanFiles;
 
 constexpr const char* kCluster = "scheduler: {kind: slurm}\nnode: {gpus: 4, gpu: GH200, arch: aarch64}\n";
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace nlaunch::supervise {
 namespace {
@@ -33,6 +34,62 @@ TEST(AppendShown, ShowsWhatCouldActOnATerminal) {
 TEST(AppendShown, OfAProgressBarTheLastStateIsShown) {
   EXPECT_EQ(shown(" 10%\r 50%\r100%"), "100%");
   EXPECT_EQ(shown("from Windows\r"), "from Windows");
+}
+
+TEST(AppendShown, WhatIsShownDoesNotHangOnTheRestOfTheLine) {
+  EXPECT_EQ(shown("a\x7f"), "a\\x7f");
+  EXPECT_EQ(shown("a b~\t"), "a b~\t");
+  EXPECT_EQ(shown("one\ttwo\x01\tthree\t"), "one\ttwo\\x01\tthree\t");
+  EXPECT_EQ(shown("\tgr\xc3\xbcn"), "\tgrün");
+  EXPECT_EQ(shown("\x1b[31mred\x1b[0m\tplain"), "red\tplain");
+  EXPECT_EQ(shown("\r"), "");
+  EXPECT_EQ(shown(" 10%\r"), " 10%");
+}
+
+TEST(AppendShown, AppendsToWhatIsThere) {
+  std::string out = "> ";
+  append_shown(out, "one\t");
+  append_shown(out, "\x01");
+  EXPECT_EQ(out, "> one\t\\x01");
+}
+
+std::vector<std::string> pieces_of(const std::string& text) {
+  std::vector<std::string> pieces;
+  LineCutter cutter;
+  const auto keep = [&](std::string_view line, bool continued) {
+    pieces.push_back((continued ? "+" : "") + std::string(line));
+  };
+  cutter.feed(text, keep);
+  cutter.finish(keep);
+  return pieces;
+}
+
+TEST(LineCutter, APieceHasAsManyWholeCharactersAsItCan) {
+  // Of two, three and four bytes; those with 80 within them and those that begin with E0 or F0 are borders.
+  for (const std::string character : {"é", "日", "•", "ก", "🚀"}) {
+    for (std::size_t shift = 0; shift < 5; ++shift) {
+      std::string line(shift, 'x');
+      while (line.size() < kLongestLine + 100) line += character;
+      const auto whole = shift + (kLongestLine - shift) / character.size() * character.size();
+      const auto pieces = pieces_of(line);
+      ASSERT_EQ(pieces.size(), 2U);
+      EXPECT_EQ(pieces[0], line.substr(0, whole)) << character << " after " << shift;
+      EXPECT_EQ(pieces[1], "+" + line.substr(whole)) << character << " after " << shift;
+    }
+  }
+}
+
+TEST(LineCutter, BytesThatAreNoTextAreCutWhereTheyAre) {
+  const std::string line(kLongestLine + 10, '\xbf');
+  EXPECT_EQ(pieces_of(line).at(0).size(), kLongestLine);
+  const auto letter_last = std::string(kLongestLine - 3, 'x') + "é" + "yz";
+  EXPECT_EQ(pieces_of(letter_last).at(0).size(), kLongestLine);
+}
+
+TEST(LineCutter, ALineOfTheGreatestLengthIsOne) {
+  const std::string line(kLongestLine, 'x');
+  EXPECT_EQ(pieces_of(line + "\n" + line + "\nend"), (std::vector<std::string>{line, line, "end"}));
+  EXPECT_EQ(pieces_of(line + "y\n"), (std::vector<std::string>{line, "+y"}));
 }
 
 class Printer : public ::testing::Test {
@@ -85,6 +142,27 @@ TEST_F(Printer, TheSameBytesInAnyBlocksGiveTheSameLines) {
     for (std::size_t at = 0; at < text.size(); at += block)
       again.feed(std::string_view(text).substr(at, block), pieces);
     EXPECT_EQ(pieces, whole) << "blocks of " << block;
+  }
+}
+
+TEST_F(Printer, TheEndOfALongLineIsMarkedToo) {
+  const std::string line(kLongestLine, 'x');
+  EXPECT_EQ(printer.feed(line + "rest", out), 1U);
+  EXPECT_EQ(out, "a.0   │ " + line + "\n");
+  out = "before\n";
+  EXPECT_EQ(printer.finish(out), 1U);
+  EXPECT_EQ(out, "before\na.0   ┆ rest\n");
+  out.clear();
+  printer.feed("next\n", out);
+  EXPECT_EQ(out, "a.0   │ next\n");
+}
+
+TEST(LinePrinter, EachProcessHasTheNextColourAndTheEleventhTheFirst) {
+  const int colours[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94, 36, 33};
+  for (std::size_t hue = 0; hue < std::size(colours); ++hue) {
+    std::string out;
+    LinePrinter("a.0", 5, hue, LinePrinter::Style::coloured).feed("text\n", out);
+    EXPECT_EQ(out, "\x1b[" + std::to_string(colours[hue]) + "ma.0   │\x1b[0m text\n");
   }
 }
 

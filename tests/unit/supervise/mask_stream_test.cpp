@@ -47,6 +47,33 @@ TEST(MaskStream, ASecretThatEndsLikeAnotherBeginsIsMaskedWhole) {
   for (const std::size_t block : {1U, 2U, 4U}) EXPECT_EQ(masked(masker, "aabb!", block), "***!");
 }
 
+TEST(MaskStream, AWholeSecretIsNotHeldBack) {
+  const auto masker = masker_of({"hunter2"});
+  MaskStream stream(masker);
+  EXPECT_EQ(stream.feed("hunter2"), "***");
+  EXPECT_EQ(stream.feed(" hunter2 hun"), " *** ");
+  EXPECT_EQ(stream.feed("hunter2"), "hun***");
+  EXPECT_EQ(stream.feed("hunter"), "");
+  EXPECT_EQ(stream.finish(), "hunter");
+  EXPECT_EQ(stream.finish(), "");
+}
+
+TEST(MaskStream, WhereTheLastLetterMayBeginAnotherTheWholeIsHeldBack) {
+  const auto masker = masker_of({"abcd", "dxyz"});
+  for (const std::string before : {"", ".", "....."}) {
+    MaskStream stream(masker);
+    EXPECT_EQ(stream.feed(before + "abcd"), before);
+    EXPECT_EQ(stream.feed("!"), "***!");
+  }
+}
+
+TEST(MaskStream, NoneOfAChainOfSecretsIsCut) {
+  const auto masker = masker_of({"abcde", "efgh", "hxyz"});
+  MaskStream stream(masker);
+  EXPECT_EQ(stream.feed("abcdefgh"), "");
+  EXPECT_EQ(stream.feed("!"), "***fgh!");
+}
+
 TEST(MaskStream, WithoutSecretsTheBytesPassAsTheyAre) {
   const Masker none;
   MaskStream stream(none);

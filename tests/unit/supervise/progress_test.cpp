@@ -32,6 +32,33 @@ TEST(LiteralOf, IsWhatEveryMatchHas) {
       {R"(Global step (?P<step>\d+): \{)", "Global step "},
       {R"((?:a|b)c)", ""},
       {R"((?:ab)?cd (\d+))", "cd "},
+      {R"((abc)d)", "d"},
+      {R"(ab.cd)", "ab"},  // of two as long the first
+      {R"(a?)", ""},
+      {R"(ab?)", "a"},
+      {R"(é?)", ""},
+      {R"(•+)", ""},
+      {R"(a{9}b)", "b"},
+      {R"(a{10}b)", "b"},
+      {R"(a{10,20}b)", "b"},
+      {R"(a{,20}b)", "b"},
+      {R"([a]bc])", "bc"},
+      {R"([^a]bc])", "bc"},
+      {R"([]abc]d)", "d"},
+      {R"([\]abc]d)", "d"},
+      {R"([abc\]]d)", "d"},
+      {R"([[:digit:]]ab])", "ab"},
+      {R"([[:digit:]_abc]d)", "d"},
+      {R"([[:abc]de)", "de"},
+      {R"(\bstep (\d+))", "step "},
+      {R"(ab\.)", "ab."},
+      {R"(a\\b)", "a\\b"},
+      {R"(\x41bc)", "bc"},
+      {R"(ab\x{41)", "ab"},
+      {R"(ab\x{41}cde)", "cde"},
+      {R"(\101)", ""},
+      {R"(\9z)", "z"},
+      {R"(\pNabc\PLde)", "abc"},
       {"", ""},
   };
   for (const auto& [pattern, literal] : kCases) EXPECT_EQ(literal_of(pattern), literal) << pattern;
@@ -117,6 +144,18 @@ TEST(ProgressReader, SecondsWithoutAnEndAreNone) {
   }
 }
 
+TEST(ProgressReader, WhatIsNotANumberAsAWholeIsNone) {
+  Read read(R"(step (\S+))");
+  for (const auto* step : {"12a", "1.5", "-1", "+1", "99999999999999999999999", "seven"}) {
+    read.reader.feed(fmt::format("step {}\n", step));
+    const auto said = read.reader.take();
+    ASSERT_TRUE(said) << step;
+    EXPECT_FALSE(said->step) << step;
+  }
+  EXPECT_EQ(read.step("step 18446744073709551615\n"), 18446744073709551615U);
+  EXPECT_EQ(read.step("step 0\n"), 0U);
+}
+
 TEST(ProgressReader, ReadsAProgressBar) {
   Read read(R"(step (\d+)/)");
   EXPECT_EQ(read.step("\rstep 1/9 [#   ]\rstep 2/9 [##  ]\r"), 2U);
@@ -153,6 +192,21 @@ TEST(ProgressReader, RemarksAreFoundInEveryProcess) {
       "potentially cause a hang\n");
   EXPECT_FALSE(reader.take());
   EXPECT_EQ(reader.take_remarks().size(), 2U);
+}
+
+TEST(ProgressReader, RemarksAreToldOnceAndByTheirIndex) {
+  const ProgressPattern pattern(R"(step (\d+))");
+  ProgressReader reader(pattern, true);
+  reader.feed("[rank0]: Guessing device ID based on global rank. This can cause a hang\nstep 3\n");
+  EXPECT_EQ(reader.take()->step, 3U);
+  const auto found = reader.take_remarks();
+  ASSERT_EQ(found, std::vector<std::size_t>{1});
+  EXPECT_EQ(remarks().at(found[0]).phrase, "Guessing device ID based on global rank");
+  EXPECT_TRUE(reader.take_remarks().empty());
+  reader.feed("devices used by this process are currently unknown. This can potentially cause a hang");
+  EXPECT_TRUE(reader.take_remarks().empty()) << "the line goes on";
+  reader.finish();
+  EXPECT_EQ(reader.take_remarks(), std::vector<std::size_t>{0});
 }
 
 TEST(ProgressReader, ABarOfAProcessThatHasEndedCounts) {
@@ -242,6 +296,39 @@ TEST(Trackers, FindTheStepsInTheOutputOfTheirPrograms) {
     EXPECT_EQ(found->total, total) << line;
     EXPECT_EQ(found->seconds, seconds) << line;
   }
+}
+
+TEST(ProgressPattern, WithoutAGroupALineThatFitsIsProgress) {
+  const ProgressPattern pattern("epoch done");
+  EXPECT_EQ(pattern.literal(), "epoch done");
+  EXPECT_FALSE(pattern.match("epoch begun"));
+  const auto found = pattern.match("one more epoch done");
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->step || found->seconds || found->total);
+  const auto one = ProgressPattern(R"(epoch (\d+))").match("epoch 7 took 3 s");
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->step, 7U);
+  EXPECT_FALSE(one->seconds || one->total);
+  const auto any = ProgressPattern("").match("");
+  ASSERT_TRUE(any);
+  EXPECT_FALSE(any->step || any->seconds || any->total);
+}
+
+TEST(ProgressPattern, WithNamesNothingIsTakenByItsPlaceButTheStep) {
+  const auto seconds = ProgressPattern(R"((\d+): (\d+) (?P<seconds>[\d.]+))").match("1: 2 3.5");
+  ASSERT_TRUE(seconds);
+  EXPECT_EQ(seconds->step, 1U);
+  EXPECT_EQ(seconds->seconds, 3.5);
+  EXPECT_FALSE(seconds->total);
+  const auto three = ProgressPattern(R"((\d+) (\d+) (\d+))").match("4 5 6");
+  ASSERT_TRUE(three);
+  EXPECT_EQ(three->step, 4U);
+  EXPECT_EQ(three->seconds, 5);
+  EXPECT_FALSE(three->total);
+  const auto last = ProgressPattern(R"((\d+) (\d+) (?P<step>\d+))").match("4 5 6");
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->step, 6U);
+  EXPECT_FALSE(last->seconds || last->total);
 }
 
 TEST(ProgressPattern, GroupsMayHaveNames) {

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <thread>
 
+#include "sys/tcp_sockets.h"
 #include "unit/run_until.h"
 
 namespace nlaunch::supervise {
@@ -189,6 +192,321 @@ TEST(Readiness, PausesGrowWithTheWait) {
   // Ten a second for two seconds, then every 100 to 200 ms.
   EXPECT_GT(server.asked(), 10);
   EXPECT_LT(server.asked(), 36);
+}
+
+TEST(Readiness, PausesAreOfATenthOfASecondAtFirst) {
+  Server server(std::map<std::string, std::string>{{"/", "503 Service Unavailable"}});
+  const Asking asking(server.url("/"), 250ms);
+  EXPECT_EQ(asking.timed_out, 1);
+  EXPECT_GE(server.asked(), 2);
+  EXPECT_LE(server.asked(), 3);
+}
+
+/// Waits for what a plan says, on a loop of its own.
+struct Case {
+  sys::Loop loop;
+  plan::Ready what;
+  Readiness::Then then;
+  sys::SpawnRequest program;
+  FileStamp before;
+  std::vector<std::string> notes;
+  int ready = 0;
+  int timed_out = 0;
+  std::unique_ptr<Readiness> readiness;
+
+  Case() {
+    what.timeout = 5s;
+    then.ready = [this] { ++ready; };
+    then.timed_out = [this] { ++timed_out; };
+    then.note = [this](const std::string& sentence) { notes.push_back(sentence); };
+  }
+  void ask() { readiness = std::make_unique<Readiness>(loop, what, before, program, then); }
+  void wait() {
+    run_until(loop, [this] { return ready + timed_out > 0; });
+    EXPECT_LE(ready + timed_out, 1);
+  }
+  void let_pass(Duration time) {
+    loop.after(time, [this] { loop.stop(); });
+    loop.run();
+  }
+};
+
+class File : public testing::Test {
+ protected:
+  File() : folder(std::filesystem::temp_directory_path() / ("readiness." + std::to_string(::getpid()))) {
+    std::filesystem::create_directory(folder);
+  }
+  ~File() override { std::filesystem::remove_all(folder); }
+  void write(const std::string& text) const { std::ofstream(path()) << text; }
+  [[nodiscard]] std::string path() const { return (folder / "ready").string(); }
+
+  std::filesystem::path folder;
+};
+
+TEST_F(File, AStampIsTheSameUntilTheFileIsAnother) {
+  EXPECT_FALSE(stamp_of(path()));
+  write("one");
+  const auto first = stamp_of(path());
+  ASSERT_TRUE(first);
+  EXPECT_EQ(stamp_of(path()), first);
+  EXPECT_NE(stamp_of(folder.string()), first);
+  // The clock of a file system may stand for some milliseconds.
+  for (int i = 0; i < 500 && stamp_of(path()) == first; ++i) {
+    ::usleep(2000);
+    write("two");
+  }
+  EXPECT_NE(stamp_of(path()), first);
+}
+
+TEST_F(File, IsWaitedFor) {
+  Case one;
+  one.what.file = path();
+  one.ask();
+  EXPECT_EQ(one.readiness->status(), "file '" + path() + "': does not exist");
+  one.let_pass(20ms);
+  EXPECT_EQ(one.ready, 0);
+  write("");
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+  EXPECT_EQ(one.notes, std::vector<std::string>{});
+}
+
+TEST_F(File, OfBeforeTheStartDoesNotCount) {
+  write("");
+  Case one;
+  one.what.file = path();
+  one.before = stamp_of(path());
+  one.ask();
+  EXPECT_EQ(one.readiness->status(), "file '" + path() + "': is from before the start");
+  one.let_pass(20ms);
+  EXPECT_EQ(one.ready, 0);
+  std::filesystem::rename(path(), folder / "old");
+  write("");
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+}
+
+TEST_F(File, ThatNeverComesTimesOut) {
+  Case one;
+  one.what.file = path();
+  one.what.timeout = 20ms;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.timed_out, 1);
+  write("");
+  one.let_pass(150ms);
+  EXPECT_EQ(one.ready, 0) << "it looks no more";
+}
+
+TEST(Readiness, ADelayIsWaitedForAndHasNoTimeout) {
+  Case one;
+  one.what.delay = 50ms;
+  one.what.timeout = 1ms;
+  one.ask();
+  EXPECT_EQ(one.readiness->status(), "its delay: no answer yet");
+  one.let_pass(10ms);
+  EXPECT_EQ(one.ready, 0);
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+}
+
+TEST(Readiness, NobodyIsToldOfADelayOnceItIsGone) {
+  Case one;
+  one.what.delay = 10ms;
+  one.ask();
+  one.readiness.reset();
+  one.let_pass(30ms);
+  EXPECT_EQ(one.ready + one.timed_out, 0);
+}
+
+TEST(Readiness, OfALineTheStatusSaysThatNoneCame) {
+  Case one;
+  one.what.log = "is ready";
+  one.then.line = std::make_shared<LineWatch>("is ready");
+  one.ask();
+  EXPECT_EQ(one.readiness->status(), "a line of its output with 'is ready': no such line yet");
+}
+
+TEST(Readiness, AProgramIsAskedUntilItEndsWithZero) {
+  Case one;
+  one.what.exec = {"/bin/sh", "-c", "exit 0"};
+  one.program.argv = {"/bin/sh", "-c", "exit 0"};
+  one.ask();
+  EXPECT_EQ(one.readiness->status(), "/bin/sh -c exit 0: it has not ended yet");
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+}
+
+TEST(Readiness, WhatAProgramSaysIsTheStatus) {
+  Case one;
+  one.what.exec = {"check", std::string(100, 'x'), "\n"};
+  one.program.argv = {"/bin/sh", "-c", "echo 2 of 4 GPUs; exit 3"};
+  one.what.timeout = 300ms;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.timed_out, 1);
+  EXPECT_EQ(one.readiness->status(), "check " + std::string(74, 'x') + ": exited with code 3: 2 of 4 GPUs");
+  Case running;
+  running.what.exec = {"check"};
+  running.program.argv = {"/bin/sh", "-c", "echo loading; sleep 60"};
+  running.ask();
+  run_until(running.loop, [&] { return running.readiness->status() == "check: loading"; });
+}
+
+TEST(Readiness, AProgramIsAskedTwiceASecond) {
+  const auto log = std::filesystem::temp_directory_path() / ("readiness-asked." + std::to_string(::getpid()));
+  Case one;
+  one.what.exec = {"check"};
+  one.program.argv = {"/bin/sh", "-c", "echo asked >> " + log.string() + "; exit 1"};
+  one.what.timeout = 700ms;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(std::filesystem::file_size(log), 2 * std::string("asked\n").size());
+  std::filesystem::remove(log);
+}
+
+/// Somebody who listens on a port of 127.0.0.1, here.
+struct Listener {
+  sys::UniqueFd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::uint16_t port = 0;
+
+  Listener() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(fd.get(), SOMAXCONN), 0);
+    EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port = ntohs(address.sin_port);
+  }
+  [[nodiscard]] std::string endpoint() const { return "127.0.0.1:" + std::to_string(port); }
+};
+
+TEST(Readiness, APortThatTakesAConnectionIsEnough) {
+  const Listener listener;
+  Case one;
+  one.what.tcp = listener.endpoint();
+  one.ask();
+  EXPECT_EQ(one.readiness->status(), listener.endpoint() + ": no answer yet");
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+  EXPECT_EQ(one.notes, std::vector<std::string>{});
+}
+
+TEST(Readiness, APortOfNobodyIsAskedAgain) {
+  std::string endpoint;
+  {
+    const Listener listener;
+    endpoint = listener.endpoint();
+  }
+  Case one;
+  one.what.tcp = endpoint;
+  one.what.timeout = 150ms;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.timed_out, 1);
+  EXPECT_EQ(one.readiness->status(), endpoint + ": Connection refused");
+}
+
+class Owned : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto owner = sys::port_owner("127.0.0.1", listener.port, {}).of;
+    if (owner != sys::PortOwner::Of::other) GTEST_SKIP() << "who listens cannot be seen here";
+    one.what.tcp = listener.endpoint();
+    one.then.own = [this] { return own; };
+  }
+
+  Listener listener;
+  std::vector<pid_t> own;
+  Case one;
+};
+
+TEST_F(Owned, ByTheRunItCounts) {
+  own = {::getpid()};
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+  EXPECT_EQ(one.notes, std::vector<std::string>{});
+}
+
+TEST_F(Owned, ByAStrangerItDoesNotAndThatIsSaidOnce) {
+  one.what.timeout = 250ms;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.timed_out, 1);
+  const auto who = sys::port_owner("127.0.0.1", listener.port, {}).name;
+  EXPECT_FALSE(who.empty());
+  EXPECT_EQ(one.notes, std::vector<std::string>{"not ready: port " + std::to_string(listener.port) +
+                                                " is held by " + who + ", which this run did not start"});
+  EXPECT_EQ(one.readiness->status(),
+            listener.endpoint() + ": answered by " + who + ", which this run did not start");
+}
+
+TEST_F(Owned, ByAStrangerItCountsWhereTheServerIsStartedElsewhere) {
+  one.then.elsewhere = true;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+  EXPECT_EQ(one.notes, std::vector<std::string>{"not verified: who listens on port " +
+                                                std::to_string(listener.port) + " cannot be seen from here"});
+}
+
+TEST_F(Owned, WithoutANoteNobodyIsTold) {
+  one.then.elsewhere = true;
+  one.then.note = nullptr;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.ready, 1);
+}
+
+TEST(Readiness, AStrangersAnswerIsNotTakenForAWrongPath) {
+  Server server(std::map<std::string, std::string>{{"/health", "200 OK"}});
+  const auto url = server.url("/missing");
+  const auto port = static_cast<std::uint16_t>(std::stoi(url.substr(17)));
+  if (sys::port_owner("127.0.0.1", port, {}).of != sys::PortOwner::Of::other)
+    GTEST_SKIP() << "who listens cannot be seen here";
+  Case one;
+  one.what.http = url;
+  one.what.timeout = 50ms;
+  one.then.own = [] { return std::vector<pid_t>{}; };
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.timed_out, 1);
+  ASSERT_EQ(one.notes.size(), 1U);
+  EXPECT_TRUE(one.notes.front().starts_with("not ready: port ")) << one.notes.front();
+}
+
+TEST(Readiness, AnswersFromThreeToFiveHundredStay) {
+  Server server({{"/300", "300 Multiple Choices"},
+                 {"/499", "499 Client Closed Request"},
+                 {"/500", "500 Internal Server Error"},
+                 {"/199", "199 Strange"}});
+  const std::pair<const char*, std::size_t> kCases[] = {{"/300", 1}, {"/499", 1}, {"/500", 0}, {"/199", 0}};
+  for (const auto& [path, notes] : kCases) {
+    const Asking asking(server.url(path), 50ms);
+    EXPECT_EQ(asking.timed_out, 1) << path;
+    EXPECT_EQ(asking.notes.size(), notes) << path;
+  }
+}
+
+TEST(ProblemWith, SaysWhatCannotBeRead) {
+  const auto of = [](auto change) {
+    plan::Ready ready;
+    change(ready);
+    return problem_with(ready);
+  };
+  EXPECT_EQ(of([](plan::Ready&) {}), "");
+  EXPECT_EQ(of([](plan::Ready& ready) { ready.http = "http://n1:8000/health"; }), "");
+  EXPECT_EQ(of([](plan::Ready& ready) { ready.tcp = "n1:8000"; }), "");
+  EXPECT_EQ(of([](plan::Ready& ready) { ready.log = "is (ready|up)"; }), "");
+  EXPECT_EQ(of([](plan::Ready& ready) { ready.http = "https://n1"; }),
+            "'https://n1' does not begin with http:// (https is not supported)");
+  EXPECT_EQ(of([](plan::Ready& ready) { ready.tcp = "n1"; }),
+            "'n1' is not HOST:PORT with a port from 1 to 65535");
+  EXPECT_EQ(of([](plan::Ready& ready) { ready.log = "is (ready"; }),
+            "'is (ready' is not a regular expression: missing ): is (ready");
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ class Remote : public testing::Test {
     backend_ = std::make_unique<RemoteBackend>(
         loop_, plan_, rules_, std::vector<std::string>{"node0", "node1"},
         [this](std::uint32_t node, const NodeCommand& command) { sent_.emplace_back(node, command); },
-        [this](const ProcessEvent& process_event) { told_.push_back(process_event.what); });
+        [this](const ProcessEvent& process_event) {
+          told_.push_back(process_event.what);
+          at_.push_back(process_event.at);
+        });
   }
 
   void say(std::uint32_t node, Duration at, process_event::Ended ended) {
@@ -43,6 +46,7 @@ class Remote : public testing::Test {
   sys::Loop loop_;
   std::vector<std::pair<std::uint32_t, NodeCommand>> sent_;
   std::vector<decltype(ProcessEvent::what)> told_;
+  std::vector<Duration> at_;
   std::unique_ptr<RemoteBackend> backend_;
 };
 
@@ -112,6 +116,139 @@ TEST_F(Remote, ALostNodeIsToldNothing) {
   backend_->ending();
   ASSERT_EQ(sent_.size(), 1);
   EXPECT_EQ(sent_[0].first, 0);
+}
+
+TEST_F(Remote, TimesAreThoseOfTheLeaderByTheFastestMessage) {
+  std::this_thread::sleep_for(30ms);
+  backend_->on_event(0, {100s, process_event::Ready{0}});
+  ASSERT_EQ(at_.size(), 1U);
+  EXPECT_GE(at_[0], 30ms) << "it is told at once, and was now";
+  EXPECT_LE(at_[0], 10s);
+  // One that was on its way for long does not put the clock wrong, and one that was fast puts it right.
+  backend_->on_event(0, {90s, process_event::Ready{0}});
+  EXPECT_EQ(at_[1], at_[0] - 10s);
+  backend_->on_event(0, {200s, process_event::Ready{0}});
+  EXPECT_LE(at_[2], 10s);
+  backend_->on_event(0, {190s, process_event::Ready{0}});
+  EXPECT_EQ(at_[3], at_[2] - 10s);
+  backend_->on_event(1, {7s, process_event::Ready{1}});
+  EXPECT_LE(at_[4], 6s) << "each node has a clock of its own";
+}
+
+TEST_F(Remote, OnlyFailuresAndSignalsAreHeld) {
+  say(0, 10ms, {0, sys::WaitStatus::exited(0)});
+  backend_->on_event(1, {10ms, process_event::Started{1, 11}});
+  ASSERT_EQ(told_.size(), 2U);
+  backend_->on_event(0, {10ms, process_event::Signal{SIGTERM}});
+  say(1, 10ms, {1, sys::WaitStatus::exited(3)});
+  EXPECT_EQ(told_.size(), 2U);
+  run_until(loop_, [&] { return told_.size() == 4; });
+  say(0, 20ms, {0, sys::WaitStatus::exited(4)});
+  EXPECT_EQ(told_.size(), 4U) << "the next ones as well";
+  run_until(loop_, [&] { return told_.size() == 5; });
+}
+
+TEST_F(Remote, TenMillisecondsApartClocksStillTell) {
+  const auto order_of = [this](Duration apart) {
+    told_.clear();
+    backend_->on_event(0, {1h, process_event::Ready{0}});  // of one clock, that is set
+    say(0, 1000ms, {0, sys::WaitStatus::exited(1)});
+    say(0, 1000ms + apart, {1, sys::WaitStatus(SIGKILL)});
+    say(0, 1000ms + apart, {2, sys::WaitStatus::exited(1)});
+    run_until(loop_, [&] { return told_.size() == 4; });
+    return std::vector<ProcessIndex>{ended(1), ended(2), ended(3)};
+  };
+  EXPECT_EQ(order_of(10ms), (std::vector<ProcessIndex>{1, 0, 2}));
+  EXPECT_EQ(order_of(11ms), (std::vector<ProcessIndex>{0, 1, 2}));
+}
+
+TEST_F(Remote, ALostNodeIsToldOnceWithItsProcessesAndNotWhatItSaidLast) {
+  say(1, 10ms, {1, sys::WaitStatus::exited(1)});
+  backend_->on_event(1, {10ms, process_event::Signal{SIGTERM}});
+  say(0, 10ms, {0, sys::WaitStatus::exited(2)});
+  backend_->lose(1, "no answer for 30s");
+  backend_->lose(1, "again");
+  ASSERT_EQ(told_.size(), 1U);
+  const auto& lost = std::get<process_event::NodeLost>(told_[0]);
+  EXPECT_EQ(lost.host, "node1");
+  EXPECT_EQ(lost.why, "no answer for 30s");
+  EXPECT_EQ(lost.processes, std::vector<ProcessIndex>{1});
+  run_until(loop_, [&] { return told_.size() == 3; });
+  std::size_t signals = 0;
+  for (const auto& what : told_) signals += std::holds_alternative<process_event::Signal>(what) ? 1 : 0;
+  EXPECT_EQ(signals, 1U) << "a signal was for the run";
+}
+
+TEST_F(Remote, WhatIsHeldOfALostNodeAloneIsTakenBack) {
+  say(1, 10ms, {1, sys::WaitStatus::exited(1)});
+  backend_->lose(1, "no answer");
+  loop_.after(200ms, [this] { loop_.stop(); });
+  loop_.run();
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(Remote, ANodeWhoseEndHasComeMayGo) {
+  backend_->on_end(1, {});
+  backend_->lose(1, "it has ended");
+  EXPECT_EQ(told_.size(), 0U);
+  backend_->lose(0, "no answer");
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(Remote, TheEndIsThatOfAllNodesTogether) {
+  std::vector<BackendEnd> ends;
+  const auto keep = [&](BackendEnd end) { ends.push_back(std::move(end)); };
+  BackendEnd first;
+  first.left_behind = {"a"};
+  first.survivors = {"b"};
+  first.lost_bytes = 3;
+  first.log_when_decided = {{"learner.0", 10}};
+  first.oom_kills = 1;
+  auto second = first;
+  second.left_behind = {"c"};
+  second.survivors = {"d"};
+  second.last_lines = {"last words"};
+  second.log_when_decided = {{"learner.1", 20}};
+  backend_->on_end(0, first);
+  backend_->finish({}, keep);
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_FALSE(std::get<node_command::Finish>(sent_[1].second).of);
+  backend_->on_end(1, second);
+  EXPECT_TRUE(ends.empty()) << "not from within the call";
+  run_until(loop_, [&] { return ends.size() == 1; });
+  EXPECT_EQ(ends[0].left_behind, (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(ends[0].survivors, (std::vector<std::string>{"b", "d"}));
+  EXPECT_EQ(ends[0].last_lines, std::vector<std::string>{"last words"});
+  EXPECT_EQ(ends[0].lost_bytes, 6U);
+  EXPECT_EQ(ends[0].oom_kills, 2U);
+  EXPECT_EQ(ends[0].log_when_decided,
+            (std::map<std::string, std::uint64_t>{{"learner.0", 10}, {"learner.1", 20}}));
+}
+
+TEST_F(Remote, WhereAllAreLostTheEndIsThereAtOnce) {
+  for (const std::uint32_t node : {0U, 1U}) backend_->lose(node, "no answer");
+  int ended = 0;
+  backend_->finish(0, [&](const BackendEnd&) { ++ended; });
+  EXPECT_EQ(ended, 0);
+  run_until(loop_, [&] { return ended == 1; });
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(Remote, TheEndingIsToldToAll) {
+  backend_->ending();
+  ASSERT_EQ(sent_.size(), 2U);
+  for (const auto& [node, command] : sent_) EXPECT_TRUE(std::holds_alternative<node_command::Ending>(command));
+}
+
+TEST_F(Remote, OnceItIsGoneNothingIsTold) {
+  say(0, 10ms, {0, sys::WaitStatus::exited(1)});
+  bool ended = false;
+  backend_->finish(0, [&](const BackendEnd&) { ended = true; });
+  backend_.reset();
+  loop_.after(200ms, [this] { loop_.stop(); });
+  loop_.run();
+  EXPECT_TRUE(told_.empty());
+  EXPECT_FALSE(ended);
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ struct Describe {
   }
   std::string operator()(const action::KillTree& a) const { return fmt::format("kill {}", a.process); }
   std::string operator()(const action::KillAll&) const { return "kill all"; }
-  std::string operator()(const action::CleanUp& a) const { return fmt::format("clean {}", a.process); }
+  std::string operator()(const action::CleanUp& a) const {
+    return fmt::format("clean {}{}", a.process, a.leave ? " but leave" : "");
+  }
   std::string operator()(const action::ArmBackoff& a) const {
     return fmt::format("backoff {} {}", a.process, format_duration(a.backoff));
   }
@@ -43,7 +45,9 @@ struct Describe {
         return fmt::format("failed {} {}", c.process, c.status.str());
       }
       std::string operator()(const StartFailed& c) const { return fmt::format("not started {}", c.process); }
-      std::string operator()(const NeverReady& c) const { return fmt::format("not ready {}", c.process); }
+      std::string operator()(const NeverReady& c) const {
+        return fmt::format("{} {}", c.has_ended ? "ended unready" : "not ready", c.process);
+      }
       std::string operator()(const PartLost& c) const { return fmt::format("lost a part {}", c.process); }
       std::string operator()(const StoppedBySignal& c) const { return sys::signal_name(c.signal); }
       std::string operator()(const GuardianGone&) const { return "guardian gone"; }
@@ -165,7 +169,7 @@ TEST_F(Machine, OneThatEndsBeforeItWasReadyWasNotReady) {
   for (const ProcessIndex process : {2U, 3U}) rules.processes[process].exit_ok = true;
   start();
   on(event::Started{2});
-  EXPECT_EQ(ended(2), "clean 2, decide not ready 2");
+  EXPECT_EQ(ended(2), "clean 2, decide ended unready 2");
   rules.processes[2].restart = {true, 1, 3s};
   start();
   on(event::Started{2});
@@ -324,6 +328,182 @@ TEST_F(Machine, AWatcherMayEndTheRun) {
   all_ready();
   EXPECT_TRUE(
       on(event::Abort{"wrong libnccl", 70}).starts_with("decide aborted: wrong libnccl, SIGTERM to group 0"));
+}
+
+TEST_F(Machine, TheRunGoesOnUntilTheLastLearnerHasEndedWhicheverThatIs) {
+  all_ready();
+  EXPECT_EQ(ended(1), "clean 1");
+  EXPECT_EQ(on(event::CleanedUp{1}), "");
+  EXPECT_TRUE(ended(0).starts_with("clean 0, decide finished"));
+}
+
+TEST_F(Machine, AStageWithoutProcessesIsReady) {
+  rules.stages = {{}, {2, 3}, {}, {0, 1}};
+  EXPECT_EQ(start(), "start 2, start 3");
+  for (const ProcessIndex engine : {2U, 3U}) on(event::Started{engine});
+  on(event::Ready{2});
+  EXPECT_EQ(on(event::Ready{3}), "start 0, start 1");
+}
+
+TEST_F(Machine, OneThatIsRestartedIsWaitedFor) {
+  rules.processes[2].restart = {true, 3, 5s};
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  on(event::Started{3});
+  EXPECT_EQ(on(event::Ready{3}), "") << "it has not been ready yet";
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 5s");
+  EXPECT_EQ(on(event::BackoffOver{2}), "start 2");
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::Ready{2}), "start 0, start 1");
+}
+
+TEST_F(Machine, ALearnerThatIsRestartedKeepsTheRunGoing) {
+  rules.processes[0].restart = {true, 3, 5s};
+  all_ready();
+  EXPECT_EQ(ended(0, 1), "clean 0");
+  EXPECT_EQ(ended(1), "clean 1") << "the other one is to come back";
+  EXPECT_EQ(on(event::CleanedUp{1}), "");
+  EXPECT_EQ(on(event::CleanedUp{0}), "backoff 0 5s");
+}
+
+TEST_F(Machine, NothingIsRestartedOnceTheRunEnds) {
+  for (auto& process : rules.processes) process.restart = {true, 3, 5s};
+  for (const ProcessIndex engine : {2U, 3U}) rules.processes[engine].leave = true;
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGTERM}),
+            "decide SIGTERM, SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+  EXPECT_EQ(on(event::PartLost{3, "a part"}), "") << "it is asked to end soon";
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "");
+  EXPECT_EQ(ended(0, 1), "clean 0");
+  EXPECT_EQ(ended(1, 1), "clean 1, SIGINT to group 3, grace 3 5s");
+  for (const ProcessIndex learner : {0U, 1U}) EXPECT_EQ(on(event::CleanedUp{learner}), "");
+  EXPECT_EQ(ended(3, 1), "clean 3");
+  EXPECT_EQ(on(event::CleanedUp{3}), "finish SIGTERM");
+}
+
+TEST_F(Machine, WithoutRestartOnFailureItsMaximumMeansNothing) {
+  for (const ProcessIndex engine : {2U, 3U}) rules.processes[engine].restart = {false, 3, 5s};
+  all_ready();
+  EXPECT_TRUE(ended(2, 1).starts_with("clean 2, decide failed 2 exited with code 1"));
+}
+
+TEST_F(Machine, WhatAProcessLeavesLivesOnWhereThatIsWantedWhileTheRunGoesOn) {
+  for (auto& process : rules.processes) process.leave = true;
+  all_ready();
+  EXPECT_EQ(ended(0), "clean 0 but leave");
+  EXPECT_TRUE(ended(2, 1).starts_with("clean 2 but leave, decide failed 2"));
+  EXPECT_EQ(ended(1, 1), "clean 1, SIGINT to group 3, grace 3 5s");
+}
+
+TEST_F(Machine, AThirdInterruptAndWhatComesAfterTheEndChangeNothing) {
+  all_ready();
+  on(event::Signal{SIGINT});
+  EXPECT_EQ(on(event::Signal{SIGINT}), "kill all");
+  EXPECT_EQ(on(event::Signal{SIGINT}), "");
+  EXPECT_EQ(on(event::Signal{SIGQUIT}), "");
+  EXPECT_EQ(on(event::GuardianLost{}), "");
+  for (const ProcessIndex process : {0U, 1U, 2U, 3U}) {
+    EXPECT_EQ(on(event::Ended{process, sys::WaitStatus(SIGKILL)}), fmt::format("clean {}", process));
+    EXPECT_EQ(on(event::CleanedUp{process}), process < 3 ? "" : "finish SIGINT");
+  }
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM}) EXPECT_EQ(on(event::Signal{signal}), "") << signal;
+  EXPECT_EQ(on(event::GuardianLost{}), "");
+  EXPECT_EQ(on(event::Abort{"too late", 70}), "");
+}
+
+TEST_F(Machine, QuitKillsAtOnce) {
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGQUIT}), "decide SIGQUIT, kill all");
+  all_ready();
+  on(event::Signal{SIGTERM});
+  EXPECT_EQ(on(event::Signal{SIGQUIT}), "kill all");
+  EXPECT_TRUE(std::holds_alternative<StoppedBySignal>(std::get<Killing>(state.phase).cause));
+  EXPECT_EQ(std::get<StoppedBySignal>(std::get<Killing>(state.phase).cause).signal, SIGTERM);
+}
+
+TEST_F(Machine, AnInterruptBetweenOtherReasonsIsTheFirstOne) {
+  all_ready();
+  ended(0, 3);
+  EXPECT_EQ(on(event::Signal{SIGINT}), "");
+  EXPECT_EQ(on(event::Signal{SIGINT}), "kill all");
+  EXPECT_TRUE(std::holds_alternative<ProcessFailed>(std::get<Killing>(state.phase).cause));
+}
+
+TEST_F(Machine, KilledBeforeAllAreStartedItWaitsForThoseThatAre) {
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(on(event::GuardianLost{}), "decide guardian gone, kill all");
+  EXPECT_EQ(on(event::Started{3}), "") << "it is not to be started any more";
+  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGKILL)}), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "finish guardian gone");
+}
+
+TEST_F(Machine, AwayFromTheWalltimeLearnersGetTheSignalOfTheirRole) {
+  rules.walltime = true;
+  for (const ProcessIndex learner : {0U, 1U}) rules.processes[learner].walltime_signal = SIGUSR1;
+  all_ready();
+  EXPECT_TRUE(ended(0, 3).ends_with("SIGTERM to group 1, grace 1 1m"));
+  rules.processes[1].walltime_signal.reset();
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGUSR2}),
+            "decide walltime, SIGUSR1 to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
+}
+
+TEST_F(Machine, ASignalThatIsForwardedToNobodyInParticularReachesAllThatRun) {
+  rules.signals[SIGUSR1] = {SignalRule::Action::forward, {}};
+  EXPECT_EQ(start(), "start 2, start 3");
+  EXPECT_EQ(on(event::Signal{SIGUSR1}), "") << "none is started";
+  on(event::Started{2});
+  EXPECT_EQ(on(event::Signal{SIGUSR1}), "SIGUSR1 to 2");
+  all_ready();
+  EXPECT_EQ(on(event::Signal{SIGUSR1}), "SIGUSR1 to 0, SIGUSR1 to 1, SIGUSR1 to 2, SIGUSR1 to 3");
+  ended(1, 1);
+  EXPECT_EQ(on(event::Signal{SIGUSR1}), "SIGUSR1 to 0, SIGUSR1 to 2, SIGUSR1 to 3") << "0 is being stopped";
+}
+
+TEST_F(Machine, WhatThisMachineNeverRedirects) {
+  for (const int signal : {SIGINT, SIGQUIT, stop_signal()}) {
+    rules.signals[signal] = {SignalRule::Action::ignore, {}};
+    const auto cause = cause_of(rules, signal);
+    ASSERT_TRUE(cause) << signal;
+    EXPECT_EQ(std::get<StoppedBySignal>(*cause).signal, signal);
+    all_ready();
+    EXPECT_TRUE(on(event::Signal{signal}).starts_with("decide " + sys::signal_name(signal))) << signal;
+  }
+}
+
+TEST_F(Machine, ALostNodeLeavesWhatWasNotStartedThere) {
+  start();
+  on(event::Started{2});
+  on(event::Started{3});
+  EXPECT_EQ(on(event::NodeLost{"node1", "no answer", {1, 3}}), "decide lost node1, SIGINT to group 2, grace 2 5s");
+  EXPECT_TRUE(std::holds_alternative<Waiting>(state.processes[1].phase));
+  EXPECT_TRUE(std::holds_alternative<Ended>(state.processes[3].phase));
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "finish lost node1");
+}
+
+TEST_F(Machine, AnAbortSaysWhoseFaultItIs) {
+  all_ready();
+  on(event::Abort{"wrong libnccl", 73, 2});
+  const auto& aborted = std::get<Aborted>(std::get<Ending>(state.phase).cause);
+  EXPECT_EQ(aborted.exit_code, 73);
+  EXPECT_EQ(aborted.process, 2U);
+}
+
+TEST_F(Machine, EventsOfOneThatIsElsewhereInItsLifeChangeNothing) {
+  start();
+  EXPECT_EQ(on(event::Ready{2}), "") << "not started yet";
+  EXPECT_EQ(on(event::ReadyTimeout{2}), "");
+  EXPECT_EQ(on(event::CleanedUp{2}), "");
+  EXPECT_EQ(on(event::BackoffOver{2}), "");
+  EXPECT_EQ(ended(0), "") << "its stage is to come";
+  on(event::Started{2});
+  EXPECT_EQ(on(event::Started{2}), "");
+  EXPECT_EQ(on(event::SpawnFailed{2, "too late"}), "");
+  EXPECT_TRUE(std::holds_alternative<Going>(state.phase));
 }
 
 TEST_F(Machine, LateEventsChangeNothing) {
