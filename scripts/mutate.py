@@ -207,11 +207,13 @@ class Tree:
         if os.geteuid() != 0:
             apart[1:1] = ["--user", "--map-root-user"]
         words = [*apart, str(self.programs / f"{layer}_test"), "--gtest_fail_fast", "--gtest_brief=1"]
+        # GoogleTest makes this file, and removes it at its own end: one that a test ends has not passed.
+        early_end = self.programs / f"{layer}.{change}"
         try:
             done = subprocess.run(words, cwd=self.build, capture_output=True, timeout=limit, start_new_session=True,
-                                  env=dict(os.environ, NLAUNCH_CHANGE=str(change)),
+                                  env=dict(os.environ, NLAUNCH_CHANGE=str(change), TEST_PREMATURE_EXIT_FILE=str(early_end)),
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
-            return done.returncode == 0
+            return done.returncode == 0 and not early_end.exists()
         except subprocess.TimeoutExpired:
             return False
 
