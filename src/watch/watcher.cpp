@@ -114,12 +114,10 @@ std::optional<Stalled> Watcher::stalled(Duration now) {
 void Watcher::find_stragglers(Duration now, std::vector<Finding>& found) {
   std::vector<double> steps;
   std::size_t watched = 0;
-  Duration newest{};
   for (const auto& process : processes_) {
     watched += process.watched && process.running ? 1 : 0;
     if (!process.watched || !process.running || !process.step) continue;
     steps.push_back(static_cast<double>(*process.step));
-    newest = std::max(newest, process.step_at);
   }
   // Where rank 0 alone reports there is nobody to compare it with.
   if (steps.size() < 2 || 2 * steps.size() <= watched) return;
