@@ -46,7 +46,8 @@ class PlanInputBuilder {
   /// "grpo.yaml:12:5" as a place; anything else is a name.
   SourceSpan span_of(const std::string& origin) {
     const auto second = origin.rfind(':');
-    const auto first = second == std::string::npos || second == 0 ? second : origin.rfind(':', second - 1);
+    const auto first =
+        second == std::string::npos || second == 0 ? std::string::npos : origin.rfind(':', second - 1);
     std::uint32_t line = 0;
     std::uint32_t column = 0;
     if (first != std::string::npos) {

@@ -237,14 +237,15 @@ class ScriptInputBuilder {
       const auto option = std::exchange(before, word.text);
       if (read_runtime_environment(word, option, command.sure) || !word.known) continue;
       const auto& text = word.text;
-      if (text.ends_with("/env") || text == "env") env = true;
+      const bool is_env = text == "env" || text.ends_with("/env");
+      if (is_env) env = true;
       if (env || option == "-x" || option == "-e" || option == "--env") {
         set_argument(text, word.span, command.sure);
       } else if (text.starts_with("--env=")) {
         for (const auto& one : text::split(text.substr(6), ',')) set_argument(one, word.span, command.sure);
       }
       const bool of_option = option == "-u" || option == "-C";  // env -u NAME
-      if (env && !text.starts_with('-') && !of_option && text.find('=') == std::string::npos && text != "env")
+      if (env && !text.starts_with('-') && !of_option && text.find('=') == std::string::npos && !is_env)
         env = false;
     }
   }

@@ -119,7 +119,7 @@ std::vector<StepOption> batch_options(const Script& script) {
   std::vector<StepOption> options;
   for (const auto& comment : script.comments) {
     if (!comment.text.starts_with(kMark)) continue;
-    if (!script.commands.empty() && comment.span.line > script.commands.front().span.line) continue;
+    if (!script.commands.empty() && comment.span.line >= script.commands.front().span.line) continue;
     auto rest = std::string_view(comment.text).substr(kMark.size());
     rest = rest.substr(0, rest.find(" #"));
     for (const auto& word : text::split(rest, ' ')) {

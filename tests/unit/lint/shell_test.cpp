@@ -125,5 +125,205 @@ TEST(Shell, DeepNestingEnds) {
   EXPECT_EQ(script.unread.at(0).message, "more than 64 substitutions in each other");
 }
 
+TEST(Shell, QuotesAndEscapes) {
+  EXPECT_EQ(shown(read("a \"b\\\"c\\\\d\\$e\\`f\\g\" \"h\\\ni\"\n")), "1: [a] [b\"c\\d$e`f\\g] [hi]\n");
+  EXPECT_EQ(shown(read("$'a\\'b\\\\c\\td' e$\"f $g\" h\\\ni\\\r\nj \\$k\n")),
+            "1: [a'b\\c\td] [ef $g] [hij] [$k]\n");
+  EXPECT_EQ(shown(read("a ''\"\" b'' \\\nc\n")), "1: [a] [] [b] [c]\n");
+  EXPECT_EQ(shown(read("a\\")), "1: [a]\n");
+  EXPECT_EQ(shown(read("a b\\\r\n  c\r\nd\r\n")), "1: [a] [b] [c]\n3: [d]\n");
+}
+
+TEST(Shell, WhatIsInQuotesIsQuoted) {
+  const auto script = read("a 'b' \"c\" d\\ e $'f' $g \"$h\" i'j'\n");
+  std::string quoted;
+  for (const auto& word : script.commands.at(0).words) quoted += word.quoted ? "q" : ".";
+  EXPECT_EQ(quoted, ".qqqq.qq");
+}
+
+TEST(Shell, VariablesAndWhatIsNone) {
+  EXPECT_EQ(shown(read("$? $# $@ $* $$ $! $- $0 $9 $_a9 ${b} $ $% a$\n")),
+            "1: [$?] [$#] [$@] [$*] [$$] [$!] [$-] [$0] [$9] [$_a9] [$b] [$] [$%] [a$]\n");
+  EXPECT_EQ(shown(read("${a:-b} ${#c} ${d[1]} ${1} ${} $10\n")), "1: [$…] [$…] [$…] [$…] [$…] [$10]\n");
+  EXPECT_EQ(read("$a ${b} ${c:-$d} ${e:-${f}g} ${#h} \"$k\" '$l' \\$m $1\n").uses,
+            (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "k"}));
+}
+
+TEST(Shell, ResolvingTakesTheValuesOfVariables) {
+  const auto resolve = [](const std::string& text, const std::string& value) {
+    const auto script = read("a " + text + "\n");
+    return script.commands.back().words.at(1).resolve(
+        [&](std::string_view name) { return name == "b" ? std::optional(value) : std::nullopt; });
+  };
+  EXPECT_EQ(resolve("x$b/$b", "1"), "x1/1");
+  EXPECT_EQ(resolve("$c", "1"), std::nullopt);
+  EXPECT_EQ(resolve("$(d)", "1"), std::nullopt);
+  EXPECT_EQ(resolve("$b", std::string(1024, 'x')), std::string(1024, 'x'));
+  EXPECT_EQ(resolve("$b", std::string(1025, 'x')), std::nullopt);
+  EXPECT_EQ(resolve("y$b", std::string(1024, 'x')), std::nullopt);
+}
+
+TEST(Shell, NamesOfCommands) {
+  const auto name = [](const std::string& text) { return read(text).commands.at(0).name(); };
+  EXPECT_EQ(name("a b\n"), "a");
+  EXPECT_EQ(name("/usr/bin/a b\n"), "a");
+  EXPECT_EQ(name("$a b\n"), "");
+  EXPECT_EQ(name("A=b\n"), "");
+}
+
+TEST(Shell, SubstitutionsEndWhereTheyAreClosed) {
+  EXPECT_EQ(shown(read("a $(b (c) ')' \")\" \"\\\"\" \\) d) e\n")),
+            "1:( [b]\n1:( [c]\n1:( [)] [)] [\"] [)] [d]\n1: [a] [$…] [e]\n");
+  EXPECT_EQ(shown(read("a $(b # )\nc) d\n")), "1:( [b]\n2:( [c]\n1: [a] [$…] [d]\n");
+  EXPECT_EQ(shown(read("a ${b:-{c\\}}} d\n")), "1: [a] [$…] [d]\n");
+  EXPECT_EQ(shown(read("a $((1 + (2))) $(((3))) b\n")), "1: [a] [$…] [$…] [b]\n");
+  EXPECT_EQ(shown(read("a `b \\` c` d\n")), "1:( [b] [`] [c]\n1: [a] [$…] [d]\n");
+  EXPECT_EQ(shown(read("a $(b $(c) \"$(d)\") e\n")),
+            "1:( [c]\n1:( [d]\n1:( [b] [$…] [$…]\n1: [a] [$…] [e]\n");
+}
+
+TEST(Shell, WhatIsNotClosedIsSaid) {
+  EXPECT_EQ(shown(read("a `b\n")), "1: [a] [$…b]\na.sh:1:3 a backtick that nothing closes\n");
+  EXPECT_EQ(shown(read("a ${b\nc\n")), "1: [a] [$…{b]\n2: [c]\na.sh:1:3 '${' is not closed\n");
+  EXPECT_EQ(shown(read("((a\nb\n")), "1: [a]\n2: [b]\na.sh:1:1 '((' is not closed\n");
+  EXPECT_EQ(shown(read("while a; do b\n")), "1? [a]\n1? [b]\na.sh:1:1 'do' is not closed\n");
+  EXPECT_EQ(shown(read("case a in\nb) c\n")), "2? [c]\na.sh:1:1 'case' is not closed\n");
+  EXPECT_EQ(shown(read("{ a; (b\n")), "1: [a]\n1: [b]\n");
+}
+
+TEST(Shell, ALongExpansionIsNotKept) {
+  const auto text_of = [](std::size_t length) {
+    const auto script = read("a ${b:-" + std::string(length, 'x') + "}\n");
+    return script.commands.at(0).words.at(1).parts.at(0).text.size();
+  };
+  EXPECT_EQ(text_of(4096 - 6), 4096U);
+  EXPECT_EQ(text_of(4096 - 5), 0U);
+}
+
+TEST(Shell, SixtyFourLevelsAreRead) {
+  const auto unread = [](int levels) {
+    std::string text;
+    for (int i = 0; i < levels; ++i) text += "$(a ";
+    for (int i = 0; i < levels; ++i) text += ")";
+    return read(text).unread.size();
+  };
+  EXPECT_EQ(unread(64), 0U);
+  EXPECT_EQ(unread(65), 1U);
+}
+
+TEST(Shell, WordsThatOnlyLookLikeAssignments) {
+  EXPECT_EQ(shown(read("a B=1\n1A=2\nB-C=3\n\"D\"=4\nE[1=5\nF [2]=6\n")),
+            "1: [a] [B=1]\n2: [1A=2]\n3: [B-C=3]\n4: [D=4]\n5: [E[1=5]\n6: [F] [[2]=6]\n");
+  EXPECT_EQ(shown(read("A[1]=2 B+=3 C[x]+=4 D= e\n")), "1: A=2 B+=3 C+=4 D= [e]\n");
+  const auto script = read("declare -A A=([b]=c) D[1]=e\n");
+  EXPECT_TRUE(script.commands.at(0).assignments.at(0).array);
+  EXPECT_TRUE(script.commands.at(0).assignments.at(1).array);
+  EXPECT_FALSE(read("A=1\n").commands.at(0).assignments.at(0).array);
+}
+
+TEST(Shell, NumbersInFrontOfRedirectionsAreNone) {
+  EXPECT_EQ(shown(read("a 2>b 12 > c 3<d 4e\n")), "1: [a] [12] [4e]\n");
+  EXPECT_EQ(shown(read("a >| b >& c <> d e >f; g\n")), "1: [a] [e]\n1: [g]\n");
+  EXPECT_EQ(shown(read("a >(b) <(c d) e <(\n")), "1:( [b]\n1:( [c] [d]\n1: [a] [e]\n");
+}
+
+TEST(Shell, SeveralHeredocsStandBehindEachOther) {
+  const auto script = read("a <<A <<\"B\"; c <<-C\n1\nA\n$2\nB\n\t3\n\t\tC\nd\n");
+  EXPECT_EQ(shown(script), "1: [a]\n1: [c]\n8: [d]\n");
+  ASSERT_EQ(script.commands.at(0).heredocs.size(), 2U);
+  EXPECT_EQ(script.commands.at(0).heredocs.at(0).text, "1\n");
+  EXPECT_FALSE(script.commands.at(0).heredocs.at(0).literal);
+  EXPECT_EQ(script.commands.at(0).heredocs.at(1).text, "$2\n");
+  EXPECT_TRUE(script.commands.at(0).heredocs.at(1).literal);
+  EXPECT_EQ(script.commands.at(0).heredocs.at(1).span.line, 4U);
+  EXPECT_EQ(script.commands.at(1).heredocs.at(0).text, "\t3\n");
+  EXPECT_EQ(read("a <<A\n$b ${c} \\$d\nA\n").uses, (std::vector<std::string>{"b", "c", "d"}));
+  EXPECT_EQ(read("a <<'A'\n$b\nA\n").uses, std::vector<std::string>{});
+  EXPECT_EQ(shown(read("a <<A\r\nb\r\nA\r\nc\n")), "1: [a]\n4: [c]\n");
+  EXPECT_EQ(shown(read("a <<A\nb\nA")), "1: [a]\n");
+}
+
+TEST(Shell, CasesHavePatterns) {
+  EXPECT_EQ(shown(read("case $a in\n  # one\n  (b) c;;\n  \"d)\" | 'e)') f;;&\n  g) h ;;\n  *)\n    i\n    "
+                       ";;\nesac\nj\n")),
+            "3? [c]\n4? [f]\n5? [h]\n7? [i]\n10: [j]\n");
+  EXPECT_EQ(shown(read("case a in b) c;; esac; d\ncase e\nin f) g;; esac\nh\n")),
+            "1? [c]\n1: [d]\n3? [g]\n4: [h]\n");
+}
+
+TEST(Shell, LoopsAndTheirHeads) {
+  EXPECT_EQ(shown(read("for a in b $c; do d; done; e\nfor ((i = 0; i < 9; ++i)); do f; done\ng\n")),
+            "1? [d]\n1: [e]\n2? [f]\n3: [g]\n");
+  EXPECT_EQ(shown(read("until a; do b; done\nselect c in d; do e; done\nfor f; do g; done\ntime h\n")),
+            "1? [a]\n1? [b]\n2? [e]\n3? [g]\n4: [h]\n");
+  EXPECT_EQ(read("for a in $b \"${c}\"; do d; done\n").uses, (std::vector<std::string>{"b", "c"}));
+}
+
+TEST(Shell, FunctionsAreNotRunWhereTheyStand) {
+  EXPECT_EQ(shown(read("a() {\n b\n}\nfunction c() { d; }\nfunction e\n{\n f\n}\n{ g; }\nh () { i; }\nj\n")),
+            "2? [b]\n4? [d]\n7? [f]\n9: [g]\n10? [i]\n11: [j]\n");
+  EXPECT_EQ(shown(read("a (b)\n")), "1: [a]\n1: [b]\n");
+}
+
+TEST(Shell, ReservedWordsAreSoAtTheStartAlone) {
+  EXPECT_EQ(shown(read("echo if then fi { }\n\"if\" a\n'{' b\nA=1 if c\n")),
+            "1: [echo] [if] [then] [fi] [{] [}]\n2: [if] [a]\n3: [{] [b]\n4: A=1 [if] [c]\n");
+  EXPECT_EQ(shown(read("fi\na\ndone\nesac\n}\n)\nb\n")), "2: [a]\n7: [b]\n");
+  EXPECT_EQ(shown(read("if a; then { b; }; (c); fi; d\n")), "1? [a]\n1? [b]\n1? [c]\n1: [d]\n");
+  EXPECT_EQ(shown(read("if a; then b; elif c; then d; fi\n")), "1? [a]\n1? [b]\n1? [c]\n1? [d]\n");
+}
+
+TEST(Shell, TestsAndArithmeticAreNoCommands) {
+  EXPECT_EQ(shown(read("[[ a && b ]]; c\n[[ -n $d &&\\\n -n e ]] && f\n((g++)); h\n")),
+            "1: [c]\n3? [f]\n4: [h]\n");
+  EXPECT_EQ(read("[[ $a == \"$b\" ]]\n(( c + $d ))\n").uses, (std::vector<std::string>{"a", "b", "d"}));
+}
+
+/// The names of commands that run only where something was so.
+std::string conditional(const std::string& text) {
+  std::string out;
+  for (const auto& one : read(text).commands) out += one.conditional ? one.name() : "";
+  return out;
+}
+
+TEST(Shell, AFunctionAloneIsNoCondition) {
+  EXPECT_EQ(conditional("f() { a; if b; then c; fi; d; }\ne\n"), "bc");
+  EXPECT_EQ(conditional("for x in 1; do a; done; while b; do c; done; case x in y) d;; esac; e\n"), "abcd");
+  EXPECT_EQ(conditional("if a; then f() { b; }; x=$(c); fi\nx=$(d)\n"), "abc");
+}
+
+TEST(Shell, BehindAStepAndAndItGoesOn) {
+  EXPECT_EQ(conditional("a || b\ncd x && c\nd && e\n[[ x ]] && f\nA=1 && g\n"), "bef");
+  EXPECT_EQ(conditional("mkdir x && cd x && a\ncd x && b || c && d\ne | f & g; h\n"), "cd");
+  for (const std::string step :
+       {"cd", "export A=1", "source", ".", "module", "ml", "conda", "mamba", "mkdir", "set", "unset",
+        "ulimit", "pip", "pip3", "uv", "eval", "echo", "python", "python3"}) {
+    EXPECT_EQ(conditional(step + " && a\n"), "") << step;
+  }
+}
+
+TEST(Shell, WhatIsChainedIsNotSure) {
+  EXPECT_EQ(shown(read("a | b; c && d; e\nf || g | h\ni &&\n\n  j\nk && # why\n  l\nm\n")),
+            "1: [a]\n1: [b]\n1: [c]\n1? [d]\n1: [e]\n2: [f]\n2? [g]\n2: [h]\n3: [i]\n5? [j]\n6: [k]\n7? "
+            "[l]\n8: [m]\n");
+}
+
+TEST(Shell, CommentsAreKept) {
+  std::string comments;
+  for (const auto& one : read("#!/bin/sh\na # b\r\nc#d \"# e\" \\# f\n  # g\nA=(1 # h\n)").comments)
+    comments += one.span.where() + "+" + std::to_string(one.span.length) + " " + one.text + "\n";
+  EXPECT_EQ(comments, "a.sh:1:1+9 #!/bin/sh\na.sh:2:3+4 # b\na.sh:4:3+3 # g\na.sh:5:6+3 # h\n");
+}
+
+TEST(Shell, PlacesAndLengths) {
+  const auto script = read("ab  'c d'  $(e\n f)\n");
+  std::string places;
+  for (const auto& command : script.commands) {
+    for (const auto& word : command.words)
+      places += word.span.where() + "+" + std::to_string(word.span.length) + " ";
+  }
+  EXPECT_EQ(places, "a.sh:1:14+1 a.sh:2:2+1 a.sh:1:1+2 a.sh:1:5+5 a.sh:1:12+1 ");
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

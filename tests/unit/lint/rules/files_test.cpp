@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+/// What is said of NCCL_DEBUG_FILE where no folder is there but /tmp.
+Texts said_of_file(const std::string& path, LintInput input = {}) {
+  input.environments = {environment("", {set("NCCL_DEBUG_FILE", path)})};
+  input.folder_exists = [](const std::string& folder) { return folder == "/tmp"; };
+  return found("debug-folder", input);
+}
+
+Texts missing(const std::string& folder) {
+  return {"warning a.env:1:1 the folder " + folder + " of NCCL_DEBUG_FILE is not there"};
+}
+
+TEST(DebugFolder, AFolderThatIsNotThereIsTold) {
+  EXPECT_EQ(said_of_file("/a/b/nccl.%h.log"), missing("/a/b"));
+  EXPECT_EQ(said_of_file("logs/x"), missing("logs"));
+  EXPECT_EQ(said_of_file("/x.log"), missing("/"));
+  EXPECT_EQ(said_of_file("/%h.log"), missing("/"));
+  EXPECT_EQ(said_of_file("/tmp/x.log"), Texts{});
+}
+
+TEST(DebugFolder, WhatIsNotKnownIsNotTold) {
+  EXPECT_EQ(said_of_file("x.log"), Texts{});
+  EXPECT_EQ(said_of_file("${run.dir}/x.log"), Texts{});
+  EXPECT_EQ(said_of_file("/a/%h/x.log"), Texts{});
+  EXPECT_EQ(found("debug-folder", scene({set("NCCL_DEBUG_FILE", "/a/x")})), Texts{});
+}
+
+TEST(DebugFolder, WhatTheScriptMakesWillBeThere) {
+  EXPECT_EQ(said_of_file("/a/x", script("mkdir -p /a\n")), Texts{});
+  EXPECT_EQ(said_of_file("/a/x", script("true\nmkdir -p /a/b\nls\n")), Texts{});
+  EXPECT_EQ(said_of_file("/a/x", script("mkdir -p $LOGS\n")), Texts{});
+  EXPECT_EQ(said_of_file("/a/x", script("mkdir -p /ab\n")), missing("/a"));
+  EXPECT_EQ(said_of_file("/a/x", script("ls /a\n")), missing("/a"));
+  EXPECT_EQ(said_of_file("/a/x", script("true\n")), missing("/a"));
+}
+
+TEST(DebugFolder, WhatComesOfItIsTold) {
+  auto input = scene({set("NCCL_DEBUG_FILE", "/a/x")});
+  input.folder_exists = [](const std::string&) { return false; };
+  EXPECT_EQ(whole("debug-folder", input),
+            (Texts{"the folder /a of NCCL_DEBUG_FILE is not there",
+                   "NCCL does not make it, and writes to standard output without a word",
+                   "mkdir -p /a, before the programs start", "NCCL src/debug.cc"}));
+}
+
+LintInput caches(std::vector<Setting> settings) {
+  auto input = scene(std::move(settings));
+  input.shared_file_system = [](const std::string& path) { return path.starts_with("/home") ? "NFS" : ""; };
+  return input;
+}
+
+TEST(SharedCache, EachCacheIsLookedAt) {
+  for (const std::string name : {"TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "RAY_TMPDIR",
+                                 "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR"}) {
+    EXPECT_EQ(found("shared-cache", caches({set(name, "/home/me/x")})),
+              Texts{"warning a.env:1:1 " + name + " is on a file system that nodes share (NFS)"});
+    EXPECT_EQ(found("shared-cache", caches({set(name, "/tmp/x"), open(name)})), Texts{});
+    EXPECT_EQ(found("shared-cache", scene({set(name, "/home/me/x")})), Texts{});
+  }
+  EXPECT_EQ(found("shared-cache", caches({set("HF_HOME", "/home/me/x")})), Texts{});
+}
+
+TEST(SharedCache, AFolderThatIsNotKnownIsOnNoFileSystem) {
+  auto input = scene({open("RAY_TMPDIR")});
+  input.shared_file_system = [](const std::string&) { return "NFS"; };
+  EXPECT_EQ(found("shared-cache", input), Texts{});
+}
+
+TEST(SharedCache, RayHasAFolderOfItsOwn) {
+  const auto of = [](const char* name) { return whole("shared-cache", caches({set(name, "/home/me/x")})); };
+  EXPECT_EQ(of("RAY_TMPDIR").at(1), "Ray's sockets do not work there");
+  EXPECT_EQ(of("RAY_TMPDIR").at(2),
+            "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.scratch})");
+  EXPECT_EQ(of("TRITON_CACHE_DIR").at(1), "processes of several nodes see each other's files half written");
+  EXPECT_EQ(of("TRITON_CACHE_DIR").at(2),
+            "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.cache})");
+}
+
+TEST(NcclConf, WhatItAddsAndSetsAgainIsTold) {
+  LintInput input;
+  input.environments = {environment("learner", {set("NCCL_A", "1"), unset("NCCL_B")}),
+                        environment("engine", {local(set("NCCL_A", "1")), set("NCCL_B", "2")})};
+  input.conf = {set("NCCL_A", "1"), set("NCCL_B", "1")};
+  const auto file = a_file("/etc/nccl.conf");
+  input.conf[0].span = {file, 1, 1, 6};
+  input.conf[1].span = {file, 2, 1, 6};
+  EXPECT_EQ(
+      found("nccl-conf", input),
+      (Texts{
+          "warning /etc/nccl.conf:1:1 (engine) /etc/nccl.conf sets NCCL_A, which nobody here asked for",
+          "warning learner.env:2:1 (learner) NCCL_B is unset here, and /etc/nccl.conf:2:1 sets it again"}));
+}
+
+}  // namespace
+}  // namespace nlaunch::lint

@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+TEST(UnknownVariable, OfAFamilyThatIsKnown) {
+  EXPECT_EQ(whole("unknown-variable", scene({set("NCCL_SOCKET_IFNAM", "hsn")})),
+            (Texts{"NCCL_SOCKET_IFNAM is a name that no release of NCCL reads",
+                   "nobody complains about an unknown name: the setting is without effect",
+                   "NCCL_SOCKET_IFNAME, if that is meant (nlaunch env --doc NCCL_SOCKET_IFNAME)",
+                   "every name up to NCCL 2.30.7 is in the catalogue: nlaunch env --list"}));
+  EXPECT_EQ(whole("unknown-variable", scene({set("TORCH_FR_QWERTYUIOP_ASDFGHJKL", "1")})).at(2), "");
+  EXPECT_EQ(found("unknown-variable", scene({open("NCCL_NOT_A_NAME"), set("MY_OWN", "1"),
+                                             set("NCCL_DEBUG", "1"), unset("NCCL_NOT_ANOTHER")})),
+            Texts{"error a.env:1:1 NCCL_NOT_A_NAME is a name that no release of NCCL reads"});
+}
+
+TEST(UnknownVariable, AMistakeIsExplained) {
+  EXPECT_EQ(whole("unknown-variable", scene({set("NCCL_BUFFER_SIZE", "1")})),
+            (Texts{"NCCL_BUFFER_SIZE does nothing", "the name is shorter", "NCCL_BUFFSIZE",
+                   "the sources of NCCL 2.3.5 to 2.30.7 do not have the name"}));
+  // Of no family.
+  EXPECT_EQ(found("unknown-variable", scene({set("TORCH_DISTRIBUTED_TIMEOUT", "1")})),
+            Texts{"error a.env:1:1 TORCH_DISTRIBUTED_TIMEOUT does nothing"});
+}
+
+TEST(UnknownVariable, ANewerReleaseMayKnowIt) {
+  const auto with = [](const std::string& owner, const std::string& release) {
+    auto input = scene({set("NCCL_NOT_A_NAME", "1")});
+    input.environments[0].releases[owner] = version(release);
+    return input;
+  };
+  EXPECT_EQ(found("unknown-variable", with("NCCL", "2.30.8")),
+            Texts{"warning a.env:1:1 NCCL_NOT_A_NAME is a name that no release of NCCL reads"});
+  EXPECT_EQ(whole("unknown-variable", with("NCCL", "2.30.8")).at(1),
+            "this nlaunch knows NCCL up to 2.30.7, and 2.30.8 is loaded");
+  for (const auto& input : {with("NCCL", "2.30.7"), with("NCCL", "2.20.3"), with("PyTorch", "9.0")}) {
+    EXPECT_EQ(found("unknown-variable", input),
+              Texts{"error a.env:1:1 NCCL_NOT_A_NAME is a name that no release of NCCL reads"});
+  }
+}
+
+TEST(UnknownVariable, AnOwnerMayHaveNoReleases) {
+  auto input = scene({set("GLOO_NOT_A_NAME", "1")});
+  input.environments[0].releases["Gloo"] = version("1.0");
+  EXPECT_EQ(found("unknown-variable", input),
+            Texts{"error a.env:1:1 GLOO_NOT_A_NAME is a name that no release of Gloo reads"});
+}
+
+Texts read_by(const std::string& text, const Setting& setting = set("NCCL_MINE", "1")) {
+  auto input = scene({setting});
+  input.readings = {{"empty.py", ""}, {"a.py", text}, {"b.py", text}};
+  return found("unknown-variable", input);
+}
+
+TEST(UnknownVariable, AProgramMayReadANameOfItsOwn) {
+  for (const auto* text :
+       {"NCCL_MINE", "$NCCL_MINE", "a NCCL_MINE", "NCCL_MINE b", "a['NCCL_MINE']", "a,,NCCL_MINE."}) {
+    EXPECT_EQ(read_by(text), Texts{"note a.env:1:1 NCCL_MINE is read by a.py alone"}) << text;
+  }
+  for (const auto* text : {"", "NCCL_MINER", "XNCCL_MINE", "NCCL_ MINE", "NCCL"}) {
+    EXPECT_EQ(read_by(text), Texts{"error a.env:1:1 NCCL_MINE is a name that no release of NCCL reads"})
+        << text;
+  }
+  EXPECT_EQ(read_by("NCCL_TIMEOUT", set("NCCL_TIMEOUT", "1")),
+            Texts{"note a.env:1:1 NCCL_TIMEOUT is read by a.py alone"});
+  EXPECT_EQ(read_by("MY_OWN", set("MY_OWN", "1")), Texts{});
+  EXPECT_EQ(read_by("NCCL_MINE", local(set("NCCL_MINE", "1"))), Texts{});
+}
+
+LintInput with_release(const Setting& setting, const std::string& owner, const std::string& release) {
+  auto input = scene({setting});
+  input.environments[0].releases[owner] = version(release);
+  return input;
+}
+
+TEST(NotInRelease, NotYet) {
+  const auto setting = set("NCCL_LL128_C2C", "0");
+  EXPECT_EQ(whole("not-in-release", with_release(setting, "NCCL", "2.26.2")),
+            (Texts{"NCCL 2.26.2 does not read NCCL_LL128_C2C yet",
+                   "NCCL reads it since 2.27.3; before, nobody does", "NCCL 2.27.3 or newer, or leave it out",
+                   "NCCL: src/graph/tuning.cc@2.30.7"}));
+  EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.26.2")),
+            Texts{"error a.env:1:1 NCCL 2.26.2 does not read NCCL_LL128_C2C yet"});
+  EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.27.3")), Texts{});
+  EXPECT_EQ(found("not-in-release", with_release(setting, "PyTorch", "2.2.0")), Texts{});
+  EXPECT_EQ(found("not-in-release", scene({setting})), Texts{});
+  EXPECT_EQ(found("not-in-release", with_release(unset("NCCL_LL128_C2C"), "NCCL", "2.26.2")), Texts{});
+  EXPECT_EQ(found("not-in-release", with_release(set("NCCL_NOT_A_NAME", "1"), "NCCL", "2.26.2")), Texts{});
+}
+
+TEST(NotInRelease, NoLonger) {
+  const auto setting = set("NCCL_TREE_THRESHOLD", "0");
+  const Texts told{"warning a.env:1:1 NCCL_TREE_THRESHOLD is read no longer"};
+  EXPECT_EQ(found("not-in-release", scene({setting})), told);
+  EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.5.6")), told);
+  EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.4.8")), Texts{});
+  EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.4.1")),
+            Texts{"error a.env:1:1 NCCL 2.4.1 does not read NCCL_TREE_THRESHOLD yet"});
+  EXPECT_EQ(whole("not-in-release", scene({setting})),
+            (Texts{"NCCL_TREE_THRESHOLD is read no longer", "NCCL 2.4.8 was the last release that did",
+                   "NCCL_ALGO", "NCCL: src/init.cc@2.4.8"}));
+  EXPECT_EQ(whole("not-in-release", scene({set("NCCL_AGG_CHANNEL_SIZE", "1")})).at(2), "leave it out");
+  // Older than all that were looked at.
+  EXPECT_EQ(found("not-in-release", with_release(set("NCCL_IB_GDR_LEVEL", "1"), "NCCL", "2.30.7")),
+            Texts{"warning a.env:1:1 NCCL_IB_GDR_LEVEL is read no longer"});
+}
+
+TEST(NotInRelease, AnotherOwnerMayReadIt) {
+  // CUDA has always read it, NCCL since 2.17.1.
+  EXPECT_EQ(found("not-in-release", with_release(set("CUDA_LAUNCH_BLOCKING", "1"), "NCCL", "2.10.3")),
+            Texts{});
+}
+
+TEST(LegacyName, AnOldNameIsTold) {
+  EXPECT_EQ(whole("legacy-name", scene({set("NCCL_MIN_NRINGS", "4")})),
+            (Texts{"NCCL_MIN_NRINGS is an old name", "NCCL_MIN_NCHANNELS is its name now",
+                   "NCCL_MIN_NCHANNELS (both, where older releases have to read it)",
+                   "NCCL: src/graph/connect.cc@2.30.7"}));
+  EXPECT_EQ(found("legacy-name", scene({set("NCCL_MIN_NRINGS", "4"), unset("NCCL_MIN_NCHANNELS")})).size(),
+            1U);
+  EXPECT_EQ(
+      found("legacy-name", scene({unset("NCCL_MIN_NRINGS"), set("NCCL_DEBUG", "WARN"), set("MY_OWN", "1")})),
+      Texts{});
+  // Another rule says that it is read no longer.
+  EXPECT_EQ(found("legacy-name", scene({set("NCCL_TREE_THRESHOLD", "0")})), Texts{});
+}
+
+TEST(LegacyName, BothNamesShouldSayTheSame) {
+  const auto beside = [](const Setting& one, const Setting& other) {
+    return found("legacy-name", scene({one, other}));
+  };
+  EXPECT_EQ(beside(set("NCCL_MIN_NRINGS", "4"), set("NCCL_MIN_NCHANNELS", "8")),
+            Texts{"warning a.env:1:1 NCCL_MIN_NRINGS=4 beside NCCL_MIN_NCHANNELS=8"});
+  EXPECT_EQ(beside(set("NCCL_MIN_NRINGS", "4"), set("NCCL_MIN_NCHANNELS", "4")), Texts{});
+  EXPECT_EQ(beside(set("NCCL_MIN_NRINGS", "4"), open("NCCL_MIN_NCHANNELS")), Texts{});
+  EXPECT_EQ(beside(open("NCCL_MIN_NRINGS"), set("NCCL_MIN_NCHANNELS", "a text of its own, not short")),
+            Texts{});
+}
+
+TEST(LegacyName, ARuleOfReleasesSpeaksOfThoseThatDoNotReadIt) {
+  const auto setting = set("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000");
+  const Texts told{"warning a.env:1:1 TORCH_NCCL_TRACE_BUFFER_SIZE is an old name"};
+  EXPECT_EQ(found("legacy-name", with_release(setting, "PyTorch", "2.1.0")), Texts{});
+  EXPECT_EQ(found("legacy-name", with_release(setting, "PyTorch", "2.2.0")), told);
+  EXPECT_EQ(found("legacy-name", scene({setting})), told);
+}
+
+TEST(NotExported, OfAKnownFamily) {
+  EXPECT_EQ(found("not-exported", scene({local(set("NCCL_DEBUG", "WARN")), set("NCCL_ALGO", "Ring"),
+                                         local(set("MY_OWN", "1")), local(unset("NCCL_NET"))})),
+            Texts{"warning a.env:1:1 NCCL_DEBUG is not exported"});
+  EXPECT_EQ(whole("not-exported", scene({local(set("NCCL_DEBUG", "WARN"))})).at(2), "export NCCL_DEBUG=…");
+  auto input = scene({local(set("NCCL_DEBUG", "WARN"))});
+  input.readings = {{"a.sh", "echo $NCCL_DEBUG"}};
+  EXPECT_EQ(found("not-exported", input), Texts{});
+}
+
+Texts twice(const std::string& between, const std::string& second = "WARN") {
+  return found("set-twice",
+               script("export NCCL_DEBUG=INFO\n" + between + "export NCCL_DEBUG=" + second + "\n"));
+}
+
+TEST(SetTwice, TheFirstValueIsNeverSeen) {
+  EXPECT_EQ(twice(""), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 2, to WARN"});
+  EXPECT_EQ(twice("", "''"), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 2, to nothing"});
+  EXPECT_EQ(twice("A=1\nexport NCCL_ALGO=Ring\n"),
+            Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 4, to WARN"});
+  EXPECT_EQ(twice("", "INFO"), Texts{});
+  EXPECT_EQ(twice("", "$LEVEL"), Texts{});
+  EXPECT_EQ(twice("export NCCL_DEBUG=ABORT\n"),
+            (Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 2, to ABORT",
+                   "warning job.sh:2:8 NCCL_DEBUG=ABORT is set again in line 3, to WARN"}));
+}
+
+TEST(SetTwice, UnlessSomethingIsStartedInBetween) {
+  for (const std::string start : {"python a.py\n", "srun a\n", "source settings.sh\n"}) {
+    EXPECT_EQ(twice(start), Texts{}) << start;
+  }
+  EXPECT_EQ(found("set-twice", script("export NCCL_DEBUG=INFO; python a.py\nexport NCCL_DEBUG=WARN\n")),
+            Texts{});
+  EXPECT_EQ(found("set-twice", script("export NCCL_DEBUG=INFO\nexport A=$(a); export NCCL_DEBUG=WARN\n")),
+            Texts{});
+  for (const std::string own :
+       {"export A=1\n", "declare B\n", "typeset C=2\n", "readonly D=3\n", "unset E\n", "set -x\n",
+        "ulimit -n 9\n", "cd /tmp\n", "echo a\n", "mkdir -p b\n", "module load c\n", "ml d\n"}) {
+    EXPECT_EQ(twice(own), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 3, to WARN"}) << own;
+  }
+  EXPECT_EQ(
+      found("set-twice", script("python a.py\nexport NCCL_DEBUG=INFO\nexport NCCL_DEBUG=WARN\npython b.py\n"))
+          .size(),
+      1U);
+}
+
+TEST(SetTwice, OnlyWhatIsCertain) {
+  const auto said = [](const Setting& one, const Setting& other) {
+    return found("set-twice", scene({one, other})).size();
+  };
+  EXPECT_EQ(said(set("NCCL_DEBUG", "INFO"), set("NCCL_DEBUG", "WARN")), 1U);
+  EXPECT_EQ(said(maybe(set("NCCL_DEBUG", "INFO")), set("NCCL_DEBUG", "WARN")), 0U);
+  EXPECT_EQ(said(set("NCCL_DEBUG", "INFO"), maybe(set("NCCL_DEBUG", "WARN"))), 0U);
+  EXPECT_EQ(said(open("NCCL_DEBUG"), set("NCCL_DEBUG", "WARN")), 0U);
+  EXPECT_EQ(said(set("NCCL_DEBUG", "INFO"), open("NCCL_DEBUG")), 0U);
+  EXPECT_EQ(said(set("NCCL_DEBUG", "INFO"), once(set("NCCL_DEBUG", "WARN"))), 0U);
+  EXPECT_EQ(said(once(set("NCCL_DEBUG", "INFO")), set("NCCL_DEBUG", "WARN")), 0U);
+  EXPECT_EQ(said(set("MY_OWN", "INFO"), set("MY_OWN", "WARN")), 0U);
+  EXPECT_EQ(said(set("NCCL_DEBUG", "INFO"), set("NCCL_ALGO", "Ring")), 0U);
+}
+
+TEST(SetTwice, OfTwoFilesOrInAPlanOneStandsAboveTheOther) {
+  auto input = scene({set("NCCL_DEBUG", "INFO"), set("NCCL_DEBUG", "WARN")});
+  input.plan = true;
+  EXPECT_EQ(found("set-twice", input), Texts{});
+  input.plan = false;
+  input.environments[0].settings[1].span.file = a_file("b.env");
+  EXPECT_EQ(found("set-twice", input), Texts{});
+}
+
+}  // namespace
+}  // namespace nlaunch::lint

@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+Texts interfaces(const std::string& name, const std::string& value) {
+  return found("interfaces", scene({set(name, value)}));
+}
+
+TEST(Interfaces, AListThatLeavesOutLetsLoopbackIn) {
+  for (const std::string name : {"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME"}) {
+    for (const std::string list : {"^docker", "^docker,virbr", "^=docker", "^lo0"}) {
+      EXPECT_EQ(interfaces(name, list), Texts{"error a.env:1:1 " + name + "=" + list +
+                                              " leaves out what it names, and so lets loopback in"});
+    }
+    for (const std::string list :
+         {"docker", "^docker,lo", "^lo", "^l", "^=lo", "^", "", "=hsn0", "hsn0,lo"}) {
+      EXPECT_EQ(interfaces(name, list), Texts{}) << list;
+    }
+  }
+  EXPECT_EQ(whole("interfaces", scene({set("NCCL_SOCKET_IFNAME", "^docker")})).at(2),
+            "NCCL_SOCKET_IFNAME=^docker,lo");
+}
+
+TEST(Interfaces, TheSignCountsInFrontAlone) {
+  EXPECT_EQ(interfaces("NCCL_SOCKET_IFNAME", "hsn,^docker"),
+            Texts{"error a.env:1:1 NCCL_SOCKET_IFNAME=hsn,^docker has a ^ behind the first place"});
+  EXPECT_EQ(interfaces("NCCL_SOCKET_IFNAME", "^lo,^docker"),
+            Texts{"error a.env:1:1 NCCL_SOCKET_IFNAME=^lo,^docker has a ^ behind the first place"});
+  EXPECT_EQ(interfaces("NCCL_SOCKET_IFNAME", "^docker,^lo").size(), 2U);
+}
+
+TEST(Interfaces, GlooTakesWholeNames) {
+  for (const std::string prefix : {"hsn", "ib", "eth", "en", "bond"}) {
+    EXPECT_EQ(interfaces("GLOO_SOCKET_IFNAME", prefix),
+              Texts{"error a.env:1:1 GLOO_SOCKET_IFNAME=" + prefix + " is no interface"});
+    EXPECT_EQ(whole("interfaces", scene({set("GLOO_SOCKET_IFNAME", "eth0," + prefix)})).at(2),
+              "GLOO_SOCKET_IFNAME=" + prefix + "0");
+  }
+  for (const std::string list : {"^docker", "=eth0", "eth0,^docker"}) {
+    EXPECT_EQ(interfaces("GLOO_SOCKET_IFNAME", list),
+              Texts{"error a.env:1:1 GLOO_SOCKET_IFNAME=" + list + " is no interface"});
+    EXPECT_EQ(whole("interfaces", scene({set("GLOO_SOCKET_IFNAME", list)})).at(2),
+              "the name of one interface");
+  }
+  for (const std::string list : {"eth0", "lo", "eth0,eth1", "docker", ""}) {
+    EXPECT_EQ(interfaces("GLOO_SOCKET_IFNAME", list), Texts{}) << list;
+  }
+  EXPECT_EQ(interfaces("GLOO_SOCKET_IFNAME", "hsn,ib").size(), 1U);
+}
+
+TEST(NetOnOneNode, OnlyThere) {
+  const auto said = [](const Setting& setting, std::optional<std::uint32_t> nodes) {
+    auto input = scene({setting});
+    input.nodes = nodes;
+    return found("net-on-one-node", input);
+  };
+  EXPECT_EQ(said(set("NCCL_NET", "OFI"), 1), Texts{"warning a.env:1:1 NCCL_NET=OFI in a job of one node"});
+  EXPECT_EQ(said(set("NCCL_NET", "OFI"), 2), Texts{});
+  EXPECT_EQ(said(set("NCCL_NET", "OFI"), 0), Texts{});
+  EXPECT_EQ(said(set("NCCL_NET", "OFI"), std::nullopt), Texts{});
+  EXPECT_EQ(said(set("NCCL_NET", ""), 1), Texts{});
+  EXPECT_EQ(said(maybe(set("NCCL_NET", "OFI")), 1), Texts{});
+}
+
+Texts with_release(const std::string& net, const std::string& release) {
+  auto input = scene({set("NCCL_NET", net)});
+  input.environments[0].releases["aws-ofi-nccl"] = version(release);
+  return found("net-plugin", input);
+}
+
+TEST(NetPlugin, AnOldPluginHasOneName) {
+  for (const std::string net : {"OFI", "ofi", "libfabric", "Libfabric"}) {
+    EXPECT_EQ(with_release(net, "1.12.1"),
+              Texts{"error a.env:1:1 aws-ofi-nccl 1.12.1 is called \"AWS Libfabric\", not " + net});
+    EXPECT_EQ(with_release(net, "1.13.0"), Texts{});
+    EXPECT_EQ(found("net-plugin", scene({set("NCCL_NET", net)})), Texts{});
+  }
+  EXPECT_EQ(with_release("AWS Libfabric", "1.12.1"), Texts{});
+  EXPECT_EQ(with_release("IB", "1.12.1"), Texts{});
+}
+
+Texts with_plugin(const std::string& net, const std::string& plugin) {
+  return found("net-plugin", scene({set("NCCL_NET", net), set("NCCL_NET_PLUGIN", plugin)}));
+}
+
+TEST(NetPlugin, WithoutAPluginThereIsNothingButIbAndSocket) {
+  for (const std::string net : {"OFI", "AWS Libfabric", "mlx"}) {
+    EXPECT_EQ(with_plugin(net, "none"),
+              Texts{"error a.env:1:1 NCCL_NET=" + net + " with NCCL_NET_PLUGIN=none"});
+  }
+  for (const std::string net : {"IB", "ib", "Socket"}) EXPECT_EQ(with_plugin(net, "none"), Texts{}) << net;
+}
+
+TEST(NetPlugin, TheFileHasToFitTheName) {
+  for (const std::string net : {"OFI", "AWS Libfabric", "libfabric"}) {
+    EXPECT_EQ(with_plugin(net, "spcx"),
+              Texts{"error a.env:1:1 NCCL_NET=" + net +
+                    " asks for aws-ofi-nccl, and NCCL_NET_PLUGIN=spcx loads another plugin"});
+    for (const std::string plugin : {"ofi", "aws", "my-aws-ofi", "/opt/libnccl-net.so", ""}) {
+      EXPECT_EQ(with_plugin(net, plugin), Texts{}) << plugin;
+    }
+  }
+  EXPECT_EQ(with_plugin("IB", "spcx"), Texts{});
+  EXPECT_EQ(with_plugin("spcx", "spcx"), Texts{});
+  EXPECT_EQ(found("net-plugin", scene({set("NCCL_NET", "OFI"), maybe(set("NCCL_NET_PLUGIN", "none"))})),
+            Texts{});
+}
+
+TEST(IbDisabled, WhereInfiniBandIsTheNetwork) {
+  const auto why = [](std::vector<Setting> settings, const char* nics) {
+    auto input = scene(std::move(settings));
+    input.nics = nics;
+    const auto said = whole("ib-disabled", input);
+    return said.empty() ? "" : said.at(1);
+  };
+  const std::string slow = "NCCL goes over TCP then, at a small part of the speed";
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1")}, "ib"), slow);
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "2")}, "ib"), slow);
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1"), set("NCCL_IB_HCA", "mlx5")}, ""),
+            "NCCL_IB_HCA chooses adapters that NCCL then does not use: it goes over TCP");
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1")}, "cxi"), "");
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1")}, ""), "");
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "0")}, "ib"), "");
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1x")}, "ib"), "");
+  EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1"), set("NCCL_IB_DISABLE", "0")}, "ib"), "");
+}
+
+TEST(SameIdentity, OneIdForAllIsTold) {
+  EXPECT_EQ(found("same-identity", scene({set("NCCL_COMM_ID", "a:1"), set("NCCL_HOSTID", "me")})),
+            (Texts{"error a.env:1:1 NCCL_COMM_ID in the environment of a job",
+                   "error a.env:2:1 NCCL_HOSTID=me is the same on every node"}));
+  EXPECT_EQ(found("same-identity", scene({open("NCCL_COMM_ID")})).size(), 1U);
+  EXPECT_EQ(found("same-identity", scene({open("NCCL_HOSTID"), unset("NCCL_COMM_ID"), unset("NCCL_HOSTID"),
+                                          once(set("NCCL_COMM_ID", "a:1")), once(set("NCCL_HOSTID", "me")),
+                                          set("NCCL_NET", "x")})),
+            Texts{});
+}
+
+LintInput alt_read() {
+  auto input = scene({set("FI_CXI_RDZV_PROTO", "alt_read")});
+  input.slurm = true;
+  return input;
+}
+
+StepOption option(std::string text) {
+  return {std::move(text), {}};
+}
+
+constexpr const char* kAltRead =
+    "error a.env:1:1 FI_CXI_RDZV_PROTO=alt_read without srun --network=disable_rdzv_get";
+
+TEST(AltRead, TheJobOrEachStepHasToAskForIt) {
+  auto input = alt_read();
+  EXPECT_EQ(found("alt-read", input), Texts{kAltRead});
+  input.batch = {option("--time=1"), option("--network=disable_rdzv_get")};
+  EXPECT_EQ(found("alt-read", input), Texts{});
+  input.batch = {option("--network=job_vni"), option("--comment=disable_rdzv_get")};
+  EXPECT_EQ(found("alt-read", input), Texts{kAltRead});
+  Step with;
+  with.options = {option("--mpi=none"), option("--network=job_vni,disable_rdzv_get")};
+  input.steps = {with};
+  EXPECT_EQ(found("alt-read", input), Texts{});
+  input.steps = {with, Step()};
+  EXPECT_EQ(found("alt-read", input), Texts{kAltRead});
+  input.steps[1].open_ended = true;
+  EXPECT_EQ(found("alt-read", input), Texts{});
+}
+
+TEST(AltRead, WhatStartsNothingCannotSay) {
+  auto input = alt_read();
+  input.slurm = false;
+  EXPECT_EQ(found("alt-read", input), Texts{});
+  input.plan = true;
+  EXPECT_EQ(found("alt-read", input), Texts{kAltRead});
+  EXPECT_EQ(found("alt-read", script("export FI_CXI_RDZV_PROTO=alt_read\npython a.py\n")), Texts{});
+  EXPECT_EQ(found("alt-read", script("export FI_CXI_RDZV_PROTO=alt_read\nsrun python a.py\n")).size(), 1U);
+}
+
+TEST(AltRead, OnlyTheValueThatHolds) {
+  auto input = alt_read();
+  input.environments = {
+      environment("", {set("FI_CXI_RDZV_PROTO", "alt_read"), set("FI_CXI_RDZV_PROTO", "default")})};
+  EXPECT_EQ(found("alt-read", input), Texts{});
+  input.environments = {
+      environment("", {set("FI_CXI_RDZV_PROTO", "default"), set("FI_CXI_RDZV_PROTO", "alt_read")})};
+  EXPECT_EQ(found("alt-read", input).size(), 1U);
+}
+
+LintInput grace(std::vector<Setting> settings) {
+  auto input = scene(std::move(settings));
+  input.gpu = "GH200";
+  return input;
+}
+
+TEST(Gdrcopy, OnGraceHopperWithoutTheRendezvousSettings) {
+  for (const std::string name : {"NCCL_GDRCOPY_ENABLE", "FI_HMEM_CUDA_USE_GDRCOPY"}) {
+    auto input = grace({set(name, "1")});
+    const Texts told{"warning a.env:1:1 " + name +
+                     " turns GDRCopy on, on Grace Hopper, without the rendezvous settings"};
+    EXPECT_EQ(found("gdrcopy", input), told);
+    input.nodes = 2;
+    EXPECT_EQ(found("gdrcopy", input), told);
+    input.nodes = 1;
+    EXPECT_EQ(found("gdrcopy", input), Texts{});
+    input.nodes.reset();
+    input.gpu = "H100";
+    EXPECT_EQ(found("gdrcopy", input), Texts{});
+    EXPECT_EQ(found("gdrcopy", grace({set(name, "0")})), Texts{});
+    EXPECT_EQ(found("gdrcopy", grace({set(name, "true")})), Texts{});
+    EXPECT_EQ(found("gdrcopy", grace({maybe(set(name, "1"))})), Texts{});
+    EXPECT_EQ(found("gdrcopy", grace({set(name, "1"), set(name, "0")})), Texts{});
+    EXPECT_EQ(found("gdrcopy", grace({set(name, "1"), set(name, "2")})).size(), 1U);
+  }
+}
+
+TEST(Gdrcopy, BothRendezvousSettingsGuardIt) {
+  const auto said = [](std::vector<Setting> beside) {
+    beside.push_back(set("NCCL_GDRCOPY_ENABLE", "1"));
+    return found("gdrcopy", grace(std::move(beside))).size();
+  };
+  EXPECT_EQ(said({set("FI_CXI_RDZV_THRESHOLD", "0"), set("FI_CXI_RDZV_GET_MIN", "0")}), 0U);
+  EXPECT_EQ(said({open("FI_CXI_RDZV_THRESHOLD"), set("FI_CXI_RDZV_GET_MIN", "0x0")}), 0U);
+  EXPECT_EQ(said({set("FI_CXI_RDZV_THRESHOLD", "0")}), 1U);
+  EXPECT_EQ(said({set("FI_CXI_RDZV_GET_MIN", "0")}), 1U);
+  EXPECT_EQ(said({set("FI_CXI_RDZV_THRESHOLD", "0"), set("FI_CXI_RDZV_GET_MIN", "1")}), 1U);
+  EXPECT_EQ(said({set("FI_CXI_RDZV_THRESHOLD", "16384"), set("FI_CXI_RDZV_GET_MIN", "0")}), 1U);
+  EXPECT_EQ(said({set("FI_CXI_RDZV_THRESHOLD", "off"), set("FI_CXI_RDZV_GET_MIN", "0")}), 1U);
+}
+
+TEST(MpichGpu, BesideNcclAlone) {
+  const auto mpich = set("MPICH_GPU_SUPPORT_ENABLED", "1");
+  const Texts told{"warning a.env:1:1 MPICH_GPU_SUPPORT_ENABLED=1 beside NCCL"};
+  EXPECT_EQ(found("mpich-gpu", scene({mpich, set("A", "1"), set("NCCL_DEBUG", "WARN")})), told);
+  EXPECT_EQ(found("mpich-gpu", scene({mpich, set("TORCH_NCCL_DESYNC_DEBUG", "1")})), told);
+  EXPECT_EQ(found("mpich-gpu", scene({mpich, set("TORCH_CPP_LOG_LEVEL", "INFO")})), Texts{});
+  EXPECT_EQ(found("mpich-gpu", scene({mpich})), Texts{});
+  EXPECT_EQ(found("mpich-gpu", scene({set("MPICH_GPU_SUPPORT_ENABLED", "0"), set("NCCL_DEBUG", "WARN")})),
+            Texts{});
+}
+
+}  // namespace
+}  // namespace nlaunch::lint

@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+TEST(BlockingWait, YesTakesTheWatchdogAway) {
+  for (const std::string name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
+    for (const std::string yes : {"1", "true", "True", "yes", "y", "t"}) {
+      EXPECT_EQ(found("blocking-wait", scene({set(name, yes)})),
+                Texts{"error a.env:1:1 " + name + "=" + yes + " takes PyTorch's watchdog away"});
+    }
+    for (const std::string no : {"0", "false", "no", "n", "f", "2", ""}) {
+      EXPECT_EQ(found("blocking-wait", scene({set(name, no)})), Texts{}) << no;
+    }
+  }
+}
+
+TEST(RecorderPath, ARecorderNeedsAFile) {
+  for (const std::string name : {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}) {
+    const Texts told{"warning a.env:1:1 " + name +
+                     " turns the flight recorder on, and nothing says where it writes"};
+    EXPECT_EQ(found("recorder-path", scene({set(name, "2000")})), told);
+    EXPECT_EQ(found("recorder-path", scene({open(name)})), told);
+    EXPECT_EQ(found("recorder-path", scene({set(name, "0")})), Texts{});
+    EXPECT_EQ(found("recorder-path", scene({unset(name)})), Texts{});
+    EXPECT_EQ(found("recorder-path", scene({local(set(name, "2000"))})), Texts{});
+    for (const std::string file : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
+      EXPECT_EQ(found("recorder-path", scene({set(name, "2000"), set(file, "/x")})), Texts{});
+      EXPECT_EQ(found("recorder-path", scene({set(name, "2000"), maybe(set(file, "/x"))})), Texts{});
+      EXPECT_EQ(found("recorder-path", scene({set(name, "2000"), set(file, "/x"), unset(file)})), told);
+    }
+  }
+  EXPECT_EQ(found("recorder-path", scene({set("NCCL_DEBUG", "WARN")})), Texts{});
+}
+
+TEST(RecorderPath, BothNamesAreOneRecorder) {
+  EXPECT_EQ(
+      found("recorder-path",
+            scene({set("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), set("TORCH_FR_BUFFER_SIZE", "2000")})),
+      Texts{"warning a.env:2:1 TORCH_FR_BUFFER_SIZE turns the flight recorder on, and nothing says where "
+            "it writes"});
+  EXPECT_EQ(found("recorder-path",
+                  scene({set("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), set("TORCH_FR_BUFFER_SIZE", "0")}))
+                .size(),
+            1U);
+}
+
+TEST(RecorderEntries, AMillionIsTooMany) {
+  for (const std::string name : {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}) {
+    EXPECT_EQ(found("recorder-entries", scene({set(name, "1000000")})),
+              Texts{"warning a.env:1:1 " + name + "=1000000 counts entries, not bytes"});
+    EXPECT_EQ(found("recorder-entries", scene({set(name, "999999")})), Texts{});
+    EXPECT_EQ(found("recorder-entries", scene({set(name, "2000000x")})), Texts{});
+  }
+  EXPECT_EQ(whole("recorder-entries", scene({set("TORCH_FR_BUFFER_SIZE", "67108864")})).at(2),
+            "TORCH_FR_BUFFER_SIZE=2000");
+}
+
+TEST(NosetDevices, NoIsYesForOlderRay) {
+  const std::string name = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
+  const auto with = [&](const std::string& value, const std::string& release) {
+    auto input = scene({set(name, value)});
+    if (!release.empty()) input.environments[0].releases["Ray"] = version(release);
+    return found("noset-devices", input);
+  };
+  for (const std::string no : {"0", "false", "no", "off", "False"}) {
+    const Texts told{"error a.env:1:1 " + name + "=" + no + " means yes before Ray 2.54"};
+    EXPECT_EQ(with(no, ""), told);
+    EXPECT_EQ(with(no, "2.53.9"), told);
+    EXPECT_EQ(with(no, "2.54.0"), Texts{});
+    EXPECT_EQ(with(no, "3.0"), Texts{});
+  }
+  EXPECT_EQ(with("1", ""), Texts{});
+  EXPECT_EQ(with("", ""), Texts{});
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
