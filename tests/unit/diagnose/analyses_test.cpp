@@ -82,17 +82,20 @@ TEST(Collectives, GroupsOfDifferentGuidsAreNotCompared) {
 TEST(Collectives, AllOfTheCauseIsToldInASentence) {
   auto findings = findings_of(timeout(0, 7) + timeout(1, 7) + timeout(2, 7, "BROADCAST"));
   EXPECT_EQ(findings.front().why,
-            "3 ranks waited 600 s for the others, the first in ALLREDUCE 7 of 16 elements; rank 2: in BROADCAST 7 of "
+            "3 ranks waited 600 s for the others, the first in ALLREDUCE 7 of 16 elements; rank 2: in "
+            "BROADCAST 7 of "
             "16 elements while ranks 0 and 1 waited in ALLREDUCE 7 of 16 elements");
   EXPECT_EQ(findings.front().confidence, Confidence::sure);
   EXPECT_EQ(findings.front().weight, 65);
   EXPECT_EQ(findings.front().count, 3U);
   EXPECT_EQ(findings.front().signature, "collectives");
   EXPECT_TRUE(findings.front().fix.starts_with("make every rank run the same collectives in the same order"));
-  findings = findings_of(timeout(0, 8) + timeout(1, 7, "BROADCAST") + timeout(2, 6) + timeout(3, 8) + timeout(4, 8));
+  findings =
+      findings_of(timeout(0, 8) + timeout(1, 7, "BROADCAST") + timeout(2, 6) + timeout(3, 8) + timeout(4, 8));
   EXPECT_EQ(cause_of(findings), "collective-desync 2: ranks 1 and 2");
-  EXPECT_TRUE(findings.front().why.ends_with(
-      "ranks 1 and 2: in BROADCAST 7 of 16 elements while ranks 0, 3 and 4 waited in ALLREDUCE 8 of 16 elements"));
+  EXPECT_TRUE(
+      findings.front().why.ends_with("ranks 1 and 2: in BROADCAST 7 of 16 elements while ranks 0, 3 and 4 "
+                                     "waited in ALLREDUCE 8 of 16 elements"));
 }
 
 TEST(Collectives, OfAsManyInTheSameStepTheFirstRanksAreTheMeasure) {
@@ -134,8 +137,8 @@ TEST(Collectives, ARankThatHasEnqueuedNothingIsBehindAndOneThatDoesNotSayIsNot) 
 }
 
 TEST(Collectives, WhatARankEnqueuedThatDidNotReportIsNoMeasure) {
-  const auto findings = findings_of(timeout(0, 7) + enqueued(0, 12) + timeout(1, 7) + enqueued(1, 12) +
-                                    enqueued(2, 30));
+  const auto findings =
+      findings_of(timeout(0, 7) + enqueued(0, 12) + timeout(1, 7) + enqueued(1, 12) + enqueued(2, 30));
   EXPECT_EQ(cause_of(findings), "collective-timeout 1: rank 2");
   EXPECT_EQ(findings.front().weight, 45);
 }
@@ -164,6 +167,7 @@ TEST(Collectives, WhereTheWorldIsNotKnownThoseCanBeBlamedThatHaveWritten) {
   const std::string wrote = "[rank5]: ncclRemoteError: A call failed\n";
   EXPECT_EQ(cause_of(wrote + reports({0, 1})), "collective-timeout 2: rank 5");
   EXPECT_EQ(cause_of("world size: 0\n" + wrote + reports({0, 1})), "collective-timeout 3: rank 5");
+  EXPECT_EQ(cause_of("world size: 1\n" + wrote + reports({0, 1})), "collective-timeout 3");
   // A world that large is not gone through.
   EXPECT_EQ(cause_of("world size: 65537\n" + wrote + reports({0, 1})), "collective-timeout 3: rank 5");
   EXPECT_EQ(cause_of("world size: 65536\n" + wrote + reports({0, 1})), "collective-timeout 3");
@@ -171,7 +175,8 @@ TEST(Collectives, WhereTheWorldIsNotKnownThoseCanBeBlamedThatHaveWritten) {
 
 TEST(Collectives, SilentRanksWereElsewhereOnlyIfAllOfThemWere) {
   const auto closed = [](int rank) {
-    return fmt::format("[rank{}]: gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.7]:31485\n", rank);
+    return fmt::format(
+        "[rank{}]: gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.7]:31485\n", rank);
   };
   auto findings = findings_of("world size: 6\n" + reports({0, 1, 2, 3}) + closed(4) + closed(5));
   EXPECT_EQ(cause_of(findings), "collective-desync 6: ranks 4 and 5");
@@ -191,13 +196,15 @@ TEST(Collectives, ACulpritHasTheHostThatIsKnownOfIt) {
 
 TEST(Collectives, WithoutRanksTheReportNamesNobody) {
   const std::string report =
-      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for "
+      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, "
+      "Timeout(ms)=1800000) ran for "
       "1802710 milliseconds before timing out.\n";
   const auto findings = findings_of(report + report);
   EXPECT_EQ(cause_of(findings), "collective-timeout 1");
-  EXPECT_EQ(findings.front().why,
-            "a collective (ALLREDUCE 7) did not complete in 1803 s. Who reports this waited for somebody else: the "
-            "report alone names no culprit");
+  EXPECT_EQ(
+      findings.front().why,
+      "a collective (ALLREDUCE 7) did not complete in 1803 s. Who reports this waited for somebody else: the "
+      "report alone names no culprit");
   EXPECT_EQ(findings.front().weight, 40);
   EXPECT_EQ(findings.front().count, 1U);
   EXPECT_EQ(findings.front().confidence, Confidence::unsure);
@@ -212,7 +219,8 @@ TEST(Collectives, TheFirstReportIsToldWhateverItsRank) {
 TEST(Collectives, OfSeveralGroupsTheOneThatProvesMostIsTold) {
   const auto in_group = [](int rank, int group, int seq, std::string_view guid = "") {
     return fmt::format(
-        "[PG ID {} {}Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType=ALLREDUCE, "
+        "[PG ID {} {}Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
+        "OpType=ALLREDUCE, "
         "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
         group, guid.empty() ? "" : fmt::format("PG GUID {}(tp) ", guid), rank, seq);
   };
@@ -223,7 +231,8 @@ TEST(Collectives, OfSeveralGroupsTheOneThatProvesMostIsTold) {
   EXPECT_EQ(cause_of(findings), "collective-desync 1: rank 0");
   EXPECT_EQ(findings.front().count, 2U);
   // The same number of another group, by its GUID; and one GUID under two numbers.
-  EXPECT_EQ(findings_of(in_group(0, 1, 5, "a") + in_group(1, 1, 9, "b")).front().category, "collective-timeout");
+  EXPECT_EQ(findings_of(in_group(0, 1, 5, "a") + in_group(1, 1, 9, "b")).front().category,
+            "collective-timeout");
   EXPECT_EQ(cause_of(in_group(0, 1, 5, "a") + in_group(1, 2, 9, "a")), "collective-desync 1: rank 0");
 }
 
@@ -269,18 +278,22 @@ TEST(NcclInit, OneThatCompletedIsWell) {
   EXPECT_EQ(cause_of(init(0, "START") + init(0, "COMPLETE")), "healthy");
 }
 
-std::string init_of(std::string_view rank, std::string_view size, std::string_view end, std::string_view id = "0x77") {
-  return fmt::format("n1:1:2 [0] NCCL INFO ncclCommInitRank comm 0x5 rank {} nranks {} cudaDev 0 commId {} - Init {}\n",
-                     rank, size, id, end);
+std::string init_of(std::string_view rank, std::string_view size, std::string_view end,
+                    std::string_view id = "0x77") {
+  return fmt::format(
+      "n1:1:2 [0] NCCL INFO ncclCommInitRank comm 0x5 rank {} nranks {} cudaDev 0 commId {} - Init {}\n",
+      rank, size, id, end);
 }
 
 TEST(NcclInit, SeveralThatDidNotComeAreNamed) {
   const auto findings = findings_of(init_of("1", "4", "START") + init_of("3", "4", "START"));
   EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1: ranks 0 and 2");
   EXPECT_EQ(findings.front().why,
-            "a communicator of 4 ranks did not come up: 2 of its ranks began, none completed; 0 and 2 are not in these "
+            "a communicator of 4 ranks did not come up: 2 of its ranks began, none completed; 0 and 2 are "
+            "not in these "
             "logs");
-  EXPECT_EQ(findings.front().fix, "read the logs of those ranks: they failed before, hang, or were not started");
+  EXPECT_EQ(findings.front().fix,
+            "read the logs of those ranks: they failed before, hang, or were not started");
   EXPECT_EQ(findings.front().confidence, Confidence::unsure);
   EXPECT_EQ(findings.front().weight, 42);
   EXPECT_EQ(findings.front().count, 2U);
@@ -289,7 +302,8 @@ TEST(NcclInit, SeveralThatDidNotComeAreNamed) {
 TEST(NcclInit, WhereAllCameTheNetworkIsToBlame) {
   const auto findings = findings_of(init_of("0", "2", "START") + init_of("1", "2", "START"));
   EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1");
-  EXPECT_EQ(findings.front().why, "a communicator of 2 ranks did not come up: 2 of its ranks began, none completed");
+  EXPECT_EQ(findings.front().why,
+            "a communicator of 2 ranks did not come up: 2 of its ranks began, none completed");
   EXPECT_TRUE(findings.front().fix.starts_with("all ranks came: look for their network"));
 }
 
@@ -305,7 +319,8 @@ TEST(NcclInit, EachCommunicatorCountsForItself) {
 TEST(NcclInit, ALineWithNumbersThatCannotBeIsNone) {
   EXPECT_EQ(cause_of(init_of("99999999999", "4", "START")), "healthy");
   EXPECT_EQ(cause_of(init_of("0", "99999999999", "START")), "healthy");
-  EXPECT_EQ(cause_of("n1:1:2 [0] NCCL INFO comm 0x2aab rank 7 nranks 16 cudaDev 7 - Init COMPLETE\n"), "healthy");
+  EXPECT_EQ(cause_of("n1:1:2 [0] NCCL INFO comm 0x2aab rank 7 nranks 16 cudaDev 7 - Init COMPLETE\n"),
+            "healthy");
 }
 
 TEST(NcclInit, SoManyCommunicatorsAreKept) {
@@ -323,7 +338,8 @@ TEST(NcclInit, SoManyCommunicatorsAreKept) {
   Told fewer("nccl-init");
   for (int id = 0; id < 4096; ++id) {
     const auto comm = std::to_string(id);
-    fewer.tell(id < 4095 ? "nccl.init-complete" : "nccl.init-start", {{"comm", comm}, {"rank", "0"}, {"world", "2"}});
+    fewer.tell(id < 4095 ? "nccl.init-complete" : "nccl.init-start",
+               {{"comm", comm}, {"rank", "0"}, {"world", "2"}});
   }
   EXPECT_EQ(fewer.findings().size(), 1U);
 }
@@ -386,18 +402,21 @@ TEST(Xid, WeighsAsMuchAsItSaysOfTheHardware) {
 }
 
 TEST(Xid, OfEqualOnesTheFirstIsTold) {
-  EXPECT_EQ(xids(xid(79) + xid(48)), "1 90 Xid 79: the GPU has fallen off the bus (seen on this GPU: Xid 79 and 48)");
+  EXPECT_EQ(xids(xid(79) + xid(48)),
+            "1 90 Xid 79: the GPU has fallen off the bus (seen on this GPU: Xid 79 and 48)");
   EXPECT_EQ(xids(xid(48) + xid(45)),
             "1 90 Xid 48: an error of two bits in the GPU's memory (seen on this GPU: Xid 48 and 45)");
 }
 
 TEST(Xid, ALineThatNamesTheProcessIsToldOfAProgramsFaultsAlone) {
-  const std::string of_13 = "Xid 13: a kernel of the program accessed memory out of range, or executed what it must not";
+  const std::string of_13 =
+      "Xid 13: a kernel of the program accessed memory out of range, or executed what it must not";
   const std::string of_43 = "Xid 43: the GPU ended a program that had failed";
   EXPECT_EQ(xids(xid(13) + xid(43, kNamed)), "2 63 " + of_43 + " (seen on this GPU: Xid 13 and 43)");
   EXPECT_EQ(xids(xid(13) + xid(43)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
   EXPECT_EQ(xids(xid(13, kNamed) + xid(43, kNamed)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
-  EXPECT_EQ(xids(xid(13) + xid(13, kNamed) + xid(43, kNamed)), "2 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
+  EXPECT_EQ(xids(xid(13) + xid(13, kNamed) + xid(43, kNamed)),
+            "2 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
   EXPECT_EQ(xids(xid(13) + xid(45, kNamed)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 45)");
   EXPECT_EQ(xids(xid(43) + xid(43, kNamed)), "1 62 " + of_43);
   EXPECT_EQ(xids(xid(48) + xid(13, kNamed)),

@@ -107,7 +107,8 @@ TEST(Listed, CutsALongList) {
 }
 
 TEST(NamesOf, CallsRanksByTheirNumbersOnlyWhereEachHasOne) {
-  EXPECT_EQ(names_of({with({{"rank", "3"}}), with({{"rank", "3"}, {"host", "n1"}})}), "rank 3 and rank 3 on n1");
+  EXPECT_EQ(names_of({with({{"rank", "3"}}), with({{"rank", "3"}, {"host", "n1"}})}),
+            "rank 3 and rank 3 on n1");
   EXPECT_EQ(names_of({with({{"process", "learner.0"}, {"rank", "0"}}),
                       with({{"process", "learner.1"}, {"rank", "1"}})}),
             "learner.0 (rank 0) and learner.1 (rank 1)");

@@ -189,7 +189,8 @@ TEST(Ranked, AFindingOfWeightFortyIsAConsequence) {
 }
 
 TEST(Ranked, TakesTheSignaturesOfAClassForOneFinding) {
-  auto findings = findings_of(text_of({"[rank1]: torch.cuda.OutOfMemoryError: CUDA out of memory.\n", kOom, kError}));
+  auto findings =
+      findings_of(text_of({"[rank1]: torch.cuda.OutOfMemoryError: CUDA out of memory.\n", kOom, kError}));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].position.line, 2U);
   EXPECT_EQ(findings[0].weight, 70);
@@ -211,7 +212,8 @@ TEST(Ranked, NamesAllThatTellOfAReasonAndTheFirstOfThoseThatTellOfAConsequence) 
     return "[rank1]: " + std::string(line) + "[rank2]: " + std::string(line);
   };
   EXPECT_EQ(cause_of(twice(kFull)), "disk-full 1: ranks 1 and 2");
-  EXPECT_EQ(cause_of(twice("RuntimeError: CUDA error: operation not permitted\n")), "cuda-error 1: ranks 1 and 2");
+  EXPECT_EQ(cause_of(twice("RuntimeError: CUDA error: operation not permitted\n")),
+            "cuda-error 1: ranks 1 and 2");
   EXPECT_EQ(cause_of(twice(kUnhandled)), "nccl-error 1: rank 1");
 }
 
@@ -232,14 +234,17 @@ TEST(Culprits, OfTwoDescriptionsOfOneProcessAreOne) {
   EXPECT_EQ(joined({with({{"rank", "3"}}), with({{"rank", "3"}, {"host", "n1"}})}), "rank 3 on n1");
   EXPECT_EQ(joined({with({{"rank", "3"}, {"host", "n1"}}), with({{"rank", "3"}, {"pid", "7"}})}),
             "rank 3 on n1 (pid 7)");
-  EXPECT_EQ(joined({with({{"pid", "7"}, {"host", "n1"}}), with({{"pid", "7"}, {"actor", "W"}})}), "W on n1 (pid 7)");
+  EXPECT_EQ(joined({with({{"pid", "7"}, {"host", "n1"}}), with({{"pid", "7"}, {"actor", "W"}})}),
+            "W on n1 (pid 7)");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"task", "3"}}), with({{"host", "n1"}, {"rank", "3"}})}),
             "rank 3 on n1 (task 3)");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"rank", "3"}}), with({{"host", "n1"}, {"task", "3"}})}),
             "rank 3 on n1 (task 3)");
-  EXPECT_EQ(joined({with({{"host", "n1"}, {"rank", "3"}, {"pid", "7"}}), with({{"host", "n1"}, {"task", "3"}})}),
-            "rank 3 on n1 (task 3, pid 7)");
-  EXPECT_EQ(joined({with({{"peer", "n1:5"}}), with({{"peer", "n1:5"}, {"host", "n2"}})}), "n1:5 (as n2 saw it)");
+  EXPECT_EQ(
+      joined({with({{"host", "n1"}, {"rank", "3"}, {"pid", "7"}}), with({{"host", "n1"}, {"task", "3"}})}),
+      "rank 3 on n1 (task 3, pid 7)");
+  EXPECT_EQ(joined({with({{"peer", "n1:5"}}), with({{"peer", "n1:5"}, {"host", "n2"}})}),
+            "n1:5 (as n2 saw it)");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"device", "0"}}), with({{"host", "n1"}, {"actor", "W"}})}),
             "W on n1 (GPU 0)");
   EXPECT_EQ(joined({with({{"host", "n1"}}), with({{"host", "n1"}, {"rank", "3"}})}), "rank 3 on n1");
@@ -250,15 +255,17 @@ TEST(Culprits, OfTwoProcessesAreTwo) {
             "rank 3 on n1 and rank 3 on n2");
   EXPECT_EQ(joined({with({{"pid", "7"}, {"host", "n1"}}), with({{"pid", "7"}, {"host", "n2"}})}),
             "n1 (pid 7) and n2 (pid 7)");
-  EXPECT_EQ(joined({with({{"rank", "3"}, {"pid", "7"}}), with({{"rank", "4"}, {"pid", "7"}})}), "ranks 3 and 4");
+  EXPECT_EQ(joined({with({{"rank", "3"}, {"pid", "7"}}), with({{"rank", "4"}, {"pid", "7"}})}),
+            "ranks 3 and 4");
   EXPECT_EQ(joined({with({{"rank", "3"}, {"peer", "n1"}}), with({{"rank", "3"}, {"peer", "n2"}})}),
             "n1 (as rank 3 saw it) and n2 (as rank 3 saw it)");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"task", "3"}}), with({{"host", "n2"}, {"rank", "3"}})}),
             "task 3 on n1 and rank 3 on n2");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"task", "3"}}), with({{"host", "n1"}, {"rank", "4"}})}),
             "task 3 on n1 and rank 4 on n1");
-  EXPECT_EQ(joined({with({{"host", "n1"}, {"rank", "4"}, {"pid", "7"}}), with({{"host", "n1"}, {"task", "3"}})}),
-            "rank 4 on n1 (pid 7) and task 3 on n1");
+  EXPECT_EQ(
+      joined({with({{"host", "n1"}, {"rank", "4"}, {"pid", "7"}}), with({{"host", "n1"}, {"task", "3"}})}),
+      "rank 4 on n1 (pid 7) and task 3 on n1");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"pid", "7"}}), with({{"host", "n1"}, {"actor", "W"}})}),
             "n1 (pid 7) and W on n1");
 }
@@ -273,23 +280,26 @@ TEST(Culprits, ThatNameNobodyAreTheOneProcessThatEnded) {
 
 TEST(Culprits, AreCompletedByWhatOtherLinesSayOfTheSamePid) {
   const auto named = [&](const Origin& first, const Origin& second) {
-    return names_of(findings_of({{std::string(kFull), first}, {std::string(kError), second}})
-                        .at(0)
-                        .culprits);
+    return names_of(findings_of({{std::string(kFull), first}, {std::string(kError), second}}).at(0).culprits);
   };
-  EXPECT_EQ(named(with({{"pid", "77"}}), with({{"pid", "77"}, {"rank", "3"}, {"host", "n7"}})), "rank 3 on n7 (pid 77)");
-  EXPECT_EQ(named(with({{"pid", "77"}, {"host", "n7"}}), with({{"pid", "77"}, {"rank", "3"}})), "rank 3 on n7 (pid 77)");
-  EXPECT_EQ(named(with({{"pid", "77"}, {"host", "n7"}}), with({{"pid", "77"}, {"rank", "3"}, {"host", "n7"}})),
+  EXPECT_EQ(named(with({{"pid", "77"}}), with({{"pid", "77"}, {"rank", "3"}, {"host", "n7"}})),
             "rank 3 on n7 (pid 77)");
-  EXPECT_EQ(named(with({{"pid", "77"}, {"host", "n7"}}), with({{"pid", "77"}, {"rank", "3"}, {"host", "n8"}})),
-            "n7 (pid 77)");
+  EXPECT_EQ(named(with({{"pid", "77"}, {"host", "n7"}}), with({{"pid", "77"}, {"rank", "3"}})),
+            "rank 3 on n7 (pid 77)");
+  EXPECT_EQ(
+      named(with({{"pid", "77"}, {"host", "n7"}}), with({{"pid", "77"}, {"rank", "3"}, {"host", "n7"}})),
+      "rank 3 on n7 (pid 77)");
+  EXPECT_EQ(
+      named(with({{"pid", "77"}, {"host", "n7"}}), with({{"pid", "77"}, {"rank", "3"}, {"host", "n8"}})),
+      "n7 (pid 77)");
   EXPECT_EQ(named(with({{"pid", "78"}}), with({{"pid", "77"}, {"rank", "3"}})), "pid 78");
   EXPECT_EQ(named(with({{"actor", "W"}}), with({{"rank", "3"}})), "W");
   EXPECT_EQ(named(with({{"pid", "77"}}), with({{"pid", "77"}, {"peer", "n9"}})), "pid 77");
 }
 
 TEST(LostPeer, IsTheOneOnTheHostThatOthersLost) {
-  auto findings = findings_of(text_of({kClosed, "srun: error: n2: task 1: Exited with exit code 134\n", kExited}));
+  auto findings =
+      findings_of(text_of({kClosed, "srun: error: n2: task 1: Exited with exit code 1\n", kExited}));
   EXPECT_EQ(cause_of(findings), "peer-process-died 1: task 0 on n1");
   EXPECT_EQ(findings[0].why, "a process ended, and others lost their connection to it");
   EXPECT_EQ(findings[0].fix, "read the log of that process: it ended first");
@@ -317,7 +327,8 @@ TEST(LostPeer, IsToldWhereItsEndIsToldFirst) {
 TEST(LostPeer, IsNotKnownWhereNothingEnded) {
   const auto findings = findings_of(kClosed);
   EXPECT_EQ(cause_of(findings), "peer-process-died 1: n1.lan (as n2 (pid 5, GPU 0) saw it)");
-  EXPECT_EQ(findings[0].why, "the process at the other end of a connection has ended: this rank only noticed");
+  EXPECT_EQ(findings[0].why,
+            "the process at the other end of a connection has ended: this rank only noticed");
 }
 
 TEST(Engine, IsWhatDidNotStartWhateverTheReason) {
@@ -326,19 +337,22 @@ TEST(Engine, IsWhatDidNotStartWhateverTheReason) {
   auto findings = findings_of(text_of({kError, engine}));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].category, "vllm-enginecore-start-failure");
-  EXPECT_EQ(findings[0].why,
-            "vLLM's engine did not start: a GPU had no memory left; in the first CUDA call of a program that means "
-            "that somebody else holds it, or that it is faulty");
+  EXPECT_EQ(
+      findings[0].why,
+      "vLLM's engine did not start: a GPU had no memory left; in the first CUDA call of a program that means "
+      "that somebody else holds it, or that it is faulty");
   EXPECT_EQ(findings[0].position.line, 1U);
   findings = findings_of(text_of({"ValueError: so it is\n", engine}));
   EXPECT_EQ(findings[0].why, "vLLM's engine did not start: Python raised an exception");
   // A task of Ray that failed weighs less, and explains nothing.
   findings = findings_of(text_of({"ray.exceptions.RayTaskError: x\n", engine}));
-  EXPECT_EQ(roles_of(findings), (Roles{"vllm-enginecore-start-failure cause 45", "python-exception consequence 25"}));
+  EXPECT_EQ(roles_of(findings),
+            (Roles{"vllm-enginecore-start-failure cause 45", "python-exception consequence 25"}));
 }
 
 TEST(Clues, AreOfTheirFileAndBeforeTheFailureAlone) {
-  const std::string clue = "WARNING 02-28 20:57:36 x.py:1] Failed to import from vllm._C with ImportError('libx')\n";
+  const std::string clue =
+      "WARNING 02-28 20:57:36 x.py:1] Failed to import from vllm._C with ImportError('libx')\n";
   const std::string failure = "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'\n";
   EXPECT_EQ(cause_of(nothing(3) + clue + nothing(20) + failure), "extension-not-loaded 4");
   EXPECT_EQ(cause_of(nothing(3) + failure + nothing(20) + clue), "extension-not-loaded 4");
@@ -357,7 +371,9 @@ TEST(GoodEnd, MakesUpForWhatWasBeforeItAndForWhatFollowsOfOthers) {
   EXPECT_EQ(cause_of(text_of({kStuck, kDone})), "healthy");
   EXPECT_EQ(cause_of(text_of({kDone, kStuck})), "vllm-engine-died 2");
   EXPECT_EQ(cause_of(text_of({kDone, kUnhandled})), "healthy");
-  EXPECT_EQ(cause_of(findings_of({{std::string(kStuck), {}}, {std::string(kDone), {}}})), "vllm-engine-died 1");
+  EXPECT_EQ(cause_of("Training completed with CUDA error: out of memory\n"), "cuda-oom 1");
+  EXPECT_EQ(cause_of(findings_of({{std::string(kStuck), {}}, {std::string(kDone), {}}})),
+            "vllm-engine-died 1");
   const auto findings = findings_of(text_of({kStuck, kDone}));
   EXPECT_EQ(roles_of(findings), Roles{"vllm-engine-died note 42"});
   EXPECT_EQ(findings[0].severity, Severity::note);
@@ -423,7 +439,8 @@ TEST(EndOfTheFirst, AddsNothingToItsOwnWords) {
             (Roles{"disk-full cause 82", "process-exited other 46"}));
   EXPECT_EQ(roles_of(findings_of({{full, {}, {}}}, end_of_first(kEndOfFirst, {learner}))),
             (Roles{"disk-full cause 82", "process-exited other 41"}));
-  EXPECT_EQ(roles_of(findings_of({{full, {}, {}}}, end_of_first(kEndOfFirst, {}))), Roles{"disk-full cause 82"});
+  EXPECT_EQ(roles_of(findings_of({{full, {}, {}}}, end_of_first(kEndOfFirst, {}))),
+            Roles{"disk-full cause 82"});
   EXPECT_EQ(roles_of(findings_of({{"nothing\n", {}, kOfFirst}}, end_of_first(kEndOfFirst, {}))),
             Roles{"process-exited cause 41"});
 }

@@ -126,8 +126,9 @@ class Keeper : public Listener {
   };
   explicit Keeper(std::size_t wanted = 0) : wanted_(wanted) {}
   void on_match(const Match& match) override {
-    matches.push_back({match.position, match.signature->id, std::string(match.line), std::string(match.before),
-                       std::string(match.previous), match.origin.str(), match.offset, match.time, match.level});
+    matches.push_back({match.position, match.signature->id, std::string(match.line),
+                       std::string(match.before), std::string(match.previous), match.origin.str(),
+                       match.offset, match.time, match.level});
     left_ = wanted_;
   }
   void on_line(const Line& line) override {
@@ -153,7 +154,8 @@ Keeper kept_of(std::string_view text, std::size_t wanted = 0) {
 }
 
 TEST(Scanner, TellsWhereAMatchStandsAndWhatIsBeforeIt) {
-  const auto kept = kept_of("first\nsecond\n2024-10-09 21:16:02 ERROR [rank3]: " + std::string(kFull) + " now\n");
+  const auto kept =
+      kept_of("first\nsecond\n2024-10-09 21:16:02 ERROR [rank3]: " + std::string(kFull) + " now\n");
   ASSERT_EQ(kept.matches.size(), 1U);
   const auto& match = kept.matches[0];
   EXPECT_EQ(match.line, "2024-10-09 21:16:02 ERROR [rank3]: OSError: [Errno 28] No space left on device now");
@@ -172,7 +174,8 @@ TEST(Scanner, TellsTheLineBeforeAsFarAsItIsAtHand) {
   EXPECT_EQ(kept_of("one\n" + full).matches.at(0).previous, "one");
   EXPECT_EQ(kept_of("x\none\n\r\n\n" + full).matches.at(0).previous, "one");
   EXPECT_EQ(kept_of(std::string(2048, 'x') + "\n" + full).matches.at(0).previous, std::string(2048, 'x'));
-  EXPECT_EQ(kept_of("ab" + std::string(2048, 'x') + "\n" + full).matches.at(0).previous, std::string(2048, 'x'));
+  EXPECT_EQ(kept_of("ab" + std::string(2048, 'x') + "\n" + full).matches.at(0).previous,
+            std::string(2048, 'x'));
   EXPECT_EQ(kept_of("a\n" + std::string(2047, 'x') + "\n" + full).matches.at(0).previous,
             std::string(2047, 'x'));
 }
@@ -189,7 +192,8 @@ TEST(Scanner, LooksTwoKibibytesBeforeALiteralAndSixBehindIt) {
 
 TEST(Scanner, GoesOnBehindWhatItHasLookedAtOfALongLine) {
   const std::string literal = "Horovod detected that one or more processes exited with non-zero status";
-  const auto text = literal + std::string(6144 - literal.size(), '.') + literal + std::string(7000, '.') + literal;
+  const auto text =
+      literal + std::string(6144 - literal.size(), '.') + literal + std::string(7000, '.') + literal;
   const auto kept = kept_of(text);
   ASSERT_EQ(kept.matches.size(), 3U);
   EXPECT_EQ(kept.matches[1].before.size(), 2048U);
