@@ -77,6 +77,9 @@ class RealProcesses : public ::testing::Test {
     sys::SpawnRequest request;
     request.argv = std::move(argv);
     request.env = {"PATH=/usr/bin:/bin", "LD_PRELOAD=" + preload};
+    // A library that is built with a sanitizer asks to be the first, unless told otherwise.
+    if (const auto* options = std::getenv("ASAN_OPTIONS"))
+      request.env.push_back(std::string("ASAN_OPTIONS=") + options);
     request.cwd = folder_;
     const auto pid = sys::spawn(request);
     ASSERT_TRUE(pid);
