@@ -173,8 +173,8 @@ TEST(NameOf, EachCauseHasOne) {
 
 TEST(InSeconds, OneIsTheFirstThatIsSaidInSeconds) {
   const std::pair<Duration, const char*> kCases[] = {
-      {0ms, "0ms"},       {80ms, "80ms"},     {999ms, "999ms"},       {1000ms, "1.0s"},
-      {1060ms, "1.1s"},   {12400ms, "12.4s"}, {1000000ms, "1000.0s"},
+      {0ms, "0ms"},     {80ms, "80ms"},     {999ms, "999ms"},       {1000ms, "1.0s"},
+      {1060ms, "1.1s"}, {12400ms, "12.4s"}, {1000000ms, "1000.0s"},
   };
   for (const auto& [duration, text] : kCases) EXPECT_EQ(in_seconds(duration), text);
 }
@@ -207,7 +207,8 @@ TEST(Sentence, OnSeveralNodesItSaysTheRankAndTheNode) {
             "learner.0 (rank 0) on node0 exited with code 3 after 12.4s, 2.0s before engine.0 on node1 was "
             "ended by SIGTERM");
   outcome.processes[0].host.clear();
-  EXPECT_TRUE(sentence(outcome).starts_with("learner.0 exited with code 3 after 12.4s, ")) << sentence(outcome);
+  EXPECT_TRUE(sentence(outcome).starts_with("learner.0 exited with code 3 after 12.4s, "))
+      << sentence(outcome);
 }
 
 TEST(Sentence, TheTimeOfAProcessIsItsOwnWhereItWasStartedLater) {
@@ -246,9 +247,10 @@ TEST(Sentence, TheNextIsLeftOutWhereItsEndIsNotKnown) {
 TEST(Sentence, OfAnAbortNamesTheChildThatWasLostBefore) {
   auto outcome = outcome_of(Aborted{"no progress for 600 s", 124});
   outcome.processes[1].children = {child(sys::WaitStatus(SIGKILL), 10s)};
-  EXPECT_EQ(sentence(outcome),
-            "no progress for 600 s (12.4s into the run); before that, VLLM::EngineCore (pid 7) of engine.0 was "
-            "killed by SIGKILL 10.0s into the run");
+  EXPECT_EQ(
+      sentence(outcome),
+      "no progress for 600 s (12.4s into the run); before that, VLLM::EngineCore (pid 7) of engine.0 was "
+      "killed by SIGKILL 10.0s into the run");
 }
 
 TEST(EndOfChild, SaysSoWhereNobodyKnowsHow) {

@@ -12,6 +12,7 @@
 #include <map>
 #include <thread>
 
+#include "sys/files.h"
 #include "sys/tcp_sockets.h"
 #include "unit/run_until.h"
 

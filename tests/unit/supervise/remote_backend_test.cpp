@@ -237,7 +237,8 @@ TEST_F(Remote, WhereAllAreLostTheEndIsThereAtOnce) {
 TEST_F(Remote, TheEndingIsToldToAll) {
   backend_->ending();
   ASSERT_EQ(sent_.size(), 2U);
-  for (const auto& [node, command] : sent_) EXPECT_TRUE(std::holds_alternative<node_command::Ending>(command));
+  for (const auto& [node, command] : sent_)
+    EXPECT_TRUE(std::holds_alternative<node_command::Ending>(command));
 }
 
 TEST_F(Remote, OnceItIsGoneNothingIsTold) {

@@ -478,7 +478,8 @@ TEST_F(Machine, ALostNodeLeavesWhatWasNotStartedThere) {
   start();
   on(event::Started{2});
   on(event::Started{3});
-  EXPECT_EQ(on(event::NodeLost{"node1", "no answer", {1, 3}}), "decide lost node1, SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(on(event::NodeLost{"node1", "no answer", {1, 3}}),
+            "decide lost node1, SIGINT to group 2, grace 2 5s");
   EXPECT_TRUE(std::holds_alternative<Waiting>(state.processes[1].phase));
   EXPECT_TRUE(std::holds_alternative<Ended>(state.processes[3].phase));
   EXPECT_EQ(ended(2), "clean 2");

@@ -1,8 +1,8 @@
 #include "supervise/terminal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -245,9 +245,8 @@ TEST_F(Slow, OneThatNeverFitsIsSaidBeforeTheNext) {
   EXPECT_EQ(read(block.size()), block);
   terminal->write(std::string(8192, 'x') + "\n", 1);
   terminal->write("next\n", 1);
-  const std::string text =
-      "nlaunch: 1 line (" + format_size(8193) +
-      ") skipped here, the terminal was too slow; the log files have them\nnext\n";
+  const std::string text = "nlaunch: 1 line (" + format_size(8193) +
+                           ") skipped here, the terminal was too slow; the log files have them\nnext\n";
   EXPECT_EQ(read(text.size()), text);
 }
 
