@@ -145,5 +145,75 @@ TEST_F(BaselineFile, ThatIsNoneIsAnErrorWithWhatToType) {
             0U);
 }
 
+TEST(Baseline, TheLimitsAreFiveAndTwentyPercent) {
+  const auto with = [](double value) {
+    auto now = report(1);
+    now.figures.clear();
+    now.measurements[0].busbw = value;
+    auto was = report(1);
+    was.figures.clear();
+    was.measurements[0].busbw = 1000e9;
+    return lines(compare(baseline_of(was), now, "good.json")).at(0);
+  };
+  EXPECT_TRUE(with(951e9).starts_with("pass"));
+  EXPECT_TRUE(with(949e9).starts_with("warn"));
+  EXPECT_TRUE(with(801e9).starts_with("warn"));
+  EXPECT_TRUE(with(799e9).starts_with("fail"));
+  EXPECT_NE(with(996e9).find("996.0 GB/s, as it was"), std::string::npos);
+  EXPECT_NE(with(994e9).find("994.0 GB/s, 1 % less than it was"), std::string::npos);
+  EXPECT_NE(with(1004e9).find("1004.0 GB/s, as it was"), std::string::npos);
+  EXPECT_NE(with(1006e9).find("1006.0 GB/s, 1 % more than it was"), std::string::npos);
+}
+
+TEST(Baseline, OfSmallerMessagesThereIsNoValue) {
+  auto one = report(1);
+  one.figures.clear();
+  one.measurements[0].bytes = (16U << 20U) - 1;
+  EXPECT_TRUE(baseline_of(one).values.empty());
+  one.measurements[0].bytes = 16U << 20U;
+  one.measurements[0].kind.clear();
+  ASSERT_EQ(baseline_of(one).values.size(), 1U);
+  EXPECT_EQ(baseline_of(one).values[0].name, "all_reduce of node 0 (nccl, 4 ranks) at 16MiB");
+}
+
+TEST(Baseline, PairsOfTheSearchAndTimesAreNotCompared) {
+  auto one = report(1);
+  one.figures.push_back({"pair", "", "n0", "n1", 9e9, "B/s"});
+  one.figures.push_back({"write", "n0", "n0", "", 0.5, "s"});
+  EXPECT_EQ(baseline_of(one).values.size(), 2U);
+}
+
+TEST(Baseline, HoldsTheMedianOfAll) {
+  auto one = report(3);
+  one.measurements[0].busbw = 100e9;
+  one.measurements[2].busbw = 200e9;
+  one.measurements[4].busbw = 300e9;
+  EXPECT_EQ(baseline_of(one).values[0].value, 200e9);
+  EXPECT_EQ(baseline_of(one).hardware.nodes, 3U);
+  EXPECT_EQ(baseline_of(one).hardware.gpus, "4");
+  one.nodes[1].gpus = 8;
+  one.nodes[1].driver = "";
+  EXPECT_EQ(baseline_of(one).hardware.gpus, "4, 8");
+  EXPECT_EQ(baseline_of(one).driver, "570.1");
+}
+
+TEST(Baseline, AValueOfNothingIsNotHeldAgainstAnything) {
+  auto was = baseline_of(report(1));
+  was.values[0].value = 0;
+  const auto rows = lines(compare(was, report(1), "good.json"));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(rows[0].starts_with("pass | gemm"));
+  EXPECT_EQ(rows[1], "skip | good.json | 1 of its 2 values were not measured this time |  |  | ");
+}
+
+TEST(Baseline, AMachineWithoutGpusIsCalledThat) {
+  auto was = report(1);
+  was.nodes[0].gpu = "";
+  EXPECT_EQ(compared(was, report(1))[0],
+            "unknown | good.json | not compared: it is of 1 node with no GPU (x86_64), and this is 1 node "
+            "with 4 × NVIDIA "
+            "H200 (x86_64) |  |  | ");
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

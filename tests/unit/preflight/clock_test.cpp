@@ -80,5 +80,78 @@ TEST(ClockExchange, TakesTheFastestOfThreeAnswers) {
   EXPECT_LT(offset->round_trip, 0.1);
 }
 
+TEST(CheckClock, TheLimitsAreFiftyMillisecondsAndTwoSeconds) {
+  const Machine machine(1, 1);
+  const auto apart = [&](double seconds) {
+    return worst(run_check("clock", nodes(machine, {0, 0, 0, seconds}, 0)));
+  };
+  EXPECT_EQ(apart(0.05), Status::pass);
+  EXPECT_EQ(apart(0.051), Status::warn);
+  EXPECT_EQ(apart(-0.051), Status::warn);
+  EXPECT_EQ(apart(2), Status::warn);
+  EXPECT_EQ(apart(2.01), Status::fail);
+}
+
+TEST(CheckClock, DoubtsByHalfOfBothRoundTrips) {
+  const Machine machine(1, 1);
+  auto observations = nodes(machine, {0, 0, 0.2}, 0.1);
+  EXPECT_EQ(worst(run_check("clock", observations)), Status::warn);
+  observations.clocks[2]->round_trip = 0.21;
+  EXPECT_EQ(worst(run_check("clock", observations)), Status::pass);
+  observations.clocks[2]->seconds = 2.2;
+  EXPECT_EQ(worst(run_check("clock", observations)), Status::fail);
+  observations.clocks[2]->seconds = 2.1;
+  EXPECT_EQ(worst(run_check("clock", observations)), Status::warn);
+  EXPECT_EQ(run_check("clock", observations).at(0).hosts, Lines{"n2"}) << "of three the other two agree";
+}
+
+TEST(CheckClock, TheOneInTheMiddleIsTheMeasure) {
+  const Machine machine(1, 1);
+  auto figures = clock_figures(nodes(machine, {5, 1, 3, 4}));
+  ASSERT_EQ(figures.size(), 4U);
+  EXPECT_EQ(figures[0].what, "clock");
+  EXPECT_EQ(figures[0].host, "n0");
+  EXPECT_EQ(figures[0].from, "n0");
+  EXPECT_EQ(figures[0].to, "n2");
+  EXPECT_DOUBLE_EQ(figures[0].value, 2);
+  EXPECT_DOUBLE_EQ(figures[1].value, -2);
+  EXPECT_EQ(figures[0].unit, "s");
+  EXPECT_EQ(clock_figures(nodes(machine, {5, 1, 3}))[0].to, "n2");
+  EXPECT_TRUE(clock_figures(machine.observations()).empty());
+}
+
+TEST(CheckClock, WhereNobodyAnswersAllAreUnknown) {
+  const Machine machine(1, 1);
+  auto observations = nodes(machine, {0, 0});
+  for (auto& clock : observations.clocks) clock.reset();
+  EXPECT_EQ(run_check("clock", observations).size(), 2U);
+  EXPECT_TRUE(clock_figures(observations).empty());
+}
+
+TEST(ClockExchange, AsksEachNodeThreeTimes) {
+  ClockExchange exchange(2);
+  const auto answer = ClockExchange::answer(ClockExchange::question());
+  EXPECT_TRUE(exchange.on_answer(0, answer));
+  EXPECT_TRUE(exchange.on_answer(0, answer));
+  EXPECT_FALSE(exchange.on_answer(0, answer));
+  EXPECT_FALSE(exchange.complete());
+  EXPECT_FALSE(exchange.offsets().at(1));
+  for (int i = 0; i < 3; ++i) exchange.on_answer(1, answer);
+  EXPECT_TRUE(exchange.complete());
+}
+
+TEST(ClockExchange, TellsHowFarAheadANodeIsAndHowLongTheMessageTook) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  ClockExchange exchange(1);
+  const auto heard = ClockExchange::question().asked;  // so long ago that the time of this test is nothing
+  exchange.on_answer(0, {heard - 10 * kSecond, heard + 96 * kSecond, heard + 98 * kSecond});
+  auto offset = exchange.offsets().at(0);
+  ASSERT_TRUE(offset);
+  EXPECT_NEAR(offset->seconds, 102, 0.1);
+  EXPECT_NEAR(offset->round_trip, 8, 0.1);
+  exchange.on_answer(0, {heard - 20 * kSecond, heard + 96 * kSecond, heard + 98 * kSecond});
+  EXPECT_NEAR(exchange.offsets().at(0)->round_trip, 8, 0.1) << "the fastest answer counts";
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -289,5 +289,225 @@ TEST(CheckPorts, NamesTheOneThatIsTaken) {
                    "pass | this machine | 29500 | free |  | "}));
 }
 
+TEST(CheckCollectives, OfManySizesTheFirstAndTheLastFourAreTold) {
+  const Machine machine(2, 0);
+  const auto value = [&](std::size_t count) {
+    auto observations = machine.healthy();
+    auto& group = observations.groups.front();
+    group.sizes.clear();
+    for (std::size_t i = 0; i < count; ++i) group.sizes.push_back(8 + 4 * i);
+    for (auto& report : observations.reports) {
+      report.groups["node 0"].results.clear();
+      for (const auto bytes : group.sizes)
+        report.groups["node 0"].results.push_back({bytes, bytes / 4, 0, 0, 0, 0, -1, 1e-5, 1e9});
+    }
+    return run_check("collectives", observations)[0].value;
+  };
+  const auto size = [](int bytes) { return fmt::format("{} B 10.0 µs 1.0 GB/s", bytes); };
+  EXPECT_EQ(value(6), "2 ranks over nccl, every element right: " + size(8) + ", " + size(12) + ", " +
+                          size(16) + ", " + size(20) + ", " + size(24) + ", " + size(28));
+  EXPECT_EQ(value(7), "2 ranks over nccl, every element right: " + size(8) + " to, " + size(20) + ", " +
+                          size(24) + ", " + size(28) + ", " + size(32));
+}
+
+TEST(CheckCollectives, WithoutGroupsRanksAreToldSo) {
+  const Machine one(1, 0);
+  EXPECT_EQ(lines(run_check("collectives", one.healthy())),
+            Lines{"skip | this machine | no group of two or more ranks |  |  | "});
+  auto observations = one.healthy();
+  observations.ranks.clear();
+  EXPECT_TRUE(run_check("collectives", observations).empty());
+}
+
+TEST(CheckCollectives, OnlyTheRankWhoseTermIsMissingIsBlamed) {
+  Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.hosts = {"a"};
+  auto& result = observations.reports[0].groups["node 0"].results[0];
+  result.wrong = 1;
+  result.rank = 1;
+  result.fault = "missing";
+  observations.ranks[1].node = 1;
+  observations.hosts = {"a", "b"};
+  EXPECT_EQ(run_check("collectives", observations)[0].hosts, Lines{"b"});
+  result.fault = "received";
+  EXPECT_EQ(run_check("collectives", observations)[0].hosts, Lines{});
+  observations.ranks[1].node = 0;
+  EXPECT_EQ(run_check("collectives", observations)[0].hosts, Lines{"a"});
+  result.fault = "missing";
+  result.rank = -1;
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
+  result.rank = 2;
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
+  result.rank = 0;
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with(
+      "the term of learner rank 0 (GPU 0) is missing"));
+}
+
+TEST(CheckCollectives, ARankThatDiedBeforeItJoinedIsTheCause) {
+  const Machine machine(3, 0);
+  auto observations = machine.healthy();
+  observations.hosts = {"a"};
+  for (auto& report : observations.reports) report.groups["node 0"].results.clear();
+  observations.reports[1].groups.erase("node 0");
+  observations.reports[2].groups.erase("node 0");
+  observations.reports[2].end = "was killed by SIGSEGV";
+  const auto row = run_check("collectives", observations)[0];
+  EXPECT_EQ(line(row),
+            "fail | node 0 | learner rank 2 (GPU 2): its probe was killed by SIGSEGV | all ranks | look at "
+            "its .err file in "
+            "the preflight folder | user");
+  EXPECT_EQ(row.hosts, Lines{"a"});
+  observations.reports[2].groups["node 0"].joining = false;
+  EXPECT_EQ(line(run_check("collectives", observations)[0]), line(row));
+}
+
+TEST(CheckCollectives, WhatDidNotEndInTimeIsToldByItsPhase) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) report.groups["node 0"].results.pop_back();
+  observations.reports[1].errors = {{"collective", "node 0", "deadline", "not done within 20s"}};
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.starts_with(
+      "ranks 0, 1 arrived, but a collective did not end: learner rank 1 (GPU 1): not done within 20s"));
+  observations.reports[0].errors = {{"join", "node 0", "failed", "no route"}};
+  EXPECT_TRUE(run_check("collectives", observations)[0].value.starts_with(
+      "ranks 0, 1 arrived, but the communicator was not made: learner rank 0 (GPU 0): no route"))
+      << "what failed comes before what ran out of time";
+}
+
+TEST(Measurements, AreThoseOfGroupsThatCompleted) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.reports[1].groups["node 0, neighbours"].results.pop_back();
+  EXPECT_EQ(measurements(observations).size(), 4U);
+  observations.went = false;
+  EXPECT_TRUE(measurements(observations).empty());
+}
+
+TEST(CheckBandwidth, OfEachGroupThatWasTriedTheSizeOfTheSite) {
+  Machine machine(2, 0);
+  machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 22118400, 200e9, "site"},
+                                            {2, std::nullopt, 1U << 20U, 1e9, "site"},
+                                            {2, std::nullopt, 4096, 1e9, "site"}};
+  auto observations = machine.healthy();
+  observations.hosts = {"n1"};
+  auto rows = run_check("bandwidth", observations);
+  ASSERT_EQ(rows.size(), 3U) << "the world has the same ranks, and was not tried";
+  EXPECT_EQ(rows[0].status, Status::fail);
+  EXPECT_EQ(rows[0].hosts, Lines{"n1"});
+  EXPECT_EQ(rows[1].status, Status::pass);
+  EXPECT_EQ(rows[1].hosts, Lines{});
+  for (auto& report : observations.reports) report.groups["node 0"].results.pop_back();
+  rows = run_check("bandwidth", observations);
+  EXPECT_TRUE(rows.empty()) << "the group is not complete";
+}
+
+TEST(CheckBandwidth, TheFloorItselfWillDo) {
+  Machine machine(2, 0);
+  auto observations = machine.healthy();
+  const auto busbw = observations.reports[0].groups["node 0"].results[2].busbw;
+  machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 22118400, busbw, "site"}};
+  EXPECT_EQ(worst(run_check("bandwidth", observations)), Status::pass);
+}
+
+/// So many nodes with two learners each, whose largest message takes so many times as long as usual.
+Lines slow_nodes(const std::vector<double>& times, std::uint64_t bytes = 128U << 20U) {
+  Machine machine(static_cast<std::uint32_t>(2 * times.size()), 0);
+  machine.plan.groups.clear();
+  for (std::uint32_t node = 0; node < times.size(); ++node)
+    machine.add_group(fmt::format("node {}", node), plan::GroupKind::node, Backend::nccl, 2 * node, 2);
+  auto observations = machine.healthy();
+  for (std::uint32_t rank = 0; rank < observations.ranks.size(); ++rank)
+    observations.ranks[rank].node = rank / 2;
+  for (std::size_t node = 0; node < times.size(); ++node) {
+    observations.hosts.push_back(fmt::format("n{}", node));
+    auto& group = observations.groups[node];
+    group.sizes = {bytes};
+    for (const auto rank : group.members) {
+      auto& results = observations.reports[rank].groups[group.name].results;
+      results.resize(1);
+      results[0].seconds = times[node];
+      results[0].busbw = 100e9 / times[node];
+    }
+  }
+  Lines out;
+  for (const auto& row : run_check("slow-node", observations))
+    out.push_back(fmt::format("{} | {} | {} | {}", name_of(row.status), row.subject, row.value,
+                              row.hosts.empty() ? "" : row.hosts.front()));
+  return out;
+}
+
+TEST(CheckSlowNode, NamesTheOneThatTakesHalfAsLongAgain) {
+  EXPECT_EQ(slow_nodes({1, 1, 1.6, 1}),
+            Lines{"fail | node 2 | 62.5 GB/s at 128MiB, the median of 4 nodes is 100.0 GB/s | n2"});
+  EXPECT_EQ(slow_nodes({1, 1, 1.5, 0.8}), Lines{"pass | 4 nodes | 66.7 GB/s to 125.0 GB/s at 128MiB | "});
+  EXPECT_EQ(slow_nodes({2, 2, 1, 1}).size(), 2U) << "the median of an even number is the faster one";
+}
+
+TEST(CheckSlowNode, SaysNothingOfTwoAndOfSmallMessages) {
+  EXPECT_EQ(slow_nodes({1, 2}), Lines{});
+  EXPECT_EQ(slow_nodes({1, 1, 2}).size(), 1U);
+  EXPECT_EQ(slow_nodes({1, 1, 2}, (16U << 20U) - 4), Lines{});
+  EXPECT_EQ(slow_nodes({1, 1, 2}, 16U << 20U).size(), 1U);
+}
+
+TEST(CheckTransport, NamesWhatIsUsedWithinNodesAndBetweenThem) {
+  Machine machine(3, 0);
+  machine.plan.expected.intra_node = "P2P";
+  auto observations = machine.healthy();
+  observations.ranks[2].node = 1;
+  for (auto& report : observations.reports) {
+    auto& pairs = report.groups["node 0"].pairs;
+    pairs = {{0, 1, "P2P"}, {1, 0, "SHM"}, {1, 2, "NET/IB"}, {0, 3, "beyond"}, {3, 0, "beyond"}};
+  }
+  const auto rows = lines(run_check("transport", observations));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(rows[0].starts_with("fail | node 0 | P2P and SHM within a node | P2P | the GPUs cannot"));
+  EXPECT_EQ(rows[1], "pass | node 0 | NET/IB between nodes |  |  | ");
+}
+
+TEST(CheckTransport, NamesTheSettingThatTakesItAway) {
+  Machine machine(2, 0);
+  machine.plan.expected.intra_node = "P2P";
+  machine.set(0, "NCCL_P2P_DISABLE", "1");
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) report.groups["node 0"].pairs = {{0, 1, "SHM"}};
+  EXPECT_EQ(run_check("transport", observations).at(0).fix,
+            "NCCL_P2P_DISABLE=1 is set for learner: run without it (nlaunch env --explain says where it "
+            "comes from)");
+}
+
+TEST(CheckTransport, IsSaidOfRanksThatAreDoneAlone) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  for (auto& report : observations.reports) report.groups["node 0"].pairs.clear();
+  EXPECT_EQ(lines(run_check("transport", observations)),
+            Lines{"unknown | node 0 | NCCL's log does not name one |  |  | "});
+  observations.reports[1].done = false;
+  EXPECT_TRUE(run_check("transport", observations).empty());
+  observations.reports[0].groups["node 0"].pairs = {{0, 1, "P2P"}};
+  observations.reports[1].groups.clear();
+  EXPECT_EQ(run_check("transport", observations).size(), 1U);
+  observations.went = false;
+  EXPECT_TRUE(run_check("transport", observations).empty());
+}
+
+TEST(CheckLeftovers, NamesTheNode) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.hosts = {"a", "b"};
+  observations.ranks[1].node = 1;
+  observations.reports[1].stuck = "pid 42, state D";
+  EXPECT_EQ(run_check("leftovers", observations).at(0).hosts, Lines{"b"});
+}
+
+TEST(CheckPorts, ListsThoseThatAreFree) {
+  const Machine machine(1, 1);
+  auto observations = machine.of_node();
+  EXPECT_TRUE(run_check("ports", observations).empty());
+  observations.ports = {{"learner.0", 29500, ""}, {"engine.0", 8000, ""}};
+  EXPECT_EQ(lines(run_check("ports", observations)), Lines{"pass | this machine | 29500, 8000 | free |  | "});
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

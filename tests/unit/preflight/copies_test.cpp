@@ -101,5 +101,49 @@ TEST(Inquiries, MeasureTheGpusOfThePlan) {
   }
 }
 
+TEST(CheckCopies, OneSpeedIsToldOnceAndNoneAsSuch) {
+  Copies machine;
+  machine.said["pairs"][1]["bandwidth"] = 361e9;
+  machine.said["gpus"][0].erase("host_to_device");
+  machine.said["gpus"][1].erase("host_to_device");
+  EXPECT_EQ(
+      machine.rows(),
+      (Lines{"pass | GPU to GPU | 2 ways, 2 with peer access: 361.0 GB/s, every element right | P2P |  | ",
+             "pass | GPU to host | 2 GPUs: to the GPU nothing measured, from it 54.5 GB/s, every element "
+             "right |  "
+             "|  | "}));
+  EXPECT_EQ(figures_of("copies", machine.observations()).size(), 4U);
+  machine.said["pairs"][0].erase("bandwidth");
+  EXPECT_EQ(figures_of("copies", machine.observations()).size(), 3U);
+}
+
+TEST(CheckCopies, OfPairsOneMayHavePeerAccess) {
+  Copies machine;
+  machine.said["pairs"][0]["peer"] = false;
+  machine.plan.expected.intra_node = "SHM";
+  EXPECT_TRUE(machine.rows()[0].starts_with("pass | GPU to GPU | 2 ways, 1 with peer access"));
+  machine.plan.expected.intra_node = "P2P";
+  EXPECT_TRUE(machine.rows()[0].starts_with("fail | GPU to GPU | no peer access: GPU 0 to GPU 1 | "));
+}
+
+TEST(CheckCopies, APairThatCouldNotBeTriedHasNoPeerAccessToMiss) {
+  Copies machine;
+  machine.said["pairs"][0] = {{"from", 0}, {"to", 1}, {"error", "no memory"}};
+  EXPECT_EQ(machine.rows()[0], "unknown | GPU 0 to GPU 1 | no memory |  |  | ");
+  EXPECT_EQ(machine.rows().size(), 2U) << "that of the host alone passes";
+  machine.said["pairs"][1]["wrong"] = 1;
+  EXPECT_EQ(machine.rows().size(), 3U);
+}
+
+TEST(CheckCopies, AllThatAreDamagedAreToldAndNothingPasses) {
+  Copies machine;
+  machine.said["gpus"][0]["wrong"] = 1;
+  machine.said["gpus"][1]["wrong"] = 2;
+  const auto rows = machine.rows();
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_TRUE(rows[1].starts_with("fail | GPU 0 to the host and back | 1 of 67108864 elements"));
+  EXPECT_TRUE(rows[2].starts_with("fail | GPU 1 to the host and back | 2 of 67108864 elements"));
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -113,5 +113,88 @@ TEST(Drills, WhatDidNotBeginSaysWhy) {
             "not run: Gloo has no streams and no CUDA graphs");
 }
 
+TEST(Drills, EachArmDoesWhatItSays) {
+  EXPECT_EQ(find("missing-rank").make(3).does.size(), 3U);
+  EXPECT_EQ(find("missing-rank").make(3).does[1].size(), 1U);
+  EXPECT_TRUE(find("missing-rank").make(3).does[2].empty());
+  EXPECT_FALSE(find("missing-rank").make(3).captured);
+  EXPECT_EQ(find("missing-rank").make(3).communicators, 1U);
+  EXPECT_TRUE(find("graph", "all ranks").make(2).captured);
+  EXPECT_EQ(find("graph", "all ranks").make(2).does[1].size(), 1U);
+  const std::vector<DrillLaunch> both{{0, 0, 0}, {0, 1, 1}};
+  const std::vector<DrillLaunch> reversed{{0, 1, 1}, {0, 0, 0}};
+  EXPECT_EQ(find("two-streams", "one order").make(2).does, (std::vector{both, both}));
+  EXPECT_EQ(find("two-streams", "two orders").make(4).does, (std::vector{both, reversed, both, reversed}));
+  EXPECT_FALSE(find("missing-rank").gpu);
+  EXPECT_FALSE(find("order-mismatch").gpu);
+  EXPECT_TRUE(find("two-streams", "one order").gpu);
+}
+
+TEST(Drills, TakeTheRanksOfTheTrialAndNoOtherWork) {
+  const Group machine;
+  auto from = machine.observations().groups.front();
+  from.workloads = {{"step", {}}};
+  const auto trial = drill_trial(find("missing-rank"), from, std::chrono::seconds(3));
+  EXPECT_TRUE(trial.sizes.empty());
+  EXPECT_TRUE(trial.workloads.empty());
+  EXPECT_FALSE(trial.transport);
+  EXPECT_EQ(trial.not_run, "");
+  EXPECT_EQ(trial.drill->name, "missing-rank");
+  EXPECT_EQ(trial.drill->deadline, std::chrono::seconds(3));
+  EXPECT_EQ(trial.drill->bytes, 64U << 20U);
+  EXPECT_EQ(trial.drill->does.size(), 2U);
+}
+
+TEST(Drills, WhoFailsAndWhoWaitsAreToldApart) {
+  const std::string failed = R"("launched":1,"ended":"failed","text":"no route","wrong":0,"seconds":2.0)";
+  EXPECT_EQ(Group().judge(find("order-mismatch"), {failed, failed}).end,
+            "fails on all ranks after 2.00 s: no route");
+  EXPECT_EQ(Group().judge(find("order-mismatch"), {kWaits, failed}).end,
+            "fails on rank 1 after 10.00 s: no route; rank 0 waited until the deadline");
+  EXPECT_EQ(Group().judge(find("order-mismatch"), {kWaits, kWaits}).end,
+            "hangs: all ranks wait, no message; ended after 10 s by its deadline");
+  EXPECT_EQ(Group().judge(find("order-mismatch"), {kDone, kWaits}).end,
+            "hangs: rank 1 wait, no message; ended after 10 s by its deadline");
+  const std::string blocked =
+      R"("launched":1,"ended":"blocked","text":"a \u001b word","wrong":0,"seconds":2.0)";
+  EXPECT_EQ(Group().judge(find("order-mismatch"), {blocked, kDone}).end,
+            "hangs: rank 0 wait, a \\x1b word; ended after 10 s by its deadline");
+  const std::string quiet = R"("launched":1,"ended":"failed","text":"","wrong":0,"seconds":2.0)";
+  EXPECT_EQ(Group().judge(find("order-mismatch"), {quiet, kDone}).shows,
+            "rank 0: no message; rank 1: completed, every element right");
+}
+
+TEST(Drills, ARankThatDidNotSayWhatItSawIsTold) {
+  const Group machine;
+  const auto trial = machine.trial(find("missing-rank"));
+  Measured measured;
+  measured.reports.resize(1);
+  measured.reports[0].groups["node 0"].drill = DrillSeen{DrillSeen::End::completed, 1, "", 0, 0.5};
+  const auto row = judge_drill(find("missing-rank"), trial, measured);
+  EXPECT_EQ(row.shows, "rank 0: completed, every element right; rank 1: did not say");
+  EXPECT_EQ(row.end, "not known: not every rank could say what it saw");
+  EXPECT_EQ(row.drill, "missing-rank");
+  EXPECT_EQ(row.arm, "");
+  EXPECT_EQ(row.does, "the last rank does not enter an all-reduce");
+}
+
+TEST(Drills, WhyNothingBeganIsTold) {
+  const Group machine;
+  auto trial = machine.trial(find("missing-rank"));
+  Measured measured;
+  EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "the ranks did not begin");
+  measured.rows = {warned("a", "b", "c", "d", {"e"}), unknown("identity", "rank 1", "no probe")};
+  EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "rank 1: no probe");
+  measured.cancelled = true;
+  EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "cancelled");
+  trial.not_run = "not run";
+  EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "not run");
+}
+
+TEST(Drills, AreWrittenForPrograms) {
+  EXPECT_EQ(to_json(std::vector<DrillRow>{{"missing-rank", "arm", "does", "shows", "end"}}).dump(),
+            R"([{"arm":"arm","does":"does","drill":"missing-rank","end":"end","shows":"shows"}])");
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

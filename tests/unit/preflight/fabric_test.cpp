@@ -79,5 +79,59 @@ TEST(CheckFabric, KnowsTheProviderOfAKind) {
   }
 }
 
+TEST(CheckFabric, WhereNcclDoesNotNeedItARefusalIsNoFailure) {
+  auto said = fabric("verbs", 2);
+  said["domains"][0]["opened"] = false;
+  said["domains"][0]["error"] = "No such device";
+  const auto rows = lines(run_check("fabric", Cluster("ib", 2).with("fabric/learner", said)));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_TRUE(rows[0].starts_with(
+      "warn | learner | verbs0 of libfabric 1.22 (/opt/lib.so.1) cannot be opened: No such "
+      "device | 2 x verbs | FI_LOG_LEVEL=info says more; in a container"));
+  auto tcp = fabric("tcp", 1);
+  tcp["domains"][0]["opened"] = false;
+  tcp["domains"][0]["error"] = "no";
+  EXPECT_EQ(lines(run_check("fabric", Cluster("").with("fabric/learner", tcp))),
+            Lines{"skip | learner | libfabric is not needed here: no |  |  | "});
+}
+
+TEST(CheckFabric, OnOneNodeARefusalIsAWarning) {
+  auto said = fabric("cxi", 1);
+  said["domains"][0]["opened"] = false;
+  Cluster cluster("cxi");
+  EXPECT_EQ(worst(run_check("fabric", cluster.with("fabric/learner", said))), Status::fail);
+  cluster.plan.node.count = 1;
+  EXPECT_EQ(worst(run_check("fabric", cluster.with("fabric/learner", said))), Status::warn);
+}
+
+TEST(CheckFabric, FewerThanTheSiteHasIsAWarning) {
+  EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 3)))).size(),
+            1U);
+  EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 5)))), Lines{});
+  EXPECT_EQ(faults(run_check("fabric", Cluster("ib", 4).with("fabric/learner", fabric("verbs", 3)))),
+            Lines{});
+  auto said = fabric("cxi", 5);
+  said["domains"][0]["link"] = "down";
+  EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", said))).size(), 1U);
+}
+
+TEST(CheckFabric, WhatIsNotBuiltOrDoesNotAnswerIsUnknown) {
+  EXPECT_EQ(lines(run_check("fabric",
+                            Cluster("cxi").with("fabric/learner", {{"not_built", true},
+                                                                   {"provider_error", "built without it"}}))),
+            Lines{"unknown | learner | built without it |  |  | "});
+  EXPECT_EQ(lines(run_check("fabric", Cluster("cxi").without("fabric/learner", "it did not answer"))),
+            Lines{"unknown | learner | it did not answer |  |  | "});
+  EXPECT_TRUE(run_check("fabric", Cluster("cxi").of_node()).empty());
+}
+
+TEST(CheckFabric, WithoutAReasonItListsNoDomain) {
+  auto said = fabric("verbs", 0);
+  said.erase("provider_error");
+  EXPECT_EQ(
+      lines(run_check("fabric", Cluster("ib").with("fabric/learner", said))),
+      Lines{"skip | learner | libfabric 1.22 (/opt/lib.so.1) offers no verbs: it lists no domain |  |  | "});
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

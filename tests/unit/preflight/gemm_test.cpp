@@ -121,5 +121,67 @@ TEST(Findings, CarryTheFingerprints) {
   EXPECT_EQ(back.fingerprints[1].value, "00c0ffee00c0ffee");
 }
 
+TEST(CheckGemm, OneRateIsToldOnce) {
+  Gemm machine;
+  machine.said["gpus"][1]["flops"] = 402.4e12;
+  EXPECT_TRUE(machine.rows().at(0).ends_with("same bits: 402 TFLOP/s |  |  | "));
+}
+
+TEST(CheckGemm, WithoutAnAnswerNothingIsMeasured) {
+  Gemm machine;
+  auto observations = machine.of_node();
+  EXPECT_TRUE(run_check("gemm", observations).empty());
+  EXPECT_TRUE(gemm_fingerprints(observations).empty());
+  observations.answers["gemm"] = {nullptr, "nlaunch-probe gemm did not answer within 60 s"};
+  EXPECT_EQ(lines(run_check("gemm", observations)),
+            Lines{"unknown | GPUs | nlaunch-probe gemm did not answer within 60 s |  |  | "});
+  EXPECT_TRUE(figures_of("gemm", observations).empty());
+  machine.said = {{"event", "gemm"}, {"error", "CUDA has no device here"}};
+  EXPECT_EQ(machine.rows(), Lines{"unknown | GPUs | CUDA has no device here |  |  | "});
+  EXPECT_TRUE(figures_of("gemm", machine.of_gemm()).empty());
+}
+
+TEST(CheckGemm, OneWrongSampleIsEnough) {
+  Gemm machine;
+  machine.said["gpus"][0]["wrong_samples"] = 1;
+  machine.said["gpus"][1]["differing"] = 1;
+  machine.said["gpus"][1]["first_differing"] = 0;
+  const auto rows = machine.rows();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(rows[0].starts_with("fail | GPU 0 (00000000:06:00.0) | 1 of 8 elements"));
+  EXPECT_TRUE(rows[1].starts_with("fail | GPU 1 (00000000:07:00.0) | 1 of 5056 products"));
+}
+
+TEST(CheckAgreement, HalfOfThemAreNoMajority) {
+  const Machine machine(1, 1);
+  auto observations = of(machine, {{0, "GPU 0", "H200", "a"},
+                                   {0, "GPU 1", "H200", "b"},
+                                   {0, "GPU 2", "H200", "b"},
+                                   {0, "GPU 3", "H200", "a"}});
+  auto rows = run_check("gemm-agreement", observations);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].subject, "H200");
+  EXPECT_TRUE(rows[0].hosts.empty()) << "there is one machine alone";
+  observations.hosts = {"n1", "n2"};
+  rows = run_check("gemm-agreement", observations);
+  EXPECT_EQ(rows.at(0).hosts, Lines{"n1"}) << "all of them are on it";
+  observations.fingerprints.push_back({1, "GPU 0", "H200", "a"});
+  rows = run_check("gemm-agreement", observations);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].subject, "n1 GPU 1");
+  EXPECT_EQ(rows[1].subject, "n1 GPU 2");
+  EXPECT_TRUE(rows[0].value.ends_with("that of 3 other GPUs of its model"));
+}
+
+TEST(CheckAgreement, OnOneMachineAGpuHasNoHost) {
+  const Machine machine(1, 1);
+  const auto rows = run_check(
+      "gemm-agreement",
+      of(machine, {{0, "GPU 0", "H200", "a"}, {0, "GPU 1", "H200", "a"}, {0, "GPU 2", "H200", "b"}}));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].subject, "GPU 2");
+  EXPECT_TRUE(rows[0].hosts.empty());
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -333,5 +333,292 @@ TEST(GpuProcesses, MemoryThatNobodyHoldsIsTold) {
                    "on the host; if there is none, reset the GPU | admin"}));
 }
 
+/// What a check says where the first GPU's description has this member.
+Lines with(std::string_view check, const std::string& member, const json& value) {
+  Recorded machine("2xH200");
+  machine.gpu(0)[member] = value;
+  return faults(run_check(check, machine.observations()));
+}
+
+/// The third part of each row.
+Lines values(const Lines& rows) {
+  Lines out;
+  for (const auto& row : rows) {
+    const auto from = row.find(" | ", row.find(" | ") + 1) + 3;
+    out.push_back(row.substr(from, row.find(" | ", from) - from));
+  }
+  return out;
+}
+
+TEST(GpuHealth, MemoryThatIsWornIsTold) {
+  EXPECT_EQ(values(with("gpu-health", "sram_threshold", true)),
+            Lines{"more uncorrected errors in its SRAM than NVIDIA accepts"});
+  EXPECT_EQ(with("gpu-health", "sram_threshold", false), Lines{});
+  EXPECT_EQ(values(with("gpu-health", "retired_pages_pending", true)),
+            Lines{"bad pages of its memory wait to be retired"});
+  EXPECT_EQ(values(with("gpu-health", "uncorrected_ecc", 2)),
+            Lines{"2 uncorrected ECC errors since the driver was loaded; the driver asks for no recovery"});
+  EXPECT_EQ(with("gpu-health", "uncorrected_ecc", 0), Lines{});
+}
+
+TEST(GpuHealth, WhatTheDriverAsksForIsSaidInWords) {
+  const auto asked = [](int action) { return values(with("gpu-health", "recovery_action", action)); };
+  EXPECT_EQ(asked(0), Lines{});
+  EXPECT_EQ(asked(1), Lines{"its driver asks for a reset of the GPU"});
+  EXPECT_EQ(asked(2), Lines{"its driver asks for a reboot of the node"});
+  EXPECT_EQ(asked(3), Lines{"its driver asks for an end of all traffic between GPUs"});
+  EXPECT_EQ(asked(7), Lines{"its driver asks for a reboot of the system"});
+  EXPECT_EQ(asked(8), Lines{"its driver asks for recovery action 8"});
+}
+
+TEST(GpuHealth, WhatTheDriverAsksForIsToldBesideAWarning) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["recovery_action"] = 1;
+  machine.gpu(0)["clocks_event_reasons"] = 0x8;
+  machine.gpu(1)["remap"]["failed"] = true;
+  EXPECT_EQ(values(faults(run_check("gpu-health", machine.observations()))),
+            (Lines{"its driver asks for a reset of the GPU",
+                   "its hardware slows it down: it is too hot or draws too much power",
+                   "a bad row of its memory could not be remapped"}));
+}
+
+TEST(GpuHealth, EachReasonOfASlowdownIsSaid) {
+  const auto why = [](int reasons) { return values(with("gpu-health", "clocks_event_reasons", reasons)); };
+  EXPECT_EQ(why(0x8), Lines{"its hardware slows it down: it is too hot or draws too much power"});
+  EXPECT_EQ(why(0x40), Lines{"its hardware slows it down: it is too hot"});
+  EXPECT_EQ(why(0x80), Lines{"its hardware slows it down: the node's power supply asks for it"});
+  EXPECT_EQ(why(0xc0),
+            Lines{"its hardware slows it down: it is too hot, and the node's power supply asks for it"});
+  EXPECT_EQ(why(0), Lines{});
+}
+
+TEST(GpuHealth, OnlyWhatAllGpusTellIsSaidToBeWell) {
+  Recorded machine("2xH200");
+  machine.gpu(1).erase("recovery_action");
+  EXPECT_EQ(run_check("gpu-health", machine.observations())[0].value,
+            "no uncorrected ECC error, no row to be remapped, no slowdown");
+}
+
+TEST(GpuHealth, WhatNvmlRefusesIsAFaultByItsCode) {
+  const auto refused = [](int code) {
+    Recorded machine("2xH200");
+    machine.answer["refused"] = json::array({{{"index", 2}, {"code", code}, {"error", "why"}}});
+    const auto rows = faults(run_check("gpu-health", machine.observations()));
+    return rows.empty() ? "" : rows[0].substr(0, rows[0].find(' '));
+  };
+  for (const int code : {8, 11, 15, 16}) EXPECT_EQ(refused(code), "fail") << code;
+  for (const int code : {4, 17}) EXPECT_EQ(refused(code), "") << code;
+  for (const int code : {0, 3, 5, 7, 9, 10, 12, 14, 18}) EXPECT_EQ(refused(code), "unknown") << code;
+}
+
+TEST(GpuHealth, AnAnswerWithoutGpusIsUnknown) {
+  Recorded machine("2xH200");
+  auto observations = machine.observations();
+  observations.answers["gpu-health"] = {json::object(), ""};
+  EXPECT_EQ(lines(run_check("gpu-health", observations)),
+            (Lines{"unknown | state, links, modes and processes of the GPUs |  |  |  | "}));
+  observations.answers.clear();
+  EXPECT_TRUE(run_check("gpu-health", observations).empty());
+}
+
+TEST(GpuState, IsFoundByItsUuidOrItsBusId) {
+  Recorded machine("8xH100");
+  machine.machine.node.gpus = {{"5", "", machine.gpu(5)["uuid"]},
+                               {"2", "0000:52:00.0", ""},
+                               {"7", "", ""},
+                               {"6", "0000:d1:00.0", "GPU-of-another"}};
+  for (auto& gpu : machine.answer["gpus"]) gpu["sram_threshold"] = true;
+  Lines names;
+  for (const auto& row : run_check("gpu-health", machine.observations())) names.push_back(row.subject);
+  EXPECT_EQ(names,
+            (Lines{"GPU 0 (00000000:C3:00.0)", "GPU 1 (00000000:52:00.0)", "GPU 3 (00000000:D1:00.0)"}));
+}
+
+TEST(Nvlink, AloneAGpuNeedsNoLinks) {
+  Recorded machine("4xGH200");
+  machine.machine.node.gpus.resize(1);
+  for (auto& link : machine.gpu(0)["links"]) link["active"] = false;
+  EXPECT_EQ(lines(run_check("nvlink", machine.observations())),
+            (Lines{"pass | 1 GPU | 0 of 18 links up on each, 10 links to the CPU up |  |  | "}));
+}
+
+TEST(Nvlink, WithoutLinksThereIsNothingToSay) {
+  Recorded machine("2xH200");
+  for (auto& gpu : machine.answer["gpus"]) {
+    gpu["links"] = json::array();
+    gpu.erase("fabric");
+  }
+  EXPECT_EQ(lines(run_check("nvlink", machine.observations())),
+            (Lines{"skip | 2 GPUs | no NVLink here |  |  | "}));
+}
+
+TEST(Nvlink, SeveralRecoveriesAreCounted) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["links"][0]["recovery"] = 2;
+  machine.gpu(0)["links"][1]["recovery"] = 1;
+  EXPECT_EQ(values(faults(run_check("nvlink", machine.observations()))),
+            Lines{"its links had to be brought up again 3 times since the driver was loaded"});
+}
+
+TEST(Nvlink, EachFieldOfTheHealthOfTheFabricIsRead) {
+  const auto said = [](unsigned mask, int summary = 0) {
+    const auto rows =
+        with("nvlink", "fabric", {{"state", 3}, {"status", 0}, {"health_mask", mask}, {"summary", summary}});
+    return rows.empty() ? "" : rows[0].substr(0, 4) + " " + values(rows)[0];
+  };
+  const std::string fabric = " NVSwitch fabric: ";
+  EXPECT_EQ(said(0), "");
+  // Each field has two bits, of which 1 says that it is so and 2 that it is not; that of the configuration
+  // four.
+  EXPECT_EQ(said(0x1), "warn" + fabric + "its bandwidth is degraded");
+  EXPECT_EQ(said(0x4), "warn" + fabric + "its routes are being recovered");
+  EXPECT_EQ(said(0x10), "fail" + fabric + "its routes through the NVSwitches are unhealthy");
+  EXPECT_EQ(said(0x40), "warn" + fabric + "it recovers from an access that timed out");
+  EXPECT_EQ(said(0x200), "fail" + fabric + "the fabric is configured wrongly for it");
+  EXPECT_EQ(said(0x2 | 0x8 | 0x20 | 0x80 | 0x100), "");
+  EXPECT_EQ(said(0x3 | 0xc | 0x30 | 0xc0), "");
+  EXPECT_EQ(said(0x800), "fail" + fabric + "the fabric is configured wrongly for it");
+  EXPECT_EQ(said(0, 1), "");
+  EXPECT_EQ(said(0, 2), "fail" + fabric + "it is unhealthy");
+  EXPECT_EQ(said(0, 3), "warn" + fabric + "its capacity is limited");
+  EXPECT_EQ(said(0x1, 3), "warn" + fabric + "its bandwidth is degraded");
+  EXPECT_EQ(said(0x1, 2), "fail" + fabric + "it is unhealthy");
+}
+
+TEST(Nvlink, AFabricThatIsNotReadyIsToldByItsState) {
+  const auto said = [](int state) { return values(with("nvlink", "fabric", {{"state", state}})); };
+  EXPECT_EQ(said(0), Lines{});
+  EXPECT_EQ(said(1), Lines{"its registration has not begun: CUDA cannot be used (error 802)"});
+  EXPECT_EQ(said(2), Lines{"its registration is going on: CUDA cannot be used yet (error 802)"});
+  EXPECT_EQ(said(3), Lines{});
+}
+
+TEST(GpuMode, EachComputeModeIsJudged) {
+  const auto rows = [](int mode) { return values(with("gpu-mode", "compute_mode", mode)); };
+  EXPECT_EQ(rows(0), Lines{});
+  EXPECT_EQ(rows(1), Lines{});
+  EXPECT_EQ(rows(2), Lines{"its compute mode lets no program use it (prohibited)"});
+  EXPECT_EQ(with("gpu-mode", "compute_mode", 3)[0].substr(0, 4), "warn");
+  EXPECT_EQ(
+      rows(3),
+      Lines{"its compute mode lets one process use it at a time (exclusive): a second one, as of a server "
+            "with helpers, fails"});
+}
+
+TEST(GpuMode, AModeThatIsAboutToChangeIsAWarning) {
+  EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}, {"pending", true}}),
+            Lines{"warn | GPU 0 (00000000:2A:00.0) | MIG mode goes on at its next reset | a mode that stays "
+                  "| ask who "
+                  "has changed it | admin"});
+  EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}, {"pending", false}}), Lines{});
+  EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}}), Lines{});
+  Recorded machine("2xH200");
+  machine.gpu(0)["mig"] = {{"current", true}, {"pending", false}};
+  machine.machine.node.gpus = {{"MIG-1", "", "MIG-1"}};
+  EXPECT_EQ(values(faults(run_check("gpu-mode", machine.observations()))),
+            Lines{"MIG mode goes off at its next reset"});
+}
+
+TEST(GpuMode, APartOfTheLanesIsAWarningWhereThereAreLanes) {
+  EXPECT_EQ(values(with("gpu-mode", "pcie", {{"width", 15}, {"max_width", 16}})), Lines{"PCIe x15"});
+  EXPECT_EQ(with("gpu-mode", "pcie", {{"width", 16}, {"max_width", 16}}), Lines{});
+  EXPECT_EQ(with("gpu-mode", "pcie", {{"width", 0}, {"max_width", 16}}), Lines{});
+  EXPECT_EQ(with("gpu-mode", "pcie", json::object()), Lines{});
+  Recorded machine("4xGH200");
+  machine.gpu(0)["pcie"] = {{"width", 1}, {"max_width", 16}};
+  EXPECT_EQ(faults(run_check("gpu-mode", machine.observations())).size(), 1U) << "the driver alone";
+}
+
+TEST(GpuMode, ADriverOfTheSameMajorReleaseWillDo) {
+  const auto said = [](const std::string& driver, const std::string& runtime) {
+    Recorded machine("2xH200");
+    machine.answer["cuda_driver"] = driver;
+    machine.answer["cuda_runtime"] = runtime;
+    return faults(run_check("gpu-mode", machine.observations())).size();
+  };
+  EXPECT_EQ(said("12.9", "13.0"), 1U);
+  EXPECT_EQ(said("13.0", "13.1"), 0U);
+  EXPECT_EQ(said("13.0", "12.8"), 0U);
+  EXPECT_EQ(said("", "13.0"), 0U);
+  EXPECT_EQ(said("12.9", ""), 0U);
+}
+
+constexpr auto kGib = std::uint64_t{1} << 30U;
+
+/// What is said of processes that hold the first GPU, of 100 GiB.
+Lines held(const json& processes, std::uint64_t used = 0) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["processes"] = processes;
+  machine.gpu(0)["memory"] = {{"total", 100 * kGib}, {"used", used}};
+  return faults(run_check("gpu-processes", machine.observations()));
+}
+
+json holder(int pid, std::uint64_t memory, const std::string& kind = "compute") {
+  return {{"pid", pid}, {"kind", kind}, {"memory", memory}, {"command", "x"}, {"user", "bob"}};
+}
+
+TEST(GpuProcesses, ADisplayIsOneOnlyWithMuchMemory) {
+  EXPECT_EQ(held(json::array({holder(1, 2 * kGib, "graphics")})), Lines{});
+  EXPECT_EQ(values(held(json::array({holder(1, 2 * kGib + 1, "graphics")}))),
+            Lines{"held by pid 1 (x, bob, 2.0 GiB)"});
+  EXPECT_EQ(values(held(json::array({{{"pid", 1}, {"kind", "graphics"}}}))), Lines{});
+}
+
+TEST(GpuProcesses, OfASmallGpuAGibibyteIsNothing) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["memory"] = {{"total", 10 * kGib}, {"used", kGib}};
+  EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())), Lines{});
+  machine.gpu(0)["memory"]["used"] = kGib + 1;
+  EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())).size(), 1U);
+}
+
+TEST(GpuProcesses, FourAreNamedAndTheOthersCounted) {
+  auto four = json::array();
+  for (int pid = 1; pid <= 4; ++pid) four.push_back(holder(pid, 0));
+  EXPECT_EQ(values(held(four)),
+            Lines{"held by pid 1 (x, bob, 0 kiB), pid 2 (x, bob, 0 kiB), pid 3 (x, bob, 0 kiB), pid 4 "
+                  "(x, bob, 0 kiB)"});
+  four.push_back(holder(5, 0));
+  four.push_back(holder(6, 0));
+  EXPECT_TRUE(values(held(four))[0].ends_with("pid 4 (x, bob, 0 kiB) and 2 more"));
+}
+
+TEST(GpuProcesses, ALongCommandIsCut) {
+  auto one = holder(1, 0);
+  one["command"] = std::string(60, 'c');
+  EXPECT_EQ(values(held(json::array({one}))),
+            Lines{"held by pid 1 (" + std::string(60, 'c') + ", bob, 0 kiB)"});
+  one["command"] = std::string(61, 'c');
+  EXPECT_EQ(values(held(json::array({one}))),
+            Lines{"held by pid 1 (" + std::string(60, 'c') + "..., bob, 0 kiB)"});
+}
+
+TEST(GpuProcesses, OthersAreNamedEachOnce) {
+  auto other = holder(2, 0);
+  other["user"] = "alice";
+  const auto rows = held(json::array({holder(1, 0), other, holder(3, 0)}));
+  EXPECT_TRUE(rows.at(0).ends_with(" | ask alice, bob, or take another node | admin")) << rows[0];
+}
+
+TEST(GpuProcesses, AGpuIsFullWhenATenthOfItIsLeft) {
+  EXPECT_TRUE(held(json::array({holder(1, 90 * kGib)}), 90 * kGib).at(0).starts_with("warn"));
+  EXPECT_TRUE(held(json::array({holder(1, 90 * kGib)}), 90 * kGib + 1).at(0).starts_with("fail"));
+  Recorded machine("2xH200");
+  machine.gpu(0)["memory"] = json::object();
+  machine.gpu(0)["processes"] = json::array({holder(1, 0)});
+  EXPECT_TRUE(faults(run_check("gpu-processes", machine.observations())).at(0).starts_with("warn"));
+}
+
+TEST(GpuProcesses, MemoryIsNobodysOnlyWhereAllThatIsHeldIsKnown) {
+  EXPECT_EQ(held(json::array({holder(1, 10 * kGib)}), 12 * kGib).size(), 1U) << "2 % are the driver's";
+  EXPECT_EQ(values(held(json::array({holder(1, 10 * kGib), holder(2, kGib)}), 13 * kGib + 1)).at(1),
+            "2.0 GiB of 100.0 GiB are in use, by no process that NVML shows");
+  auto hidden = holder(2, 0);
+  hidden.erase("memory");
+  EXPECT_EQ(held(json::array({holder(1, 10 * kGib), hidden}), 50 * kGib).size(), 1U);
+  EXPECT_EQ(held(json::array({holder(1, 10 * kGib)}), 5 * kGib).size(), 1U);
+  EXPECT_TRUE(held(json::array(), 95 * kGib).at(0).starts_with("fail"));
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

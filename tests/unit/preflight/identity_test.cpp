@@ -190,5 +190,132 @@ TEST(CheckGpus, ADriverThatHangsIsNoMachineWithoutGpus) {
   EXPECT_EQ(run_check("gpus", observations)[0].status, Status::skip);
 }
 
+TEST(CheckIdentity, NamesTheFirstOwnerOfEither) {
+  const Machine machine(3, 0);
+  auto observations = machine.healthy();
+  observations.reports[2].identity->uuid = observations.reports[2].identity->nvml_uuid = Machine::uuid(1);
+  observations.reports[2].identity->bus_id = Machine::bus(0);
+  const auto rows = faults(run_check("identity", observations));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_TRUE(rows[0].starts_with(
+      "fail | learner rank 2 (GPU 2) | one bus id but two UUIDs: learner rank 0 (GPU 0)"));
+  observations.reports[2].identity->bus_id = Machine::bus(2);
+  EXPECT_TRUE(faults(run_check("identity", observations))[0].starts_with(
+      "fail | learner rank 2 (GPU 2) | two ranks were given one GPU: learner rank 1 (GPU 1)"));
+}
+
+TEST(CheckIdentity, OneValueOfNcclHostidForAllIsTheUsers) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.ranks[1].node = 1;
+  observations.hosts = {"a", "b"};
+  observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
+  for (auto& report : observations.reports) report.identity->host_id_source = "NCCL_HOSTID";
+  const auto rows = run_check("identity", observations);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1].fix, "do not set NCCL_HOSTID to one value on all nodes");
+  EXPECT_EQ(rows[1].hosts, (Lines{"a", "b"}));
+  EXPECT_EQ(rows[0].hosts, Lines{"a"});
+}
+
+TEST(CheckIdentity, SlicesHaveAnotherUuidByDesign) {
+  const Machine machine(1, 1);
+  auto observations = machine.healthy();
+  observations.reports[0].identity->uuid = "MIG-1";
+  EXPECT_EQ(faults(run_check("identity", observations)).size(), 1U);
+  observations.reports[0].identity->visible_devices = "MIG-1";
+  EXPECT_EQ(faults(run_check("identity", observations)), Lines{});
+  observations.reports[0].identity->visible_devices = "";
+  observations.reports[0].identity->nvml_uuid.clear();
+  EXPECT_EQ(faults(run_check("identity", observations)), Lines{}) << "NVML could not be asked";
+}
+
+TEST(CheckIdentity, SaysThatNoDevicesAreSet) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.reports[1].identity = Machine::identity(0, true);
+  observations.reports[1].identity->visible_devices.clear();
+  EXPECT_NE(
+      faults(run_check("identity", observations))[0].find("(device 0 of CUDA_VISIBLE_DEVICES=(not set))"),
+      std::string::npos);
+}
+
+TEST(CheckIdentity, TellsHowAProbeEnded) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.reports[1] = {};
+  observations.reports[1].end = "was killed by SIGSEGV";
+  EXPECT_EQ(
+      faults(run_check("identity", observations)),
+      (Lines{
+          "fail | learner rank 1 (GPU 1) | its probe was killed by SIGSEGV | a probe that reaches its GPU | "
+          "look at its .err file in the preflight folder | user"}));
+  // That it ran out of time says nothing of why.
+  observations.reports[1].errors = {{"identity", "", "deadline", "not done"}};
+  EXPECT_EQ(faults(run_check("identity", observations)).size(), 1U);
+  observations.reports[1].errors.push_back({"identity", "", "failed", "no memory"});
+  EXPECT_NE(faults(run_check("identity", observations))[0].find("no memory"), std::string::npos);
+}
+
+TEST(CheckIdentity, ARankWithoutAProbeIsNotAwaited) {
+  const Machine machine(2, 0);
+  auto observations = machine.healthy();
+  observations.reports[1] = {};
+  observations.ranks[1].no_probe = "its container's";
+  EXPECT_EQ(faults(run_check("identity", observations)), Lines{});
+  observations.reports.clear();
+  EXPECT_TRUE(run_check("identity", observations).empty());
+}
+
+TEST(CheckGpus, AProcessWithoutAnEntryForItsGpuIsToldSo) {
+  Machine machine(2, 1);
+  machine.set(1, "CUDA_VISIBLE_DEVICES", "0");
+  machine.set(2, "CUDA_VISIBLE_DEVICES", "");
+  EXPECT_EQ(
+      faults(run_check("gpus", machine.of_node())),
+      (Lines{
+          "fail | learner rank 1 (GPU 1) | its CUDA_VISIBLE_DEVICES has no entry 1: '0' | an entry for each "
+          "GPU "
+          "of the process | do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its "
+          "GPUs | user",
+          "fail | engine.0 (GPU 2) | its CUDA_VISIBLE_DEVICES has no entry 0: '' | an entry for each GPU of "
+          "the process | do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its "
+          "GPUs | user"}));
+}
+
+TEST(CheckGpus, KnowsAGpuByItsNumberOrTheBeginningOfItsUuid) {
+  Machine machine(1, 1);
+  machine.set(0, "CUDA_VISIBLE_DEVICES", " GPU-00000001");
+  machine.set(1, "CUDA_VISIBLE_DEVICES", "2");
+  EXPECT_EQ(lines(run_check("gpus", machine.of_node())),
+            (Lines{"pass | learner rank 0 (GPU 0) | NVIDIA H200 00000000:07:00.0 GPU-00000001-0000 |  |  | ",
+                   "unknown | engine.0 (GPU 1) | NVML does not show the GPU that '2' stands for |  |  | "}));
+  machine.set(0, "CUDA_VISIBLE_DEVICES", "1x");
+  EXPECT_EQ(faults(run_check("gpus", machine.of_node()))[0],
+            "unknown | learner rank 0 (GPU 0) | NVML does not show the GPU that '1x' stands for |  |  | ");
+  std::erase_if(machine.node.processes[1].env,
+                [](const auto& one) { return one.first == "CUDA_VISIBLE_DEVICES"; });
+  machine.set(0, "CUDA_VISIBLE_DEVICES", "1");
+  EXPECT_EQ(faults(run_check("gpus", machine.of_node())), Lines{})
+      << "without the variable its number counts";
+}
+
+TEST(CheckGpus, AllBusIdsOfTheSiteAreToldToBeThere) {
+  Machine machine(2, 0);
+  machine.plan.expected.bus_ids = {"0000:06:00.0", "0000:07:00.0"};
+  EXPECT_EQ(line(run_check("gpus", machine.of_node())[0]),
+            "pass | bus ids | all of the site's 0000:06:00.0, 0000:07:00.0 are there |  |  | ");
+}
+
+TEST(CheckGpus, OfAMachineWithoutGpusNothingIsWanted) {
+  const Machine machine(2, 0, false);
+  EXPECT_EQ(lines(run_check("gpus", machine.of_node())),
+            (Lines{"skip | this machine | no GPUs: the plan counts CPU slots |  |  | "}));
+  auto observations = machine.of_node();
+  observations.machine.nvml_error = "no driver";
+  EXPECT_EQ(run_check("gpus", observations)[0].status, Status::skip)
+      << "the plan did not come to it by the driver";
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

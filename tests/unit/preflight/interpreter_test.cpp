@@ -130,5 +130,66 @@ TEST(CheckTorch, HoldsItsNcclAgainstTheRoles) {
             (Lines{"unknown | learner | ModuleNotFoundError: No module named 'torch' |  |  | "}));
 }
 
+TEST(CheckInterpreter, WithoutANameOfTheFileItSaysWhereToLook) {
+  auto what = python();
+  what["libcuda"] = "/usr/lib/libcuda.so.1";
+  what["devices"] = {"/dev/nvidia0"};
+  const auto rows = lines(run_check("interpreter", said(Machine(1, 0), what)));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_TRUE(
+      rows[0].starts_with("fail | learner | what its site-packages run at the start starts CUDA before the "
+                          "program begins | "));
+  EXPECT_NE(rows[0].find("take it out of sitecustomize.py, usercustomize.py or the .pth file, or import"),
+            std::string::npos);
+  what["libcuda"] = "";
+  EXPECT_EQ(faults(run_check("interpreter", said(Machine(1, 0), what))), Lines{})
+      << "a device alone is not CUDA";
+}
+
+TEST(CheckInterpreter, NamesAllThatImport) {
+  auto what = python();
+  what["imported"] = {"torch", "cupy"};
+  what["by"] = {"/a.py:1", "/b.pth:2"};
+  EXPECT_TRUE(lines(run_check("interpreter", said(Machine(1, 0), what)))
+                  .at(0)
+                  .starts_with(
+                      "fail | learner | /a.py:1, /b.pth:2 imports torch, cupy before the program begins | "));
+}
+
+TEST(CheckInterpreter, ARoleWithoutGpusMayHaveAnyTorch) {
+  Machine machine(1, 0);
+  machine.plan.roles[0].gpus = 0;
+  auto observations = said(machine, python());
+  observations.machine.cuda_driver = "12.8";
+  EXPECT_EQ(faults(run_check("interpreter", observations)), Lines{});
+  machine.plan.roles[0].gpus = 1;
+  EXPECT_EQ(faults(run_check("interpreter", observations)).size(), 1U);
+  observations.machine.cuda_driver = "";
+  EXPECT_EQ(faults(run_check("interpreter", observations)), Lines{});
+}
+
+TEST(CheckInterpreter, AProbeThatDoesNotAnswerIsUnknown) {
+  const Machine machine(1, 0);
+  auto observations = said(machine, python());
+  observations.answers["interpreter/learner"] = {nullptr, "it did not answer"};
+  EXPECT_EQ(lines(run_check("interpreter", observations)),
+            Lines{"unknown | learner | it did not answer |  |  | "});
+  observations.answers.clear();
+  EXPECT_TRUE(run_check("interpreter", observations).empty());
+}
+
+TEST(CheckTorch, WithoutAnAnswerOrALibraryNothingIsCompared) {
+  const nlohmann::json what{{"version", "2.9.0"}, {"cuda", "13.0"}, {"nccl", "2.27.5"}};
+  auto observations = imported(what);
+  observations.libraries[0].version.clear();
+  EXPECT_EQ(worst(run_check("torch", observations)), Status::pass);
+  observations.libraries.clear();
+  EXPECT_EQ(worst(run_check("torch", observations)), Status::pass);
+  observations.answers["torch/learner"] = {nullptr, "it did not answer"};
+  EXPECT_EQ(lines(run_check("torch", observations)), Lines{"unknown | learner | it did not answer |  |  | "});
+  observations.answers.clear();
+  EXPECT_TRUE(run_check("torch", observations).empty());
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -197,5 +197,128 @@ TEST(Xids, LinesThatAreNone) {
   }
 }
 
+TEST(KernelLog, ADayAndAnHourAreTheLimits) {
+  const std::string xid = "NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.";
+  EXPECT_TRUE(Log().line(86400, xid).rows()[0].starts_with("fail"));
+  EXPECT_TRUE(Log().line(86401, xid).rows()[0].starts_with("pass"));
+  const std::string task = "INFO: task dd:12 blocked for more than 120 seconds.";
+  EXPECT_TRUE(Log().line(3600, task).rows()[0].starts_with("warn"));
+  EXPECT_TRUE(Log().line(3601, task).rows()[0].starts_with("pass"));
+}
+
+TEST(KernelLog, EventsOfOtherCodesAndGpusAreTheirOwn) {
+  const auto rows = Log()
+                        .line(60, "NVRM: Xid (PCI:0000:06:00): 48, DBE")
+                        .line(50, "NVRM: Xid (PCI:0000:07:00): 48, DBE")
+                        .line(40, "NVRM: Xid (PCI:0000:06:00): 95, Uncontained")
+                        .line(30, "nvidia-nvswitch0: SXid (PCI:0000:06:00): 48, Fatal, x")
+                        .rows();
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_TRUE(rows[0].starts_with("fail | GPU 0 (00000000:06:00.0) | Xid 48"));
+  EXPECT_TRUE(rows[1].starts_with("fail | GPU 1 (00000000:07:00.0) | Xid 48"));
+  EXPECT_TRUE(rows[2].starts_with("fail | GPU 0 (00000000:06:00.0) | Xid 95"));
+  EXPECT_TRUE(rows[3].starts_with("fail | NVSwitch 0000:06:00.0 | SXid 48"));
+}
+
+TEST(KernelLog, ASwitchHasRecoveredWhereAllGpusHave) {
+  const std::string sxid = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30";
+  EXPECT_TRUE(Log().line(60, sxid).recovery(0, 0).recovery(1, 0).rows()[0].starts_with("warn"));
+  EXPECT_TRUE(Log().line(60, sxid).recovery(0, 0).recovery(1, 1).rows()[0].starts_with("fail"));
+  EXPECT_TRUE(Log().line(60, sxid).rows()[0].starts_with("fail"));
+}
+
+TEST(KernelLog, AGpuThatDoesNotSayThatItIsWellIsNot) {
+  Log log;
+  log.line(60, "NVRM: Xid (PCI:0000:06:00): 95, x").recovery(1, 0);
+  EXPECT_TRUE(log.rows()[0].starts_with("fail"));
+  log.recovery(0, 0);
+  log.gpus[1].erase("recovery_action");
+  EXPECT_TRUE(log.rows()[0].starts_with("fail"));
+}
+
+TEST(KernelLog, WhatIsToBeWatchedIsAWarningWhateverTheDriverSays) {
+  Log log;
+  log.line(60, "NVRM: Xid (PCI:0000:06:00): 63, Row Remapper");
+  const auto row = std::string(
+      "warn | GPU 0 (00000000:06:00.0) | Xid 63 (a row of the memory is to be remapped), 60 s ago");
+  EXPECT_EQ(log.rows(), Lines{row + kWatch});
+  EXPECT_EQ(log.recovery(0, 0).rows(), Lines{row + kWatch});
+}
+
+TEST(KernelLog, APowerCableIsRepairedByHand) {
+  EXPECT_TRUE(Log()
+                  .line(60, "NVRM: Xid (PCI:0000:06:00): 54, power")
+                  .rows()[0]
+                  .ends_with(" | have the GPU's power cable and its seat looked at | admin"));
+}
+
+TEST(KernelLog, SeveralTasksThatHangAreOneRow) {
+  const auto rows = Log()
+                        .line(60, "INFO: task dd:12 blocked for more than 120 seconds.")
+                        .line(60, "INFO: task cp:13 blocked for more than 120 seconds.")
+                        .line(60, "task without an end")
+                        .line(60, " blocked for more than a task can ")
+                        .rows();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_TRUE(rows[0].starts_with("warn | tasks | 2 tasks hung in the last hour: dd:12, cp:13 | none | "));
+}
+
+TEST(KernelLog, OfAMachineWithoutADriverTasksAreNoMatter) {
+  const Machine machine(1, 1);
+  NodeObservations observations{.plan = machine.plan, .node = machine.node};
+  observations.answers["kernel-log"] = {
+      {{"lines",
+        json::array({{{"age", 60}, {"text", "INFO: task dd:12 blocked for more than 120 seconds."}}})}},
+      ""};
+  EXPECT_EQ(run_check("kernel-log", observations)[0].status, Status::warn);
+  observations.machine.no_driver = true;
+  EXPECT_EQ(run_check("kernel-log", observations)[0].status, Status::pass);
+  observations.answers["kernel-log"] = {{{"error", "no log"}}, ""};
+  EXPECT_EQ(lines(run_check("kernel-log", observations)),
+            Lines{"unknown | Xid, SXid, hung tasks | no log |  |  | "});
+}
+
+TEST(Xids, AreFoundByTheirCode) {
+  EXPECT_EQ(find_xid(79)->what, "the GPU has fallen off the bus");
+  EXPECT_EQ(find_xid(8)->action, XidAction::none);
+  EXPECT_EQ(find_xid(172)->action, XidAction::reset);
+  EXPECT_EQ(find_xid(7), nullptr);
+  EXPECT_EQ(find_xid(78), nullptr);
+  EXPECT_EQ(find_xid(173), nullptr);
+}
+
+TEST(Xids, AreReadWithTheirBusIdAndText) {
+  const auto event =
+      parse_gpu_event("[12.3] NVRM: Xid (PCI:0009:01:00): 94, pid=7, name=python, Contained  ");
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, GpuEvent::Kind::xid);
+  EXPECT_EQ(event->code, 94U);
+  EXPECT_EQ(event->bus_id, "0009:01:00");
+  EXPECT_EQ(event->text, "pid=7, name=python, Contained");
+  EXPECT_EQ(parse_gpu_event("NVRM: Xid (0009:01:00): 94")->bus_id, "0009:01:00");
+  EXPECT_EQ(parse_gpu_event("NVRM: Xid (0009:01:00): 94")->text, "");
+  const auto fallen = parse_gpu_event("NVRM: GPU at PCI:0000:18:00: GPU has fallen off the bus.");
+  ASSERT_TRUE(fallen);
+  EXPECT_EQ(fallen->code, 79U);
+  EXPECT_EQ(fallen->bus_id, "0000:18:00");
+  EXPECT_EQ(parse_gpu_event("a: GPU 0000:18:00.0: GPU has fallen off the bus")->bus_id, "0000:18:00.0");
+  EXPECT_FALSE(parse_gpu_event("12 : face GPU has fallen off the bus"));
+}
+
+TEST(Xids, TheLineDecidesWhereTheCodeDoesNot) {
+  const auto action = [](const std::string& line) { return action_of(*parse_gpu_event(line)); };
+  const std::string xid = "NVRM: Xid (PCI:0000:06:00): ";
+  EXPECT_EQ(action(xid + "144, x Fatal y"), XidAction::reset);
+  EXPECT_EQ(action(xid + "144, x Nonfatal y"), XidAction::watch);
+  EXPECT_EQ(action(xid + "999, Fatal"), XidAction::watch);
+  EXPECT_EQ(action(xid + "79, x"), XidAction::reboot);
+  EXPECT_EQ(action(xid + "154, changed from 0x0 (None) to 0x1 (GPU Reset Required)"), XidAction::reset);
+  EXPECT_EQ(action(xid + "154, changed from 0x1 (Reset) to 0x2 (Node Reboot Required)"), XidAction::reboot);
+  EXPECT_EQ(action(xid + "154, changed from 0x2 (Node Reboot Required) to 0x0 (None)"), XidAction::none);
+  EXPECT_EQ(action(xid + "154, something else"), XidAction::watch);
+  EXPECT_EQ(action("nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 79, Fatal"), XidAction::reset);
+  EXPECT_EQ(action("nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 79, Non-fatal"), XidAction::watch);
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -1,5 +1,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
 
 #include "unit/preflight/fixture.h"
 
@@ -172,6 +175,280 @@ TEST(MakeRanks, TakesTheDeviceAsTheRoleWould) {
   EXPECT_EQ(ranks[1].device, 0) << "a torch rank obeys its LOCAL_RANK";
   EXPECT_EQ(ranks[3].device, 0) << "an engine sees only its own GPU";
   EXPECT_EQ(ranks[3].subject, "engine.1 (GPU 3)");
+}
+
+std::vector<std::string> shown(const std::vector<GroupTrial>& trials) {
+  std::vector<std::string> out;
+  for (const auto& trial : trials) {
+    out.push_back(fmt::format("{}: {}{}{}", trial.name, fmt::join(trial.members, " "),
+                              trial.transport ? ", transport" : "",
+                              trial.not_run.empty() ? "" : ", " + trial.not_run));
+  }
+  return out;
+}
+
+TEST(MakeTrials, LeavesOutWhatCannotBeTried) {
+  const Machine machine(2, 1);
+  auto observations = machine.observations();
+  observations.ranks[2].no_probe = "it does not start there";
+  EXPECT_EQ(shown(make_trials(observations)), (Lines{
+                                                  "node 0: 0 1 2, not run: it does not start there",
+                                                  "learner world: 0 1, transport",
+                                              }));
+  observations.ranks[2].no_probe.clear();
+  for (auto& rank : observations.ranks) rank.library.version.clear();
+  EXPECT_EQ(shown(make_trials(observations))[0],
+            "node 0: 0 1 2, not run: no libnccl is known for engine.0 (GPU 2)");
+}
+
+TEST(MakeTrials, OfANodeWithAnUnknownVersionItIsToldSo) {
+  const Machine machine(2, 2);
+  auto observations = machine.observations({"2.28.9", ""});
+  EXPECT_EQ(shown(make_trials(observations)),
+            (Lines{"node 0, NCCL not found: 2 3, not run: no libnccl is known for engine.1 (GPU 3)",
+                   "node 0, NCCL 2.28.9: 0 1, transport",
+                   "learner world: 0 1, not run: the same ranks as 'node 0, NCCL "
+                   "2.28.9'",
+                   "node 0, NCCL 2.28.9, neighbours: 0 1"}));
+}
+
+TEST(MakeTrials, OneRankOfAVersionIsNoGroup) {
+  const Machine machine(2, 1);
+  EXPECT_EQ(shown(make_trials(machine.observations({"2.28.9", "2.28.3"}))),
+            (Lines{"node 0, NCCL 2.28.9: 0 1, transport",
+                   "learner world: 0 1, not run: the same ranks as 'node 0, NCCL "
+                   "2.28.9'",
+                   "node 0, NCCL 2.28.9, neighbours: 0 1"}));
+}
+
+TEST(MakeTrials, ABroadcastOverTheSameRanksIsAnotherMeasurement) {
+  EXPECT_EQ(shown(make_trials(Machine(1, 1).observations())),
+            (Lines{"node 0: 0 1, transport", "weight sync: 0 1", "node 0, neighbours: 0 1"}));
+}
+
+TEST(MakeTrials, OverGlooTheVersionsAndTheTransportDoNotCount) {
+  const Machine machine(2, 2, false);
+  EXPECT_EQ(shown(make_trials(machine.observations())),
+            (Lines{"node 0: 0 1 2 3", "learner world: 0 1", "node 0, neighbours: 0 1 2 3"}));
+  EXPECT_EQ(make_trials(machine.observations())[0].sizes,
+            (std::vector<std::uint64_t>{8, 1U << 20U, 22118400}))
+      << "larger ones take too long";
+}
+
+TEST(MakeTrials, DoesNotTryTheTensorParallelGroupOfAnEngine) {
+  Machine machine(2, 2);
+  machine.add_group("engine.0", plan::GroupKind::tensor_parallel, Backend::nccl, 2, 2);
+  EXPECT_EQ(shown(make_trials(machine.observations())).size(), 3U);
+}
+
+TEST(MakeTrials, OfGroupsWithinALargerOneTheLargestTellsTheTransport) {
+  Machine machine(4, 0);
+  machine.plan.groups.clear();
+  machine.add_group("small", plan::GroupKind::world, Backend::nccl, 0, 2);
+  machine.add_group("across", plan::GroupKind::world, Backend::nccl, 1, 3);
+  machine.add_group("inner", plan::GroupKind::world, Backend::nccl, 2, 2);
+  EXPECT_EQ(shown(make_trials(machine.observations())),
+            (Lines{"small: 0 1, transport", "across: 1 2 3, transport", "inner: 2 3"}));
+}
+
+TEST(MakeTrials, AcrossNodesALargerMessageIsTriedAndTheNeighboursToo) {
+  Machine machine(2, 0);
+  machine.plan.groups.erase(machine.plan.groups.begin());
+  auto observations = machine.observations();
+  EXPECT_EQ(shown(make_trials(observations)), Lines{"learner world: 0 1, transport"});
+  EXPECT_EQ(make_trials(observations)[0].sizes.back(), 128U << 20U);
+  observations.ranks[1].node = 1;
+  const auto trials = make_trials(observations);
+  EXPECT_EQ(shown(trials), (Lines{"learner world: 0 1, transport", "learner world, neighbours: 0 1"}));
+  EXPECT_EQ(trials[0].sizes.back(), 1U << 30U);
+  EXPECT_EQ(trials[1].sizes, (std::vector<std::uint64_t>{1U << 20U, 128U << 20U}));
+}
+
+TEST(MakeTrials, TheSiteCanAskForNoLessThanAnElement) {
+  Machine machine(2, 0);
+  machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 3, 1e9, "site"},
+                                            {2, std::nullopt, 7, 1e9, "site"}};
+  EXPECT_EQ(machine.observations().groups[0].sizes,
+            (std::vector<std::uint64_t>{4, 8, 1U << 20U, 22118400, 128U << 20U}));
+}
+
+TEST(TrialOf, IsTheGroupWithoutWork) {
+  const Machine machine(2, 1);
+  const auto observations = machine.observations();
+  const auto trial = trial_of(machine.plan.groups[0], observations.ranks);
+  EXPECT_EQ(shown({trial}), Lines{"node 0: 0 1 2"});
+  EXPECT_TRUE(trial.sizes.empty());
+  auto ranks = observations.ranks;
+  ranks[0].library.version = "2.30.0";
+  EXPECT_EQ(trial_of(machine.plan.groups[0], ranks).not_run,
+            "not run: its ranks load different versions of NCCL");
+  EXPECT_EQ(trial_of({"one", plan::GroupKind::world, Backend::gloo, {{0, 0}}}, ranks).not_run,
+            "not run: a group of one rank has nobody to talk to");
+}
+
+TEST(MakeRanks, HasARankForEachGpuOfAProcess) {
+  Machine machine(1, 1);
+  machine.plan.processes[0].gpus = {0, 2};
+  const auto ranks = make_ranks(machine.plan, machine.node);
+  ASSERT_EQ(ranks.size(), 3U);
+  EXPECT_EQ(ranks[1].subject, "learner rank 0 (GPU 2)");
+  EXPECT_EQ(ranks[0].device, 0);
+  EXPECT_EQ(ranks[1].device, 1) << "the second of those that it sees";
+  EXPECT_EQ(ranks[2].bound, 1U);
+  EXPECT_EQ(make_ranks(machine.plan, Machine(1, 1, false).node)[0].device, -1);
+  EXPECT_EQ(make_ranks(machine.plan, Machine(1, 1, false).node)[0].subject, "learner rank 0 (CPU slot 0)");
+}
+
+TEST(MakeRanks, WithoutLocalRankThePlansCounts) {
+  Machine machine(3, 0);
+  std::erase_if(machine.node.processes[2].env, [](const auto& one) { return one.first == "LOCAL_RANK"; });
+  EXPECT_EQ(make_ranks(machine.plan, machine.node)[2].device, 2);
+}
+
+TEST(MakeSpec, HasWhatTheProbesNeed) {
+  const Machine machine(1, 1);
+  auto observations = machine.observations();
+  observations.groups[0].workloads = {
+      {"step", {{Collective::all_gather, 64, DataType::bf16, 80}}, 3, 2, true}};
+  const auto spec = make_spec(observations, "/folder");
+  EXPECT_EQ(spec["folder"], "/folder");
+  EXPECT_EQ(spec["join_ms"], 20000);
+  EXPECT_EQ(spec["op_ms"], 20000);
+  EXPECT_EQ(spec["ranks"][1].dump(),
+            R"json({"address":"","device":0,"library":"/venv/libnccl.so.2","name":"engine.0 (GPU 1)"})json");
+  const auto& group = spec["groups"][0];
+  EXPECT_EQ(group["name"], "node 0");
+  EXPECT_EQ(group["op"], "all_reduce");
+  EXPECT_EQ(group["backend"], "nccl");
+  EXPECT_EQ(group["members"].dump(), "[0,1]");
+  EXPECT_EQ(group["transport"], true);
+  EXPECT_EQ(
+      group["workloads"].dump(),
+      R"([{"busy":true,"name":"step","step":[{"bytes":64,"count":80,"op":"all_gather","type":"bf16"}],"steps":3,)"
+      R"("warm_up":2}])");
+  EXPECT_FALSE(group.contains("drill"));
+  EXPECT_EQ(spec["groups"][1]["op"], "broadcast");
+}
+
+TEST(MakeSpec, NamesALibraryOnlyWhereAGroupNeedsIt) {
+  const Machine machine(2, 0);
+  auto observations = machine.observations();
+  for (auto& group : observations.groups) group.not_run = "not run";
+  auto spec = make_spec(observations, "/folder");
+  EXPECT_TRUE(spec["groups"].empty());
+  EXPECT_EQ(spec["ranks"][0]["library"], "");
+  observations.groups[0].not_run.clear();
+  observations.ranks[1].device = -1;
+  spec = make_spec(observations, "/folder");
+  EXPECT_EQ(spec["ranks"][0]["library"], "/venv/libnccl.so.2");
+  EXPECT_EQ(spec["ranks"][1]["library"], "");
+  observations.groups[0].backend = Backend::gloo;
+  EXPECT_EQ(make_spec(observations, "/folder")["ranks"][0]["library"], "");
+}
+
+TEST(CheckVersions, WhereNothingIsKnownNothingIsSaid) {
+  const Machine machine(1, 1);
+  auto observations = machine.observations();
+  for (auto& rank : observations.ranks) rank.library.version.clear();
+  EXPECT_EQ(lines(run_check("nccl-version", observations)), Lines{});
+  const Machine slots(1, 1, false);
+  auto without = slots.observations();
+  for (auto& group : without.groups) group.backend = Backend::nccl;
+  for (auto& rank : without.ranks) rank.library.version = "2.28.9";
+  EXPECT_EQ(lines(run_check("nccl-version", without)), Lines{}) << "no rank has a GPU";
+}
+
+TEST(CheckVersions, OfANodesOwnGroupNothingIsSaid) {
+  const Machine machine(2, 2);
+  EXPECT_EQ(faults(run_check("nccl-version", machine.observations({"2.28.9", "2.28.3"}))), Lines{});
+  EXPECT_EQ(run_check("nccl-version", machine.observations({"2.28.9", "2.28.3"})).size(), 1U)
+      << "the learners agree";
+}
+
+TEST(CheckVersions, ARangeOfTheSiteIsHeldByAll) {
+  Machine machine(1, 1);
+  machine.plan.libraries["nccl"] = {"/x", *VersionRange::parse(">=2.28.9"), "site.yaml:9:3"};
+  EXPECT_EQ(faults(run_check("nccl-version", machine.observations({"2.28.9", "2.28.9"}))), Lines{});
+  auto observations = machine.observations({"2.28.9", "2.28.9"});
+  observations.ranks[1].library.version = "2.28.3";
+  observations.hosts = {"n1"};
+  const auto rows = run_check("nccl-version", observations);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1].subject, "engine");
+  EXPECT_EQ(rows[1].hosts, Lines{"n1"});
+  machine.plan.libraries["nccl"].version.reset();
+  EXPECT_EQ(faults(run_check("nccl-version", machine.observations())), Lines{});
+}
+
+/// Learners on so many nodes, of which these load another version.
+Observations learners_on(const Machine& machine, const std::set<std::uint32_t>& others) {
+  auto observations = machine.observations();
+  for (std::uint32_t rank = 0; rank < observations.ranks.size(); ++rank) {
+    observations.ranks[rank].node = rank;
+    observations.hosts.push_back(fmt::format("n{}", rank));
+    if (others.contains(rank)) observations.ranks[rank].library.version = "2.27.7";
+  }
+  return observations;
+}
+
+TEST(CheckVersions, TheNodesThatDifferFromMostAreNamed) {
+  const Machine machine(7, 0);
+  auto rows = run_check("nccl-version", learners_on(machine, {2}));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].hosts, Lines{"n2"});
+  EXPECT_TRUE(rows[0].value.starts_with("learner on n2 loads 2.27.7 (")) << rows[0].value;
+  EXPECT_NE(rows[0].value.find("learner on n0, n1, n3, n4 and 2 more loads 2.28.9"), std::string::npos)
+      << rows[0].value;
+  rows = run_check("nccl-version", learners_on(machine, {0, 1, 2, 3}));
+  EXPECT_EQ(rows[0].hosts, (Lines{"n4", "n5", "n6"}));
+  EXPECT_NE(rows[0].value.find("learner on n0, n1, n2, n3 loads 2.27.7"), std::string::npos) << rows[0].value;
+  const Machine even(6, 0);
+  EXPECT_EQ(run_check("nccl-version", learners_on(even, {0, 1, 2}))[0].hosts, Lines{})
+      << "half of them are not most";
+}
+
+TEST(CheckDenyList, SaysWhatIsWrongWithARelease) {
+  const Machine machine(1, 1);
+  auto observations = machine.of_node("2.28.9");
+  observations.machine.arch = "aarch64";
+  observations.libraries[1].version = "2.30.1";
+  EXPECT_EQ(lines(run_check("nccl-known-bad", observations)),
+            (Lines{"fail | learner | NCCL 2.28.9 (/venv/libnccl.so.2, NCCL wheel) hangs on aarch64 without a "
+                   "message: it "
+                   "loses proxy slots | 2.28.7, or 2.29.3 and later | install another NCCL in this role's "
+                   "environment, "
+                   "or `preload:` one | user",
+                   "pass | this machine | engine 2.30.1 |  |  | "}));
+  observations.libraries[0].version = "new";
+  EXPECT_EQ(lines(run_check("nccl-known-bad", observations)),
+            Lines{"pass | this machine | learner new, engine 2.30.1 |  |  | "});
+  observations.libraries.clear();
+  EXPECT_EQ(lines(run_check("nccl-known-bad", observations)), Lines{});
+}
+
+TEST(CheckDenyList, KnowsGraceHopperByItsGpusToo) {
+  Machine machine(1, 0);
+  machine.plan.roles.pop_back();
+  machine.plan.node.nic_kind = "cxi";
+  machine.plan.node.count = 2;
+  const auto refused = [&](const std::string& version, const std::string& gpu) {
+    auto observations = machine.of_node(version);
+    observations.machine.gpus[0].name = gpu;
+    return !faults(run_check("nccl-known-bad", observations)).empty();
+  };
+  EXPECT_TRUE(refused("2.27.3", "NVIDIA GH200 120GB"));
+  EXPECT_FALSE(refused("2.27.2", "NVIDIA GH200 120GB"));
+  EXPECT_FALSE(refused("2.27.3", "NVIDIA H200"));
+  machine.plan.node.count = 1;
+  EXPECT_FALSE(refused("2.27.3", "NVIDIA GH200 120GB"));
+  machine.plan.node.count = 2;
+  machine.plan.node.nic_kind = "ib";
+  EXPECT_FALSE(refused("2.27.3", "NVIDIA GH200 120GB"));
+}
+
+TEST(CheckLibraries, WithoutGpusNoneIsNeeded) {
+  EXPECT_EQ(lines(run_check("nccl", Machine(1, 1, false).of_node())),
+            Lines{"skip | this machine | no GPUs: no libnccl is needed |  |  | "});
 }
 
 }  // namespace

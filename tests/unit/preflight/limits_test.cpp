@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "unit/preflight/host_fixture.h"
 
 namespace nlaunch::preflight {
@@ -92,6 +94,85 @@ TEST(CheckLimits, SaysWhatToSetInsteadOfUserfaultfd) {
           "fail | learner's userfaultfd | cannot be opened: vm.unprivileged_userfaultfd is 0, or a container "
           "forbids it" +
           rest}));
+}
+
+TEST(CheckLimits, EachHasItsLimit) {
+  Machine machine(1, 1);
+  machine.plan.node.count = 2;
+  constexpr std::uint64_t kGiB = 1U << 30U;
+  const auto status = [&](const std::function<void(MachineFacts&)>& set) {
+    auto observations = machine.of_node();
+    set(observations.machine);
+    return worst(run_check("limits", observations));
+  };
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.memlock = 16 * kGiB; }), Status::pass);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.memlock = 16 * kGiB - 1; }), Status::fail);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nofile = 4096; }), Status::pass);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nofile = 4095; }), Status::warn);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nofile = 256; }), Status::warn);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nofile = 255; }), Status::fail);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nofile.reset(); }), Status::pass);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nproc = 4096; }), Status::pass);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.nproc = 4095; }), Status::warn);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.shm_free = 2 * kGiB; }), Status::pass);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.shm_free = 2 * kGiB - 1; }), Status::warn);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.shm_free = 128U << 20U; }), Status::warn);
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.shm_free = (128U << 20U) - 1; }), Status::fail);
+  machine.plan.node.count = 1;
+  EXPECT_EQ(status([](MachineFacts& facts) { facts.memlock = 0; }), Status::pass)
+      << "a node alone locks nothing";
+}
+
+TEST(CheckLimits, WithoutGpusOneGibibyteOfSharedMemoryIsEnough) {
+  Machine machine(3, 0, false);
+  auto observations = machine.of_node();
+  observations.machine.shm_free = 1U << 30U;
+  EXPECT_EQ(faults(run_check("limits", observations)), Lines{});
+  observations.machine.shm_free = (1U << 30U) - 1;
+  EXPECT_EQ(faults(run_check("limits", observations)).size(), 1U);
+  machine.plan.node.count = 2;
+  observations.machine.shm_free = 1U << 30U;
+  observations.machine.memlock = 0;
+  EXPECT_EQ(faults(run_check("limits", observations)), Lines{}) << "CPU slots talk over TCP";
+}
+
+TEST(CheckLimits, ACoreFileIsToldByItsSize) {
+  const Machine machine(1, 1);
+  auto observations = machine.of_node();
+  const auto core = [&] { return lines(run_check("limits", observations))[3]; };
+  observations.machine.core = 0;
+  EXPECT_EQ(core(), "pass | core | 0: a crash leaves no core file |  |  | ");
+  observations.machine.core = 1U << 20U;
+  EXPECT_EQ(core(), "pass | core | 1.0 MiB |  |  | ");
+}
+
+TEST(CheckLimits, WithoutFactsAllIsUnknown) {
+  const Machine machine(1, 1);
+  auto observations = machine.of_node();
+  observations.machine.error = "no probe";
+  EXPECT_EQ(lines(run_check("limits", observations)), Lines{"unknown | this machine | no probe |  |  | "});
+}
+
+TEST(CheckLimits, UserfaultfdIsJudgedWhereItIsKnown) {
+  Cluster cluster("cxi");
+  cluster.set(0, "FI_MR_CACHE_MONITOR", "userfaultfd");
+  auto observations = cluster.of_node();
+  const auto rows = [&] { return lines(run_check("limits", observations)).size(); };
+  EXPECT_EQ(rows(), 5U) << "nobody knows";
+  observations.machine.userfaultfd = "all";
+  EXPECT_EQ(lines(run_check("limits", observations)).at(5),
+            "pass | learner's userfaultfd | can be opened |  |  | ");
+  observations.machine.userfaultfd = "user mode";
+  EXPECT_TRUE(faults(run_check("limits", observations))
+                  .at(0)
+                  .starts_with("warn | learner's userfaultfd | only for user mode, which libfabric before "
+                               "2.0 does not ask for | "));
+  observations.answers["fabric/learner"] = {{{"version", "2.0"}}, ""};
+  EXPECT_EQ(faults(run_check("limits", observations)), Lines{});
+  observations.answers["fabric/learner"] = {{{"version", "1.22"}}, ""};
+  EXPECT_EQ(worst(run_check("limits", observations)), Status::fail);
+  cluster.plan.node.count = 1;
+  EXPECT_EQ(worst(run_check("limits", observations)), Status::warn);
 }
 
 }  // namespace

@@ -92,5 +92,49 @@ TEST(CheckNames, AsksForEachLeaderOnce) {
   EXPECT_EQ(inquiry_of("names").arguments(machine.of_node(), nullptr), (Lines{"10.0.0.1"}));
 }
 
+TEST(CheckNames, KnowsTheBridgesOfContainersAndVirtualMachines) {
+  const Cluster cluster("");
+  for (const auto* interface : {"docker0", "br-1234", "virbr0", "veth12", "cni0", "podman1"})
+    EXPECT_EQ(worst(run_check("names", told(cluster, {name("head", "10.0.0.1", interface)}))), Status::fail)
+        << interface;
+  for (const auto* interface : {"eth0", "bridge", "hsn0", ""})
+    EXPECT_EQ(worst(run_check("names", told(cluster, {name("head", "10.0.0.1", interface)}))), Status::pass)
+        << interface;
+}
+
+TEST(CheckNames, AnAddressWithoutAnInterfaceIsTold) {
+  const Cluster cluster("");
+  EXPECT_EQ(lines(run_check("names", told(cluster, {name("head", "10.0.0.1", "")}))),
+            Lines{"pass | MASTER_ADDR | head is 10.0.0.1 |  |  | "});
+}
+
+TEST(CheckNames, WithoutAnAnswerItIsUnknown) {
+  const Cluster cluster("");
+  EXPECT_TRUE(run_check("names", cluster.of_node()).empty());
+  EXPECT_EQ(lines(run_check("names", cluster.without("names", "it did not answer"))),
+            Lines{"unknown | this machine | it did not answer |  |  | "});
+}
+
+TEST(CheckNames, AllRolesHaveToNameTheirInterface) {
+  Machine machine(1, 1);
+  machine.plan.node.interface = "hsn";
+  auto observations = machine.of_node();
+  observations.answers["names"] = {{{"names", nlohmann::json::array({name("vm", "127.0.1.1", "lo", true)})}},
+                                   ""};
+  observations.address = "10.0.0.2";
+  EXPECT_EQ(run_check("names", observations).size(), 1U);
+  machine.set(0, "GLOO_SOCKET_IFNAME", "hsn0");
+  EXPECT_EQ(run_check("names", observations).size(), 1U);
+  machine.set(1, "GLOO_SOCKET_IFNAME", "hsn0");
+  EXPECT_TRUE(run_check("names", observations).empty());
+}
+
+TEST(CheckNames, AreAskedForOnSeveralNodesAlone) {
+  Machine machine(1, 1);
+  EXPECT_FALSE(inquiry_of("names").applies(machine.of_node()));
+  machine.plan.node.count = 2;
+  EXPECT_TRUE(inquiry_of("names").applies(machine.of_node()));
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -88,5 +88,82 @@ TEST(CheckNics, AProbeThatCannotSayBlamesNobody) {
       Lines{});
 }
 
+nlohmann::json nic(const std::string& device, double gbits, bool up = true) {
+  return {{"name", device}, {"kind", "ib"},   {"driver", "mlx5_core"},
+          {"up", up},       {"gbits", gbits}, {"device", device}};
+}
+
+Lines of_nics(std::uint32_t wanted, const std::vector<nlohmann::json>& all,
+              const nlohmann::json& idle = nlohmann::json::array()) {
+  return faults(run_check("nics", Cluster("ib", wanted).with("nics", {{"nics", all}, {"idle", idle}})));
+}
+
+TEST(CheckNics, WithoutANumberOneIsEnough) {
+  EXPECT_EQ(of_nics(0, {nic("a", 200)}), Lines{});
+  EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 200, false)}).size(), 1U);
+  EXPECT_TRUE(of_nics(0, {nic("a", 200), nic("b", 200, false)})[0].starts_with(
+      "warn | b | the link is down | ib NICs"));
+  EXPECT_TRUE(of_nics(0, {nic("b", 200, false)})[0].starts_with("fail | ib | 0 of 1 can be used | ib NICs"));
+  EXPECT_TRUE(of_nics(0, {})[0].starts_with("fail | ib | none of this kind; there are: none | ib NICs"));
+}
+
+TEST(CheckNics, OneThatIsMissingIsAFault) {
+  EXPECT_EQ(of_nics(2, {nic("a", 200), nic("b", 200)}), Lines{});
+  EXPECT_TRUE(
+      of_nics(3, {nic("a", 200), nic("b", 200)})[0].starts_with("fail | ib | 2 of 2 can be used | 3 x ib"));
+}
+
+TEST(CheckNics, ASlowerLinkIsTold) {
+  EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 0)}), Lines{}) << "its speed is not known";
+  EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 199)}),
+            Lines{"warn | b | 199 Gb/s | 200 Gb/s, as the others have | report the node: its link came up "
+                  "slower than it "
+                  "should | admin"});
+  EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 400, false)}).size(), 1U)
+      << "a link that is down has no speed";
+}
+
+TEST(CheckNics, ACardWithoutADriverMayBeOneOfThese) {
+  const auto card = [](const std::string& kind) {
+    return nlohmann::json::array({{{"bus_id", "0000:01:00.0"}, {"id", "15b3:1021"}, {"kind", kind}}});
+  };
+  EXPECT_TRUE(of_nics(2, {nic("a", 200)}, card("mlx5"))
+                  .at(1)
+                  .starts_with("fail | 0000:01:00.0 (15b3:1021) | has no driver"));
+  EXPECT_TRUE(of_nics(1, {nic("a", 200)}, card("mlx5")).at(0).starts_with("warn | 0000:01:00.0"));
+  EXPECT_TRUE(of_nics(0, {nic("a", 200)}, card("ib")).at(0).starts_with("warn | 0000:01:00.0"));
+  EXPECT_TRUE(of_nics(0, {}, card("ib")).at(1).starts_with("fail | 0000:01:00.0"));
+  EXPECT_EQ(of_nics(1, {nic("a", 200)}, card("cxi")), Lines{});
+  Cluster roce("roce");
+  auto one = nic("a", 25);
+  one["kind"] = "roce";
+  EXPECT_EQ(faults(run_check("nics", roce.with("nics", {{"nics", nlohmann::json::array({one})},
+                                                        {"idle", card("mlx5")}})))
+                .size(),
+            1U);
+  Cluster efa("efa");
+  one["kind"] = "efa";
+  EXPECT_EQ(faults(run_check(
+                "nics", efa.with("nics", {{"nics", nlohmann::json::array({one})}, {"idle", card("mlx5")}}))),
+            Lines{});
+}
+
+TEST(CheckNics, TheFastestOfAKindIsSummedUp) {
+  auto unknown = nic("c", 0);
+  unknown["kind"] = "efa";
+  EXPECT_EQ(
+      lines(run_check("nics", Cluster("").with("nics", {{"nics", {nic("a", 100), nic("b", 200), unknown}}}))),
+      Lines{"pass | this machine | 1 x efa; 2 x ib, 200 Gb/s |  |  | "});
+  EXPECT_EQ(lines(run_check("nics", Cluster("").with("nics", {{"nics", nlohmann::json::array()}}))), Lines{});
+  EXPECT_TRUE(run_check("nics", Cluster("").of_node()).empty());
+}
+
+TEST(CheckNics, OfOneNodeSlurmsVariablesAreNotWanted) {
+  auto cluster = slingshot(4);
+  cluster.set(0, "SLINGSHOT_VNIS", "");
+  cluster.plan.node.count = 1;
+  EXPECT_EQ(faults(run_check("nics", cluster.with("nics", recorded("nics-gh200")))), Lines{});
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -143,5 +143,107 @@ TEST(Peers, PairsOfNodesAndClocksAreLeftToOthers) {
   EXPECT_EQ(lines(run_check("peers", rig.observations)), Lines{});
 }
 
+std::vector<Status> statuses(const Rig& rig) {
+  std::vector<Status> out;
+  for (const auto& row : run_check("peers", rig.observations)) out.push_back(row.status);
+  return out;
+}
+
+TEST(Peers, TheLimitsAreSharesOfTheMedian) {
+  const auto with = [](double value) {
+    Rig rig;
+    rig.gemms("", {1000, 1000, 1000, value});
+    return statuses(rig);
+  };
+  EXPECT_EQ(with(850), std::vector{Status::pass});
+  EXPECT_EQ(with(849), std::vector{Status::warn});
+  EXPECT_EQ(with(700), std::vector{Status::warn});
+  EXPECT_EQ(with(699), std::vector{Status::fail});
+}
+
+TEST(Peers, OneOfThreeIsRareAndTwoOfFiveAreNot) {
+  Rig rig;
+  rig.gemms("", {1000, 1000, 1000, 1000, 500, 500});
+  EXPECT_EQ(statuses(rig), (std::vector{Status::fail, Status::fail}));
+  Rig more;
+  more.gemms("", {1000, 1000, 1000, 500, 500});
+  EXPECT_EQ(statuses(more), std::vector{Status::skip});
+}
+
+TEST(Peers, FourNodesMakeThePeersOfAPlace) {
+  const auto with = [](int nodes) {
+    Rig rig;  // the last GPU of each node is slow, and one of them slower still
+    for (int node = 0; node < nodes; ++node) rig.gemms(fmt::format("n{}", node), {1000, 1000, 1000, 400});
+    rig.set("n0", "GPU 3", "", 300e12);
+    return lines(run_check("peers", rig.observations));
+  };
+  const auto four = with(4);
+  ASSERT_EQ(four.size(), 1U);
+  EXPECT_TRUE(
+      four[0].starts_with("warn | gemm GPU 3 | 300.0 TFLOP/s, 75 % of the median | 85 % of the median of 4 "
+                          "(400.0 TFLOP/s) and more"))
+      << four[0];
+  const auto three = with(3);
+  ASSERT_EQ(three.size(), 3U) << "all GPUs are held against each other";
+  EXPECT_TRUE(
+      three[0].starts_with("fail | gemm GPU 3 | 300.0 TFLOP/s, 30 % of the median | 70 % of the median of 12 "
+                           "(1000.0 TFLOP/s) and more"))
+      << three[0];
+}
+
+TEST(Peers, PlacesOfTooFewNodesAreHeldAgainstEachOther) {
+  Rig rig;
+  for (const auto* host : {"a", "b", "c", "d"}) rig.gemms(host, {700, 700});
+  rig.add("gemm", "a", "GPU 2", "", 300e12, "FLOP/s");
+  rig.add("gemm", "b", "GPU 3", "", 310e12, "FLOP/s");
+  rig.add("gemm", "c", "GPU 4", "", 305e12, "FLOP/s");
+  EXPECT_EQ(faults(run_check("peers", rig.observations)), Lines{});
+}
+
+TEST(Peers, AGpuWithOneFastPairIsNotSlow) {
+  Rig rig;
+  rig.pairs("n1", 4, 390e9);
+  for (int other = 0; other < 3; ++other) {
+    rig.set("n1", "GPU 3", Rig::gpu(other), 40e9);
+    rig.set("n1", Rig::gpu(other), "GPU 3", other == 2 ? 390e9 : 41e9);
+  }
+  const auto rows = run_check("peers", rig.observations);
+  EXPECT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows.at(0).status, Status::skip);
+}
+
+TEST(Peers, SlowGpusAndOtherSlowLinksAreBothTold) {
+  Rig rig;
+  rig.pairs("", 8, 390e9);
+  for (int other = 0; other < 8; ++other) {
+    rig.set("", "GPU 7", Rig::gpu(other), 40e9);
+    rig.set("", Rig::gpu(other), "GPU 7", 40e9);
+  }
+  rig.set("", "GPU 0", "GPU 1", 300e9);
+  const auto rows = lines(run_check("peers", rig.observations));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(rows[0].starts_with("fail | p2p of GPU 7 | 40.0 GB/s at best, 10 % of the median"));
+  EXPECT_TRUE(rows[1].starts_with(
+      "warn | p2p GPU 0 → GPU 1 | 300.0 GB/s, 77 % of the median | 85 % of the median of 56"));
+}
+
+TEST(Peers, CopiesWithTheHostAreHeldAgainstEachOtherToo) {
+  for (const auto* what : {"host_to_device", "device_to_host"}) {
+    Rig rig;
+    for (int gpu = 0; gpu < 4; ++gpu) rig.add(what, "", Rig::gpu(gpu), "", gpu == 2 ? 10e9 : 50e9, "B/s");
+    EXPECT_EQ(statuses(rig), std::vector{Status::fail}) << what;
+  }
+}
+
+TEST(Peers, NodesThatNobodyDescribedAreOfOneKind) {
+  Rig rig;
+  rig.observations.nodes = {{"a", "x86_64", "H200", 4, "", ""}};
+  rig.gemms("a", {700, 700});
+  rig.gemms("b", {200, 200});
+  rig.gemms("c", {200});
+  EXPECT_EQ(lines(run_check("peers", rig.observations)),
+            Lines{"pass | gemm | 3: 200.0 TFLOP/s to 200.0 TFLOP/s, median 200.0 TFLOP/s |  |  | "});
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

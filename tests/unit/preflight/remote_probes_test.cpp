@@ -83,5 +83,38 @@ TEST_F(ProbesOfNodes, ANodeThatIsLostBeforeIsNotAsked) {
   EXPECT_EQ(told_, (Lines{"2 gone before"}));
 }
 
+TEST_F(ProbesOfNodes, ANodeWithNothingToStartIsNotAsked) {
+  wanted_ = {2};
+  start({"", ""});
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_[0].first, 1U);
+  probes_->lose(0, "no answer");
+  EXPECT_EQ(told_, Lines{}) << "nothing was running there";
+}
+
+TEST_F(ProbesOfNodes, TheFirstRankOfANodeIsToldWhateverIsWanted) {
+  wanted_ = {1};
+  start({"", ""});
+  EXPECT_EQ(std::get<probe_command::Start>(sent_.at(0).second).first, 0U);
+  EXPECT_EQ(std::get<probe_command::Start>(sent_[0].second).wanted, std::vector<std::size_t>{1});
+}
+
+TEST_F(ProbesOfNodes, WhatHasBeenSaidEndsNothing) {
+  start({"", ""});
+  probes_->on_news(7, {1, probe_news::Said{"line"}});
+  probes_->on_news(7, {0, probe_news::Stuck{"state D"}});
+  probes_->lose(0, "no answer");
+  EXPECT_EQ(told_, (Lines{"1 line", "0 ended", "1 no answer"}));
+}
+
+TEST_F(ProbesOfNodes, EachNodeIsToldToEndThem) {
+  start({"", ""});
+  sent_.clear();
+  probes_->kill();
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<probe_command::Kill>(sent_[0].second));
+  EXPECT_EQ(sent_[1].first, 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

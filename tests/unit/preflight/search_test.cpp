@@ -149,5 +149,132 @@ TEST(Search, NeedsMoreThanTwo) {
   EXPECT_EQ(searched.rounds.size(), 1);
 }
 
+using Pairs = std::vector<UnitPair>;
+
+/// Rounds whose pairs take so many seconds; a negative number fails.
+Round round_of(const std::vector<std::pair<UnitPair, double>>& pairs, std::size_t ranks = 8) {
+  Round out;
+  for (const auto& [pair, seconds] : pairs)
+    out.push_back({pair, ranks, std::max(seconds, 0.0), seconds < 0 ? "no route" : ""});
+  return out;
+}
+
+TEST(NextRound, BeginsWithNeighboursAndGoesOnWithTheOthers) {
+  EXPECT_EQ(next_round(2, {}, {}), (Pairs{{0, 1}}));
+  EXPECT_EQ(next_round(3, {}, {}), (Pairs{{0, 1}}));
+  EXPECT_EQ(next_round(4, {}, {}), (Pairs{{0, 1}, {2, 3}}));
+  const std::vector<Round> first(1);
+  EXPECT_EQ(next_round(2, first, {}), Pairs{}) << "there are no others";
+  EXPECT_EQ(next_round(3, first, {}), (Pairs{{1, 2}}));
+  EXPECT_EQ(next_round(4, first, {}), (Pairs{{1, 2}, {3, 0}}));
+  EXPECT_EQ(next_round(5, first, {}), (Pairs{{1, 2}, {3, 4}}));
+}
+
+TEST(NextRound, TriesASuspectWithAGoodOneFromAfar) {
+  const std::vector<Round> rounds{round_of({{{0, 1}, 1}, {{2, 3}, 9}, {{4, 5}, 1}, {{6, 7}, 1}}),
+                                  round_of({{{1, 2}, 1}, {{3, 4}, 9}, {{5, 6}, 1}, {{7, 0}, 1}})};
+  EXPECT_EQ(next_round(8, rounds, {}), (Pairs{{3, 7}})) << "as far away as can be";
+  auto more = rounds;
+  more.push_back(round_of({{{3, 7}, 9}}));
+  EXPECT_EQ(next_round(8, more, {}), Pairs{}) << "three good partners are enough";
+  more.push_back({});
+  EXPECT_EQ(next_round(8, more, {}), Pairs{});
+}
+
+TEST(NextRound, TriesABadLinkOnceMore) {
+  std::vector<Round> rounds{round_of({{{0, 1}, 1}, {{2, 3}, 9}}), round_of({{{1, 2}, 1}, {{3, 0}, 1}})};
+  EXPECT_EQ(next_round(4, rounds, {}), (Pairs{{2, 3}}));
+  rounds.push_back(round_of({{{2, 3}, 9}}));
+  EXPECT_EQ(next_round(4, rounds, {}), Pairs{});
+}
+
+TEST(NextRound, WhereNobodyIsGoodAnyPartnerWillDo) {
+  const std::vector<Round> rounds{round_of({{{0, 1}, -1}, {{2, 3}, -1}}),
+                                  round_of({{{1, 2}, -1}, {{3, 0}, -1}})};
+  EXPECT_EQ(next_round(4, rounds, {}), (Pairs{{0, 2}, {1, 3}}));
+}
+
+TEST(NextRound, IsTheLastOneAfterFour) {
+  const std::vector<Round> rounds(4);
+  EXPECT_EQ(next_round(8, rounds, {}), Pairs{});
+  EXPECT_NE(next_round(8, std::vector<Round>(3), {}), Pairs{});
+}
+
+TEST(Conclude, APairIsSlowFromHalfAsLongAgainOn) {
+  const auto with = [](double seconds) {
+    return conclude(
+        4, {round_of({{{0, 1}, 1}, {{2, 3}, seconds}}), round_of({{{1, 2}, 1}, {{3, 0}, seconds}})}, {});
+  };
+  EXPECT_EQ(with(1.5).good, 4U);
+  EXPECT_EQ(with(1.51).good, 3U);
+  ASSERT_EQ(with(1.51).culprits.size(), 1U);
+  EXPECT_EQ(with(1.51).culprits[0].unit, 3U);
+  EXPECT_EQ(with(1.51).culprits[0].partners, 2U);
+}
+
+TEST(Conclude, TheUsualTimeIsTheMedianOfTheBestOfEach) {
+  EXPECT_EQ(
+      conclude(4, {round_of({{{0, 1}, 3}, {{2, 3}, 4}}), round_of({{{1, 2}, 2}, {{3, 0}, 5}})}, {}).usual, 2);
+  EXPECT_EQ(conclude(4, {round_of({{{0, 1}, 3}, {{2, 3}, 4}})}, {}).usual, 3);
+  EXPECT_EQ(conclude(4, {round_of({{{0, 1}, -1}, {{2, 3}, -1}})}, {}).usual, 0);
+  EXPECT_EQ(conclude(4, {}, {}).usual, 0);
+  // Of pairs of the size that most have.
+  EXPECT_EQ(conclude(6, {round_of({{{0, 1}, 7}}, 4), round_of({{{2, 3}, 3}, {{4, 5}, 3}})}, {}).usual, 3);
+}
+
+TEST(Conclude, AllAreSlowWhereTheUsualPairIs) {
+  SearchRules rules;
+  const auto all_slow = [&](double most) {
+    rules.most_seconds = most;
+    return conclude(4, {round_of({{{0, 1}, 3}, {{2, 3}, 3}})}, rules).all_slow;
+  };
+  EXPECT_TRUE(all_slow(2.9));
+  EXPECT_FALSE(all_slow(3));
+  EXPECT_FALSE(all_slow(0));
+}
+
+TEST(Conclude, TheWorstTrialIsTheOneThatFailedOrTookTheLongest) {
+  auto found = conclude(
+      5,
+      {round_of({{{0, 1}, 1}, {{2, 3}, 9}}), round_of({{{1, 2}, 1}, {{3, 4}, 5}}), round_of({{{4, 0}, 1}})},
+      {});
+  ASSERT_EQ(found.culprits.size(), 1U);
+  EXPECT_EQ(found.culprits[0].worst.units, (UnitPair{2, 3}));
+  found = conclude(
+      5,
+      {round_of({{{0, 1}, 1}, {{2, 3}, 9}}), round_of({{{1, 2}, 1}, {{3, 4}, -1}}), round_of({{{4, 0}, 1}})},
+      {});
+  EXPECT_EQ(found.culprits.at(0).worst.units, (UnitPair{3, 4}));
+}
+
+TEST(Conclude, APairThatWasGoodOnceIsNoBadLink) {
+  const std::vector<Round> rounds{round_of({{{0, 1}, 1}, {{2, 3}, 9}}), round_of({{{1, 2}, 1}, {{3, 0}, 1}}),
+                                  round_of({{{3, 2}, 1}})};
+  EXPECT_TRUE(conclude(4, rounds, {}).links.empty());
+  auto twice = rounds;
+  twice[2] = round_of({{{3, 2}, 12}});
+  const auto found = conclude(4, twice, {});
+  ASSERT_EQ(found.links.size(), 1U);
+  EXPECT_EQ(found.links[0].trials, 2U);
+  EXPECT_EQ(found.links[0].worst.seconds, 12);
+  EXPECT_EQ(found.links[0].worst.units, (UnitPair{2, 3}));
+}
+
+TEST(Conclude, OneGoodPartnerIsTooFewToBlame) {
+  const auto found =
+      conclude(4, {round_of({{{0, 1}, 1}, {{2, 3}, -1}}), round_of({{{1, 2}, -1}, {{3, 0}, 1}})}, {});
+  ASSERT_EQ(found.culprits.size(), 1U);
+  EXPECT_EQ(found.culprits[0].unit, 2U);
+  EXPECT_EQ(found.good, 3U);
+  EXPECT_TRUE(found.links.empty());
+  EXPECT_TRUE(found.undecided.empty());
+  const auto less = conclude(4, {round_of({{{0, 1}, 1}, {{2, 3}, -1}}), round_of({{{1, 2}, -1}})}, {});
+  EXPECT_TRUE(less.culprits.empty());
+  EXPECT_TRUE(less.links.empty());
+  ASSERT_EQ(less.undecided.size(), 2U);
+  EXPECT_EQ(less.undecided[0].units, (UnitPair{1, 2}));
+  EXPECT_EQ(less.undecided[1].units, (UnitPair{2, 3}));
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

@@ -108,5 +108,47 @@ TEST(FoldersOf, HasEachOnce) {
                          "learner's workdir /"}));
 }
 
+TEST(CheckSpace, TheLimitsAreAGibibyteAndAHundredMebibytes) {
+  const auto status = [](std::uint64_t free, double seconds = 0) {
+    return worst(run_check("space", Folders().said({{{"scratch", "/a"}, room(free, seconds)}})));
+  };
+  EXPECT_EQ(status(1U << 30U), Status::pass);
+  EXPECT_EQ(status((1U << 30U) - 1), Status::warn);
+  EXPECT_EQ(status(100U << 20U), Status::warn);
+  EXPECT_EQ(status((100U << 20U) - 1), Status::fail);
+  EXPECT_EQ(status(1U << 30U, 1), Status::pass);
+  EXPECT_EQ(status(1U << 30U, 1.1), Status::warn);
+}
+
+TEST(CheckSpace, AWorkdirNeedsNoRoom) {
+  EXPECT_EQ(lines(run_check("space",
+                            Folders().said({{{"learner's workdir", "/a", Folder::Use::look}, room(1024)}}))),
+            Lines{"pass | learner's workdir /a | 1 kiB free |  |  | "});
+}
+
+TEST(CheckSpace, WhyNothingIsKnownIsTold) {
+  const Folders machine;
+  auto observations = machine.of_node();
+  observations.folders = {{"run directory", "/a", Folder::Use::fill}, {"scratch", "/b", Folder::Use::fill}};
+  observations.answers["folder/" + std::string("/a")] = {nullptr, "cannot start it"};
+  EXPECT_EQ(lines(run_check("space", observations)),
+            Lines{"unknown | run directory /a | cannot start it |  |  | "});
+}
+
+TEST(CheckSpace, OfSharedMemoryItIsToldOnceWhatIsWrong) {
+  const Folders machine;
+  auto observations = machine.of_node();
+  observations.folders = {{"shared memory", "/dev/shm", Folder::Use::write}};
+  const std::string name = "folder//dev/shm";
+  observations.answers[name] = {room(1024), ""};
+  EXPECT_EQ(lines(run_check("space", observations)), Lines{}) << "its room stands among the limits";
+  observations.answers[name] = {room(1024, 5), ""};
+  EXPECT_EQ(run_check("space", observations).at(0).status, Status::warn);
+  observations.answers[name] = {{{"error", "No such file or directory"}}, ""};
+  EXPECT_EQ(run_check("space", observations).at(0).status, Status::fail);
+  observations.machine.shm_free.reset();
+  EXPECT_EQ(lines(run_check("space", observations)), Lines{}) << "that there is none stands among the limits";
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight

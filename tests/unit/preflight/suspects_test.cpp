@@ -61,5 +61,17 @@ TEST(Suspects, WarningsAndGroupsBlameNobody) {
   EXPECT_EQ(names({warning, failing("bandwidth", {})}, 2), Lines{});
 }
 
+TEST(Suspects, OneReasonOfTheAdministratorsMakesANodeTheirs) {
+  EXPECT_EQ(names({failing("limits", {"b"}), failing("gpus", {"b"}, Responsible::admin)}, 4),
+            Lines{"b | limits memlock: 8.0 MiB | admin"});
+  EXPECT_EQ(names({failing("limits", {"b"}), failing("gpus", {"b"})}, 4),
+            Lines{"b | limits memlock: 8.0 MiB | user"});
+}
+
+TEST(Suspects, OneRowMayNameSeveralNodes) {
+  EXPECT_EQ(names({failing("identity", {"a", "b"})}, 4),
+            (Lines{"a | identity memlock: 8.0 MiB | user", "b | identity memlock: 8.0 MiB | user"}));
+}
+
 }  // namespace
 }  // namespace nlaunch::preflight
