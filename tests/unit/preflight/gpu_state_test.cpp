@@ -529,6 +529,15 @@ TEST(GpuMode, APartOfTheLanesIsAWarningWhereThereAreLanes) {
   EXPECT_EQ(faults(run_check("gpu-mode", machine.observations())).size(), 1U) << "the driver alone";
 }
 
+TEST(GpuMode, OfAGpuOnAnotherLinkToItsCpuTheLanesAreNotTold) {
+  Recorded machine("4xGH200");
+  machine.answer["cuda_driver"] = "13.0";
+  const auto rows = run_check("gpu-mode", machine.observations());
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].status, Status::pass);
+  EXPECT_EQ(rows[0].value.find("PCIe"), std::string::npos) << rows[0].value;
+}
+
 TEST(GpuMode, ADriverOfTheSameMajorReleaseWillDo) {
   const auto said = [](const std::string& driver, const std::string& runtime) {
     Recorded machine("2xH200");

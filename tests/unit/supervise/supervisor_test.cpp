@@ -470,8 +470,10 @@ TEST_F(Supervised, OneThatCannotBeKilledCountsAsEnded) {
   const auto outcome = run([this] { end(0, 3); });
   EXPECT_EQ(recorded_as("process-not-killable"),
             Lines{R"({"event":"process-not-killable","process":"learner.1"})"});
-  EXPECT_EQ(recorded_as("not-killable"), Lines{R"json({"event":"not-killable","processes":["python (pid 9, state D)"]})json"});
-  EXPECT_EQ(recorded_as("leftovers-killed"), Lines{R"json({"event":"leftovers-killed","killed":["sh (pid 8)"]})json"});
+  EXPECT_EQ(recorded_as("not-killable"),
+            Lines{R"json({"event":"not-killable","processes":["python (pid 9, state D)"]})json"});
+  EXPECT_EQ(recorded_as("leftovers-killed"),
+            Lines{R"json({"event":"leftovers-killed","killed":["sh (pid 8)"]})json"});
   EXPECT_EQ(outcome.survivors, backend.end.survivors);
   EXPECT_EQ(outcome.left_behind, backend.end.left_behind);
   EXPECT_EQ(said().back(), "killed when the grace was over: learner.1");
@@ -482,8 +484,10 @@ TEST_F(Supervised, WhatAProcessLeftIsItsOwn) {
     tell(4s, process_event::CleanedUp{p, p == 0 ? Lines{"a (pid 1)", "b (pid 2)"} : Lines{}});
   };
   const auto outcome = run([this] { end(0, 3); });
-  EXPECT_EQ(recorded_as("leftovers-killed"),
-            Lines{R"json({"event":"leftovers-killed","process":"learner.0","killed":["a (pid 1)","b (pid 2)"]})json"});
+  EXPECT_EQ(
+      recorded_as("leftovers-killed"),
+      Lines{
+          R"json({"event":"leftovers-killed","process":"learner.0","killed":["a (pid 1)","b (pid 2)"]})json"});
   EXPECT_EQ(outcome.processes[0].left_behind, (Lines{"a (pid 1)", "b (pid 2)"}));
   EXPECT_TRUE(outcome.left_behind.empty());
 }
