@@ -11,6 +11,8 @@
 #include <sstream>
 #include <thread>
 
+#include "unit/supervise/folder.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -18,14 +20,10 @@ using namespace std::chrono_literals;
 
 class Events : public ::testing::Test {
  protected:
-  Events() : folder(std::filesystem::temp_directory_path() / ("events." + std::to_string(::getpid()))) {
-    std::filesystem::create_directory(folder);
-  }
-  ~Events() override { std::filesystem::remove_all(folder); }
-
   [[nodiscard]] std::string path() const { return (folder / "events.jsonl").string(); }
 
-  std::filesystem::path folder;
+  Folder made;
+  std::filesystem::path folder = made.path();
 };
 
 TEST_F(Events, AreReadBackInOrder) {

@@ -12,6 +12,7 @@
 
 #include "sys/tcp_sockets.h"
 #include "unit/run_until.h"
+#include "unit/supervise/folder.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -23,7 +24,7 @@ using Lines = std::vector<std::string>;
 /// Two shells on this node, which are the processes 5 and 7 of the plan; another one is elsewhere.
 class Local : public testing::Test {
  protected:
-  Local() : folder(fs::temp_directory_path() / ("local." + std::to_string(::getpid()))) {
+  Local() {
     sys::become_subreaper();
     fs::create_directories(folder / "work");
     node.masker.add("hunter2");
@@ -44,7 +45,6 @@ class Local : public testing::Test {
   ~Local() override {
     if (backend) finish();
     backend.reset();
-    fs::remove_all(folder);
   }
 
   void make() {
@@ -98,7 +98,8 @@ class Local : public testing::Test {
     return end;
   }
 
-  fs::path folder;
+  Folder made;
+  fs::path folder = made.path();
   plan::BoundNode node;
   Rules rules;
   Hooks hooks;

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <vector>
 
+#include "unit/supervise/folder.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -16,11 +18,6 @@ namespace fs = std::filesystem;
 
 class Appended : public ::testing::Test {
  protected:
-  Appended() : folder(fs::temp_directory_path() / ("appended." + std::to_string(::getpid()))) {
-    fs::create_directory(folder);
-  }
-  ~Appended() override { fs::remove_all(folder); }
-
   AppendedFile open(const fs::path& path) {
     return {path, [this](const std::string& sentence) { said.push_back(sentence); }};
   }
@@ -30,7 +27,8 @@ class Appended : public ::testing::Test {
     return all.str();
   }
 
-  fs::path folder;
+  Folder made;
+  fs::path folder = made.path();
   std::vector<std::string> said;
 };
 

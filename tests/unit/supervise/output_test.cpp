@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "unit/run_until.h"
+#include "unit/supervise/folder.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -20,11 +21,7 @@ using Lines = std::vector<std::string>;
 
 class OutputTest : public ::testing::Test {
  protected:
-  OutputTest() : folder(fs::temp_directory_path() / ("output." + std::to_string(::getpid()))) {
-    fs::create_directory(folder);
-    masker.add("hunter2");
-  }
-  ~OutputTest() override { fs::remove_all(folder); }
+  OutputTest() { masker.add("hunter2"); }
 
   Output::Options options() {
     Output::Options options{.folder = folder, .masker = masker, .trouble = {}};
@@ -50,7 +47,8 @@ class OutputTest : public ::testing::Test {
     output.close(index);
   }
 
-  fs::path folder;
+  Folder made;
+  fs::path folder = made.path();
   Masker masker;
   sys::Loop loop;
   Lines said;

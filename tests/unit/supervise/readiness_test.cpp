@@ -15,6 +15,7 @@
 #include "sys/files.h"
 #include "sys/tcp_sockets.h"
 #include "unit/run_until.h"
+#include "unit/supervise/folder.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -234,14 +235,11 @@ struct Case {
 
 class File : public testing::Test {
  protected:
-  File() : folder(std::filesystem::temp_directory_path() / ("readiness." + std::to_string(::getpid()))) {
-    std::filesystem::create_directory(folder);
-  }
-  ~File() override { std::filesystem::remove_all(folder); }
   void write(const std::string& text) const { std::ofstream(path()) << text; }
   [[nodiscard]] std::string path() const { return (folder / "ready").string(); }
 
-  std::filesystem::path folder;
+  Folder made;
+  std::filesystem::path folder = made.path();
 };
 
 TEST_F(File, AStampIsTheSameUntilTheFileIsAnother) {
@@ -355,7 +353,8 @@ TEST(Readiness, WhatAProgramSaysIsTheStatus) {
 }
 
 TEST(Readiness, AProgramIsAskedTwiceASecond) {
-  const auto log = std::filesystem::temp_directory_path() / ("readiness-asked." + std::to_string(::getpid()));
+  const Folder folder;
+  const auto log = folder.path() / "asked";
   Case one;
   one.what.exec = {"check"};
   one.program.argv = {"/bin/sh", "-c", "echo asked >> " + log.string() + "; exit 1"};
@@ -363,7 +362,6 @@ TEST(Readiness, AProgramIsAskedTwiceASecond) {
   one.ask();
   one.wait();
   EXPECT_EQ(std::filesystem::file_size(log), 2 * std::string("asked\n").size());
-  std::filesystem::remove(log);
 }
 
 /// Somebody who listens on a port of 127.0.0.1, here.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "unit/supervise/folder.h"
+
 namespace nlaunch::supervise {
 namespace {
 
@@ -17,8 +19,8 @@ TEST(AttemptFolder, HasTheNumber) {
 }
 
 TEST(RunAttempt, StartsTheProcessesAndSaysHowItWent) {
-  const auto folder = fs::temp_directory_path() / ("run-attempt." + std::to_string(::getpid()));
-  fs::create_directory(folder);
+  const Folder made;
+  const auto& folder = made.path();
   plan::Plan plan;
   plan.roles.emplace_back().name = "learner";
   plan.roles[0].ends_run = true;
@@ -48,7 +50,6 @@ TEST(RunAttempt, StartsTheProcessesAndSaysHowItWent) {
     EXPECT_EQ(text.contains("learner.0 │ loss nan\n"), !quiet) << text;
   }
   EXPECT_TRUE(fs::is_regular_file(folder / "attempt-2" / "logs" / "learner.0.log"));
-  fs::remove_all(folder);
 }
 
 }  // namespace

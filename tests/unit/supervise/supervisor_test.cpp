@@ -15,6 +15,7 @@
 #include <regex>
 
 #include "base/text.h"
+#include "unit/supervise/folder.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -83,7 +84,7 @@ class Acting : public ProcessBackend {
 /// started is ready 50 ms later, and all that is asked to end does.
 class Supervised : public testing::Test {
  protected:
-  Supervised() : folder(fs::temp_directory_path() / ("supervisor." + std::to_string(::getpid()))) {
+  Supervised() {
     fs::create_directories(folder / "attempt-0");
     terminal_file = std::tmpfile();
     plan::Role learner;
@@ -117,10 +118,7 @@ class Supervised : public testing::Test {
       for (ProcessIndex p = 0; p < 3; ++p) tell(3s, process_event::Ended{p, sys::WaitStatus(SIGKILL)});
     };
   }
-  ~Supervised() override {
-    std::fclose(terminal_file);
-    fs::remove_all(folder);
-  }
+  ~Supervised() override { std::fclose(terminal_file); }
 
   template <class What>
   void tell(Duration at, What what) {
@@ -176,7 +174,8 @@ class Supervised : public testing::Test {
     return std::regex_match(text, std::regex(pattern));
   }
 
-  fs::path folder;
+  Folder made;
+  fs::path folder = made.path();
   std::FILE* terminal_file = nullptr;
   plan::Plan plan;
   Lines hosts;
