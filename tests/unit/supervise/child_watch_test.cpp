@@ -4,8 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sys/sweep.h"
 
@@ -29,13 +33,12 @@ TEST(ChildWatch, KnowsWhatComesAndGoes) {
     EXPECT_FALSE(comes_and_goes(title)) << title;
 }
 
-/// A shell with a child of its own, which is called as a part of vLLM is; the shell reaps it.
+/// A shell, and what it has started.
 class Server {
  public:
-  Server() {
-    pid_ = ::fork();
+  explicit Server(const char* script) : pid_(::fork()) {
     if (pid_ == 0) {
-      ::execl("/bin/bash", "bash", "-c", "(exec -a VLLM::EngineCore sleep 60) & wait; sleep 60", nullptr);
+      ::execl("/bin/bash", "bash", "-c", script, nullptr);
       ::_exit(127);
     }
   }
@@ -57,84 +60,76 @@ class Server {
   }
 
  private:
-  pid_t pid_ = -1;
+  pid_t pid_;
 };
 
-TEST(ChildWatch, TellsOfAGrandchildThatWasKilled) {
-  const Server server;
+// Two looks, a second apart, and a process is watched: so all that takes them is here.
+TEST(ChildWatch, TellsWhichProcessesEndAndHow) {
+  // Its shell reaps it.
+  constexpr auto* kServes = "(exec -a VLLM::EngineCore sleep 60) & wait; sleep 60";
+  const Server server(kServes);
+  const Server asked(kServes);
+  // Nobody asks how these ended: their arguments are gone, and they are still listed. One ends before it is
+  // seen twice, and one gives itself its title late.
+  const Server parent(
+      "(exec -a VLLM::Worker sleep 1.5) & (exec -a VLLM::EngineCore sleep 2.5) & "
+      "(sleep 1.5; exec -a VLLM::Late sleep 1.3) & exec sleep 60");
+  struct Told {
+    ProcessIndex root;
+    Child child;
+    std::optional<sys::WaitStatus> status;
+  };
   sys::Loop loop;
-  pid_t killed = 0;
-  std::optional<Child> told;
-  std::optional<sys::WaitStatus> how;
-  const ChildWatch watch(
+  std::vector<Told> told;
+  std::vector<std::string> told_on_request;
+  ChildWatch watch(
       loop,
       [&] {
-        return std::map<ProcessIndex, pid_t>{{3, server.pid()}};
+        return std::map<ProcessIndex, pid_t>{{3, server.pid()}, {4, parent.pid()}};
       },
       [&](ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status) {
-        if (child.title != "VLLM::EngineCore") return;
-        EXPECT_EQ(root, 3);
-        told = child;
-        how = status;
-        loop.stop();
+        told.push_back({root, child, status});
       });
-  // Two looks, a second apart, and it is watched.
+  ChildWatch on_request(
+      loop,
+      [&] {
+        return std::map<ProcessIndex, pid_t>{{5, asked.pid()}};
+      },
+      [&](ProcessIndex root, const Child& child, auto) {
+        EXPECT_EQ(root, 5U);
+        told_on_request.push_back(child.title);
+      });
+  pid_t killed = 0;
   loop.after(3s, [&] {
     killed = server.part();
     ::kill(killed, SIGKILL);
   });
-  loop.after(30s, [&] { loop.stop(); });
+  loop.after(3700ms, [&] { loop.stop(); });
   loop.run();
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->pid, killed);
-  EXPECT_EQ(told->str(), "VLLM::EngineCore (pid " + std::to_string(killed) + ")");
+
+  std::vector<std::string> titles;
+  for (const auto& one : told) {
+    if (one.root == 4 && is_part_of_server(one.child.title)) titles.push_back(one.child.title);
+  }
+  EXPECT_EQ(titles, (std::vector<std::string>{"VLLM::Worker", "VLLM::EngineCore", "VLLM::Late"}));
+  const auto of_server = std::ranges::find_if(
+      told, [](const Told& one) { return one.root == 3 && one.child.title == "VLLM::EngineCore"; });
+  ASSERT_NE(of_server, told.end());
+  EXPECT_EQ(of_server->child.pid, killed);
+  EXPECT_EQ(of_server->child.str(), "VLLM::EngineCore (pid " + std::to_string(killed) + ")");
   // Older kernels do not tell how; see sys/pidfd.h.
-  if (how) {
-    EXPECT_EQ(how->signal(), SIGKILL);
+  if (of_server->status) {
+    EXPECT_EQ(of_server->status->signal(), SIGKILL);
   }
-}
 
-TEST(ChildWatch, TellsOnRequestOfThoseThatHaveEnded) {
-  const Server server;
-  sys::Loop loop;
-  std::vector<std::string> told;
-  ChildWatch watch(
-      loop,
-      [&] {
-        return std::map<ProcessIndex, pid_t>{{3, server.pid()}};
-      },
-      [&](ProcessIndex, const Child& child, auto) { told.push_back(child.title); });
-  loop.after(3500ms, [&] { loop.stop(); });  // two looks and more
-  loop.run();
-  ::kill(server.part(), SIGKILL);
-  for (int i = 0; i < 500 && server.part() != 0; ++i) ::usleep(10000);
-  watch.tell_of_ended(4);
-  EXPECT_TRUE(told.empty());
-  watch.tell_of_ended(3);
-  EXPECT_EQ(told, std::vector<std::string>{"VLLM::EngineCore"});
-}
-
-TEST(ChildWatch, OneThatHasEndedKeepsItsName) {
-  // Its parent does not ask how it ended: its arguments are gone, and it is still listed.
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    ::execl("/bin/bash", "bash", "-c", "(exec -a VLLM::EngineCore sleep 2.5) & exec sleep 60", nullptr);
-    ::_exit(127);
-  }
-  sys::Loop loop;
-  std::vector<std::string> told;
-  const ChildWatch watch(
-      loop,
-      [&] {
-        return std::map<ProcessIndex, pid_t>{{3, parent}};
-      },
-      [&](ProcessIndex, const Child& child, auto) { told.push_back(child.title); });
-  loop.after(5s, [&] { loop.stop(); });
-  loop.run();
-  sys::kill_subtrees({{parent}});
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
-  EXPECT_EQ(told, std::vector<std::string>{"VLLM::EngineCore"});
+  ::kill(asked.part(), SIGKILL);
+  for (int i = 0; i < 500 && asked.part() != 0; ++i) ::usleep(10000);
+  on_request.tell_of_ended(4);
+  EXPECT_TRUE(told_on_request.empty());
+  on_request.tell_of_ended(5);
+  EXPECT_EQ(told_on_request, std::vector<std::string>{"VLLM::EngineCore"});
+  on_request.tell_of_ended(5);
+  EXPECT_EQ(told_on_request.size(), 1U);
 }
 
 }  // namespace
