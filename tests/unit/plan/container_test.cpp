@@ -195,5 +195,200 @@ TEST(Container, RefusesWhatItCannotStartBehind) {
   EXPECT_EQ(problem_with({"bwrap", "--"}).message, "");
 }
 
+TEST(Container, MountsStandBehindTheVerbOrBehindTheToolsOwnOptions) {
+  struct Case {
+    Words wrapper;
+    const char* with_work;
+  };
+  const Case cases[] = {
+      {{"apptainer", "exec", "a.sif"}, "apptainer exec --bind /work:/work a.sif"},
+      {{"/usr/bin/apptainer", "run", "--nv", "a.sif"},
+       "/usr/bin/apptainer run --bind /work:/work --nv a.sif"},
+      // Without a verb there is no place for them.
+      {{"apptainer", "a.sif"}, "apptainer a.sif"},
+      {{"exec", "apptainer"}, "exec apptainer"},
+      {{"nice", "enroot", "start", "a"},
+       "nice enroot start --mount /work:/work:none:x-create=auto,bind,rw a"},
+      // Tools that cannot be told.
+      {{"docker", "run", "a"}, "docker run a"},
+      {{"nice", "-n", "5"}, "nice -n 5"},
+      // Each option of bwrap has its own number of values.
+      {{"bwrap"}, "bwrap --die-with-parent --bind /work /work"},
+      {{"bwrap", "sh"}, "bwrap --die-with-parent --bind /work /work sh"},
+      {{"bwrap", "--clearenv", "sh"}, "bwrap --clearenv --die-with-parent --bind /work /work sh"},
+      {{"bwrap", "--unshare-net", "sh"}, "bwrap --unshare-net --die-with-parent --bind /work /work sh"},
+      {{"bwrap", "--chdir", "/", "sh"}, "bwrap --chdir / --die-with-parent --bind /work /work sh"},
+      {{"bwrap", "--ro-bind", "/", "/", "sh"}, "bwrap --ro-bind / / --die-with-parent --bind /work /work sh"},
+      {{"bwrap", "--overlay", "/rw", "/tmp", "/x", "sh"},
+       "bwrap --overlay /rw /tmp /x --die-with-parent --bind /work /work sh"},
+      // The last option lacks its second value.
+      {{"bwrap", "--bind", "/"}, "bwrap --bind / --die-with-parent --bind /work /work"},
+  };
+  for (const auto& [wrapper, with_work] : cases)
+    EXPECT_EQ(line(with_mounts(wrapper, {{"/work", true}})), with_work);
+}
+
+TEST(Container, TheImageIsBehindEachOptionAndItsValues) {
+  struct Case {
+    Words options;
+    const char* image;
+  };
+  const Case of_apptainer[] = {
+      {{}, "x"},
+      {{"--writable"}, "x"},
+      {{"--bind", "/a"}, "x"},
+      {{"--bind=/a"}, "x"},
+      {{"-B", "/a"}, "x"},
+      {{"-e"}, "x"},
+      {{"-eB", "/a", "-C"}, "x"},
+      {{"--network", "none", "--env", "A=1", "--pwd", "/"}, "x"},
+      {{"--"}, "x"},
+      {{"--nv", "--"}, "x"},
+  };
+  for (const auto& [options, image] : of_apptainer) {
+    Words wrapper{"apptainer", "exec"};
+    wrapper.insert(wrapper.end(), options.begin(), options.end());
+    wrapper.insert(wrapper.end(), {"x", "y"});
+    EXPECT_EQ(image_of(wrapper), image) << line(wrapper);
+  }
+  EXPECT_EQ(image_of({"apptainer", "exec", "sandbox"}), "sandbox") << "a folder of this name";
+  EXPECT_EQ(image_of({"apptainer", "exec", "oras://registry/x.sif"}), "");
+  EXPECT_EQ(image_of({"enroot", "start", "-c", "conf", "-e", "A=1", "images/x"}), "images/x");
+  EXPECT_EQ(image_of({"enroot", "start", "--", "x.sqsh"}), "x.sqsh");
+  EXPECT_EQ(image_of({"apptainer", "exec", "--"}), "");
+  EXPECT_EQ(image_of({"apptainer", "x.sif"}), "");
+}
+
+TEST(Container, OnlyOptionsOfTheToolCleanTheEnvironment) {
+  const auto by = [](const Words& wrapper) {
+    const auto passage = passage_of(wrapper);
+    return fmt::format("{} {}", static_cast<int>(passage.of), passage.by);
+  };
+  EXPECT_EQ(by({"apptainer", "exec", "a.sif", "--cleanenv"}), "0 ") << "of the program in the image";
+  EXPECT_EQ(by({"apptainer", "exec", "--nv", "-e", "a.sif"}), "1 -e");
+  EXPECT_EQ(by({"singularity", "run", "--containall", "a.sif"}), "1 --containall");
+  EXPECT_EQ(by({"--cleanenv", "apptainer", "exec", "a.sif"}), "0 ");
+  EXPECT_EQ(by({"apptainer", "--cleanenv"}), "1 --cleanenv");
+  EXPECT_EQ(by({"nice", "bwrap", "--dev-bind", "/", "/", "--clearenv", "sh"}), "2 --clearenv");
+  EXPECT_EQ(by({"bwrap", "sh", "--clearenv"}), "0 ");
+  EXPECT_EQ(by({"docker", "-i", "run"}), "0 ");
+  EXPECT_EQ(by({"nice", "enroot", "start", "--rw", "a"}), "1 enroot");
+}
+
+TEST(Container, APathIsMountedWhereTheToolReadsItAsOne) {
+  struct Case {
+    Words wrapper;
+    const char* path;
+    bool can;
+  };
+  const Case cases[] = {
+      {{"nice"}, "/a:b", true},
+      {{"bwrap"}, "/a:b", true},
+      {{"docker", "run"}, "/a:b", true},
+      {{"apptainer", "exec", "a.sif"}, "/a b", true},
+      {{"apptainer", "exec", "a.sif"}, "/a,b", false},
+      {{"singularity", "exec", "a.sif"}, "/a\\b", false},
+      {{"enroot", "start", "a"}, "/a,b", true},
+      {{"enroot", "start", "a"}, "/a:b", false},
+      {{"enroot", "start", "a"}, "/a\tb", false},
+      {{"enroot", "start", "a"}, "/$a", false},
+  };
+  for (const auto& [wrapper, path, can] : cases)
+    EXPECT_EQ(can_mount(wrapper, path), can) << wrapper.front() << " " << path;
+}
+
+TEST(Container, WordsBehindEnvAreVariablesAsLongAsTheyAre) {
+  const auto set = [](const Words& wrapper) {
+    std::string out;
+    for (const auto& [name, value] : set_by(wrapper)) out += fmt::format("{}={};", name, value);
+    return out;
+  };
+  EXPECT_EQ(set({"/usr/bin/env", "A=1"}), "A=1;");
+  EXPECT_EQ(set({"nice", "env", "A="}), "A=;");
+  EXPECT_EQ(set({"env", "nice", "B=2"}), "");
+  EXPECT_EQ(set({"env"}), "");
+  EXPECT_EQ(set({"myenv", "A=1"}), "");
+  EXPECT_EQ(set({"bwrap", "--setenv", "A", "1"}), "A=1;");
+  EXPECT_EQ(set({"bwrap", "--setenv", "A"}), "");
+  EXPECT_EQ(set({"apptainer", "exec", "--env", "A=1,B"}), "A=1;");
+  EXPECT_EQ(set({"apptainer", "exec", "--env=A=1,B,C=3"}), "A=1;C=3;");
+}
+
+TEST(Container, KnowsTheToolsByTheNamesOfTheirPrograms) {
+  for (const Words& wrapper :
+       {Words{"bwrap"}, {"/usr/bin/enroot", "start", "a"}, {"nice", "-n", "1", "singularity"}, {"docker"}})
+    EXPECT_TRUE(is_container(wrapper)) << line(wrapper);
+  for (const Words& wrapper : {Words{}, {"nice"}, {"bwrap.sh"}, {"/opt/enroot/bin/start"}, {"bwrap/"}})
+    EXPECT_FALSE(is_container(wrapper)) << line(wrapper);
+}
+
+TEST(Container, ProgramsOfOtherMachinesAreStartedElsewhere) {
+  for (const auto* word : {"kubectl", "/usr/bin/ssh", "systemd-run", "podman", "podman-hpc", "nerdctl"})
+    EXPECT_TRUE(is_started_elsewhere({word, "x"})) << word;
+  for (const auto* word : {"bwrap", "enroot", "sshd", "kube", ""})
+    EXPECT_FALSE(is_started_elsewhere({word, "x"})) << word;
+  EXPECT_FALSE(is_started_elsewhere({}));
+}
+
+TEST(Container, AWrapperWithoutItsVerbIsToldHowItIsWritten) {
+  const auto without = problem_with({"apptainer", "--nv", "a.sif"});
+  EXPECT_EQ(without.message, "'apptainer' starts no program without 'exec or run'");
+  EXPECT_EQ(without.hint, "write [apptainer, exec, ..., IMAGE]");
+  EXPECT_EQ(problem_with({"enroot"}).hint, "write [enroot, start, ..., IMAGE]");
+  const auto imageless = problem_with({"enroot", "start", "--rw"});
+  EXPECT_EQ(imageless.message, "the wrapper ends without an image: '--rw'");
+  EXPECT_EQ(imageless.hint,
+            "the image comes behind the options and their values; the command comes behind the wrapper");
+  EXPECT_EQ(problem_with({"apptainer", "exec", "--"}).message, "the wrapper ends without an image: '--'");
+  EXPECT_EQ(problem_with({"apptainer", "exec", "--", "a.sif"}).message, "");
+  EXPECT_EQ(problem_with({"nice"}).message, "");
+  EXPECT_EQ(problem_with({"nice"}).hint, "");
+  EXPECT_EQ(problem_with({"/usr/bin/docker", "run", "a"}).message.substr(0, 33),
+            "'docker' cannot be a wrapper: its");
+}
+
+TEST(Container, AToolThatIsNotToldVariablesLeavesThemInItsEnvironment) {
+  const auto start = start_of(process_behind({"docker", "run", "a"}), {"x"});
+  EXPECT_EQ(line(start.argv), "docker run a x");
+  EXPECT_TRUE(line(start.env).contains("LD_PRELOAD=/opt/libnccl.so.2:/opt/scope.so"));
+}
+
+TEST(Container, TheToolSetsHomeByItself) {
+  auto process = process_behind({"apptainer", "exec", "a.sif"});
+  process.env = {{"HOME", "/home/u"}, {"PATH", "/usr/bin"}};
+  process.given = {{"HOME", "/home/u"}, {"PATH", "/usr/bin"}, {"RANK", "1"}};
+  EXPECT_EQ(line(start_of(process, {"x"}).env),
+            "HOME=/home/u PATH=/usr/bin APPTAINERENV_PATH=/usr/bin APPTAINERENV_RANK=1 APPTAINER_NO_EVAL=1");
+  process.env = {{"RANK", "1"}};
+  process.given = {{"PATH", "/usr/bin"}};
+  EXPECT_EQ(line(start_of(process, {"x"}).env), "RANK=1 APPTAINERENV_PATH=/usr/bin APPTAINER_NO_EVAL=1")
+      << "a PATH that the environment lacks is a whole one";
+}
+
+TEST(Container, WithoutAPreloadBwrapIsToldNothing) {
+  auto process = process_behind({"bwrap", "--unshare-net"});
+  process.env = {{"RANK", "0"}};
+  process.given = process.env;
+  EXPECT_EQ(line(start_of(process, {"x"}).argv), "bwrap --unshare-net x");
+}
+
+TEST(Container, EnrootTakesAWholePathAndNoneThatIsAddedTo) {
+  auto process = process_behind({"enroot", "start", "a"});
+  process.env = {{"PATH", "/only"}, {"NLAUNCH_ROLE", "learner"}};
+  process.given = {{"PATH", "/only"}};
+  EXPECT_EQ(line(start_of(process, {"x"}, {{"MORE", "1"}}).argv), "enroot start --env PATH --env MORE a x");
+  process.env = {{"PATH", "/venv/bin:/usr/bin"}};
+  process.given = {{"PATH", "/venv/bin"}};
+  EXPECT_EQ(line(start_of(process, {"x"}).argv), "enroot start a x");
+  process.env = {};
+  EXPECT_EQ(line(start_of(process, {"x"}).argv), "enroot start a x");
+}
+
+TEST(Container, AProbeWithoutAContainerHasTheEnvironmentButNoPreload) {
+  const auto start = start_of_probe(process_behind({"numactl", "-N", "0"}), {"nlaunch-probe"});
+  EXPECT_EQ(line(start.argv), "numactl -N 0 nlaunch-probe");
+  EXPECT_EQ(line(start.env), "LD_LIBRARY_PATH=/opt/x/lib:/cray/lib PATH=/venv/bin:/usr/bin RANK=0 USER=u");
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

@@ -81,5 +81,96 @@ TEST(Environment, DifferenceHoldsWhatChangedAndWhatWent) {
   EXPECT_EQ(changes[0].origin, "module x");
 }
 
+TEST(Environment, EachPartOfAConditionIsHeldAgainstItsFact) {
+  const ConditionFacts facts{4, "NVIDIA GH200 120GB", "aarch64", RoleKind::engine, {{"nccl", "2.28.9"}}};
+  const auto why = [&](const Condition& when) {
+    const auto told = applies(when, facts);
+    EXPECT_NE(told.answer, Applicability::Answer::unknown);
+    EXPECT_EQ(told.answer == Applicability::Answer::yes, told.why.empty());
+    return told.why;
+  };
+  EXPECT_EQ(why({}), "");
+  EXPECT_EQ(why({range("4"), {}, {}, {}, {}}), "");
+  EXPECT_EQ(why({range("<4"), {}, {}, {}, {}}), "nodes is 4, not <4");
+  EXPECT_EQ(why({{}, "*GH200*", {}, {}, {}}), "");
+  EXPECT_EQ(why({{}, "*H100*", {}, {}, {}}), "gpu is 'NVIDIA GH200 120GB', not '*H100*'");
+  EXPECT_EQ(why({{}, {}, "aarch*", {}, {}}), "");
+  EXPECT_EQ(why({{}, {}, "x86_64", {}, {}}), "arch is 'aarch64', not 'x86_64'");
+  EXPECT_EQ(why({{}, {}, {}, RoleKind::engine, {}}), "");
+  EXPECT_EQ(why({{}, {}, {}, RoleKind::learner, {}}), "kind is engine, not learner");
+  EXPECT_EQ(why({{}, {}, {}, {}, {{"nccl", range(">=2.28")}}}), "");
+}
+
+TEST(Environment, AVersionThatIsNotKnownIsNoAnswer) {
+  const Condition when{{}, {}, {}, {}, {{"nccl", range(">=2")}}};
+  for (const auto& versions : {std::map<std::string, std::string>{}, {{"nccl", ""}}, {{"aws", "2.28"}}}) {
+    const auto told = applies(when, {1, "", "", RoleKind::service, versions});
+    EXPECT_EQ(told.answer, Applicability::Answer::unknown);
+    EXPECT_EQ(told.why, "the version of library 'nccl' is not known here");
+  }
+  EXPECT_EQ(apply({}, std::vector{op(Kind::set, "A", "1", Layer::site, when)}, {}), Environment{});
+}
+
+TEST(Environment, WhatIsAddedToNothingHasNoColon) {
+  const std::vector<EnvOp> operations{op(Kind::append, "NEW", "/a"), op(Kind::append, "EMPTY", "/b"),
+                                      op(Kind::prepend, "FULL", ""), op(Kind::append, "FULL", "")};
+  EXPECT_EQ(apply({{"EMPTY", ""}, {"FULL", "/f"}}, operations, {}),
+            (Environment{{"EMPTY", "/b"}, {"FULL", "/f"}, {"NEW", "/a"}}));
+}
+
+TEST(Environment, ExplainTellsOfOneVariableAndOfNoOther) {
+  Condition of_a_library;
+  of_a_library.library.emplace("nccl", range(">2"));
+  const std::vector<EnvOp> operations{
+      op(Kind::set, "B", "1"), op(Kind::unset, "A", ""), op(Kind::set, "A", "x", Layer::role, of_a_library),
+      op(Kind::fallback, "A", "0", Layer::nlaunch), op(Kind::fallback, "A", "1", Layer::nlaunch)};
+  const auto steps = explain("A", {{"A", "old"}, {"B", "old"}}, operations, {});
+  ASSERT_EQ(steps.size(), 5U);
+  EXPECT_EQ(steps[0].op.origin, "the caller's environment");
+  EXPECT_EQ(steps[0].op.value, "old");
+  EXPECT_EQ(steps[0].after, "old");
+  EXPECT_EQ(steps[1].after, std::nullopt);
+  EXPECT_EQ(steps[2].applied.answer, Applicability::Answer::unknown);
+  EXPECT_EQ(steps[2].after, std::nullopt);
+  EXPECT_EQ(steps[3].applied.answer, Applicability::Answer::yes);
+  EXPECT_EQ(steps[3].after, "0");
+  EXPECT_EQ(steps[4].applied.answer, Applicability::Answer::no);
+  EXPECT_EQ(steps[4].applied.why, "it is set already");
+  EXPECT_EQ(steps[4].after, "0");
+  EXPECT_TRUE(explain("C", {{"A", "old"}}, operations, {}).empty());
+}
+
+TEST(Environment, AVariableOfALauncherHasAFamily) {
+  EXPECT_EQ(owned_family("NCCL_DEBUG"), "NCCL_*");
+  EXPECT_EQ(owned_family("NLAUNCH_ROLE_INDEX"), "NLAUNCH_ROLE*");
+  EXPECT_EQ(owned_family("RANK"), "RANK");
+  EXPECT_EQ(owned_family("NLAUNCH_TOKEN"), "NLAUNCH_TOKEN");
+  for (const auto* free : {"RANK2", "MY_NCCL_DEBUG", "PATH", "NLAUNCH_RUNS", "nccl_debug", ""}) {
+    EXPECT_EQ(owned_family(free), "") << free;
+    EXPECT_FALSE(owned_by_launcher(free)) << free;
+  }
+  EXPECT_TRUE(owned_by_launcher("VLLM_PORT"));
+  EXPECT_TRUE(owned_by_launcher("CUDA_DEVICE_ORDER"));
+}
+
+TEST(Environment, DifferenceKeepsWhatStayed) {
+  const auto changes = difference({{"GONE", "1"}, {"KEPT", "1"}, {"NEW", "1"}},
+                                  {{"ADDED", "2"}, {"KEPT", "1"}, {"NEW", "2"}}, Layer::modules, "here");
+  std::vector<std::string> told;
+  for (const auto& one : changes) {
+    told.push_back(std::string(name_of(one.kind)) + " " + one.name + "=" + one.value);
+    EXPECT_EQ(one.layer, Layer::modules);
+    EXPECT_EQ(one.origin, "here");
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"set ADDED=2", "set NEW=2", "unset GONE="}));
+}
+
+TEST(Environment, EntriesAreNamesAndValues) {
+  const auto environment =
+      to_environment({"A=1", "B=x=y", "EMPTY=", "=no name", "no equals sign", "A=second"});
+  EXPECT_EQ(environment, (Environment{{"A", "1"}, {"B", "x=y"}, {"EMPTY", ""}}));
+  EXPECT_EQ(to_entries(environment), (std::vector<std::string>{"A=1", "B=x=y", "EMPTY="}));
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

@@ -132,6 +132,110 @@ TEST(PlanJson, SaysWhatDoesNotFit) {
   EXPECT_EQ(
       message([](json& plan) { plan["libraries"]["nccl"]["version"] = "new"; }).substr(0, kBegin.size()),
       kBegin);
+  EXPECT_EQ(message([](json& plan) { plan["scheduler"] = "pbs"; }), kBegin + "unknown word \"pbs\"");
+  EXPECT_EQ(message([](json& plan) { plan["processes"][0]["node"] = 2; }), kBegin + "there is no node 2");
+  EXPECT_EQ(message([](json& plan) { plan["processes"][0]["node"] = 1; }), "read");
+  EXPECT_EQ(message([](json& plan) {
+              plan["processes"][0]["gpus"] = json::array({3, 4});
+            }),
+            kBegin + "there is no GPU 4 on a node");
+  EXPECT_EQ(message([](json& plan) { plan["processes"][0]["gpus"] = json::array({3}); }), "read");
+  EXPECT_EQ(message([](json& plan) {
+              plan["groups"][0]["members"] = {{0, 1}, {1, 0}};
+            }),
+            kBegin + "a group names no process");
+}
+
+TEST(PlanJson, WhoAndWhereIsReadBack) {
+  auto plan = whole_plan();
+  plan.roles.push_back(plan.roles[0]);
+  plan.roles[1].name = "engine";
+  plan.processes = {{0, 0, 3, 0, 0, 1, 0, {0}, {20100}}, {1, 1, -1, 1, 2, 3, 1, {1, 2}, {20101, 20102}}};
+  plan.groups[0].members = {{0, 0}, {1, 2}};
+  plan.idle_gpus = {{1, 3}};
+  plan.stages = {{1}, {0}};
+  const json written = to_json(plan);
+  const auto read = read_back(written);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(json(to_json(*read)), written);
+  const auto& second = read->processes.at(1);
+  EXPECT_EQ(read->name_of(second), "engine.1");
+  EXPECT_EQ(second.rank, -1);
+  EXPECT_EQ(second.node, 1U);
+  EXPECT_EQ(second.local_rank, 2U);
+  EXPECT_EQ(second.local_size, 3U);
+  EXPECT_EQ(second.node_rank, 1U);
+  EXPECT_EQ(second.gpus, (std::vector<std::uint16_t>{1, 2}));
+  EXPECT_EQ(second.ports, (std::vector<std::uint16_t>{20101, 20102}));
+  EXPECT_EQ(read->groups.at(0).members.at(1).process, 1U);
+  EXPECT_EQ(read->groups.at(0).members.at(1).gpu, 2U);
+  EXPECT_EQ(read->idle_gpus.at(0).node, 1U);
+  EXPECT_EQ(read->idle_gpus.at(0).gpu, 3U);
+  EXPECT_EQ(read->stages, (std::vector<std::vector<std::uint32_t>>{{1}, {0}}));
+}
+
+TEST(PlanJson, AnOperationOnASecretKeepsNoValue) {
+  const auto written = [](EnvOp::Kind kind, const char* name) {
+    return write(EnvOp{kind, name, "hush", Layer::role, "here", {}, false}).dump();
+  };
+  EXPECT_EQ(written(EnvOp::Kind::set, "A"),
+            R"({"op":"set","name":"A","value":"hush","layer":"role","origin":"here"})");
+  EXPECT_EQ(written(EnvOp::Kind::set, "API_KEY"),
+            R"({"op":"set","name":"API_KEY","masked":true,"layer":"role","origin":"here"})");
+  EXPECT_EQ(written(EnvOp::Kind::unset, "A"), R"({"op":"unset","name":"A","layer":"role","origin":"here"})");
+  EXPECT_EQ(written(EnvOp::Kind::unset, "API_KEY"),
+            R"({"op":"unset","name":"API_KEY","layer":"role","origin":"here"})");
+  EnvOp back;
+  read(json::parse(written(EnvOp::Kind::set, "API_KEY")), back);
+  EXPECT_TRUE(back.masked);
+  EXPECT_EQ(back.value, "");
+  read(json::parse(written(EnvOp::Kind::set, "A")), back);
+  EXPECT_FALSE(back.masked);
+  EXPECT_EQ(back.value, "hush");
+  EXPECT_TRUE(back.when.always());
+}
+
+TEST(PlanJson, AnExpectationSaysALimitWhereThereIsOne) {
+  EXPECT_EQ(
+      write(Expectation{2, VersionRange::parse(">1").value(), 8, 3e9, "here", 4e9}).dump(),
+      R"({"gpus_per_node":2,"nodes":">1","size":8,"min":3000000000.0,"origin":"here","limit":4000000000.0})");
+  const auto plain = write(Expectation{std::nullopt, std::nullopt, 8, 3e9, "here", 0});
+  EXPECT_EQ(plain.dump(), R"({"gpus_per_node":0,"nodes":"","size":8,"min":3000000000.0,"origin":"here"})");
+  auto older = json(plain);
+  older.erase("nodes");
+  Expectation back;
+  read(older, back);
+  EXPECT_EQ(back.gpus_per_node, std::nullopt);
+  EXPECT_EQ(back.nodes, std::nullopt);
+  EXPECT_EQ(back.limit, 0);
+  older["gpus_per_node"] = 1;
+  read(older, back);
+  EXPECT_EQ(back.gpus_per_node, 1U);
+}
+
+TEST(PlanJson, WhatNobodyAskedForIsLeftOut) {
+  auto plan = whole_plan();
+  plan.walltime.reset();
+  plan.watch.reset();
+  plan.scheduler = "local";
+  const json written = to_json(plan);
+  for (const auto* key : {"walltime", "watch", "bench", "slurm", "local"})
+    EXPECT_FALSE(written.contains(key)) << key;
+  const auto read = read_back(written);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(read->walltime, std::nullopt);
+  EXPECT_EQ(read->watch, std::nullopt);
+  EXPECT_EQ(json(to_json(*read)), written);
+}
+
+TEST(PlanJson, SaysWhatCanBeReadInstead) {
+  const auto read = from_json("[1]", "list.json");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(render(read.error()),
+            "error: 'list.json' cannot be read as a plan: it is not JSON [plan.file]\n"
+            "hint: --plan takes the plan.json of a run, or what `nlaunch plan --json` prints; an experiment "
+            "is given "
+            "without --plan\n");
 }
 
 }  // namespace

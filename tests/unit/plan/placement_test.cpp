@@ -64,5 +64,133 @@ TEST(Placement, ASpawnedRoleStandsWhereItsSpawnerIs) {
   EXPECT_EQ(too_many.misfits[0].fit, 4U);
 }
 
+/// "0:0,1 2:0": the node of each process with its GPUs.
+std::string told(const std::vector<Placed>& placed) {
+  std::string out;
+  for (const auto& process : placed) {
+    out += (out.empty() ? "" : " ") + std::to_string(process.node);
+    for (std::size_t i = 0; i < process.gpus.size(); ++i)
+      out += (i == 0 ? ":" : ",") + std::to_string(process.gpus[i]);
+  }
+  return out;
+}
+
+TEST(Placement, EachProcessHasTheLowestFreeGpus) {
+  const auto placement =
+      place({{"a", Spread::count, 2, 1, {}, {}}, {"b", Spread::count, 2, 2, {}, {}}}, 2, 4);
+  EXPECT_EQ(told(placement.by_demand[0]), "0:0 0:1");
+  EXPECT_EQ(told(placement.by_demand[1]), "0:2,3 1:0,1");
+  ASSERT_EQ(placement.idle.size(), 2U);
+  EXPECT_EQ(placement.idle[0].node, 1U);
+  EXPECT_EQ(placement.idle[0].gpu, 2U);
+  EXPECT_EQ(placement.idle[1].gpu, 3U);
+}
+
+TEST(Placement, ALaterRoleFillsTheGapsOfAnEarlierOne) {
+  const auto placement =
+      place({{"a", Spread::count, 2, 3, {}, {}}, {"b", Spread::count, 2, 1, {}, {}}}, 2, 4);
+  EXPECT_EQ(told(placement.by_demand[0]), "0:0,1,2 1:0,1,2");
+  EXPECT_EQ(told(placement.by_demand[1]), "0:3 1:3");
+  EXPECT_TRUE(placement.idle.empty());
+}
+
+TEST(Placement, PerNodePutsSoManyOnEach) {
+  const auto placement = place({{"a", Spread::per_node, 2, 1, {}, {}}}, 2, 3);
+  EXPECT_TRUE(placement.misfits.empty());
+  EXPECT_EQ(told(placement.by_demand[0]), "0:0 0:1 1:0 1:1");
+  EXPECT_EQ(placement.idle.size(), 2U);
+}
+
+TEST(Placement, WhomOthersAvoidComesFirstThenWhoSpawnsThenTheRest) {
+  // In the file's order, each would take the GPUs that the next one needs.
+  const auto avoided = place({{"rest", Spread::per_node, 1, 1, {}, {}},
+                              {"worker", Spread::per_node, 1, 0, 2, {}},
+                              {"head", Spread::count, 1, 2, {}, {}}},
+                             2, 2);
+  EXPECT_EQ(told(avoided.by_demand[2]), "0:0,1");
+  EXPECT_EQ(told(avoided.by_demand[1]), "1");
+  ASSERT_EQ(avoided.misfits.size(), 1U);
+  EXPECT_EQ(avoided.misfits[0].demand, 0U);
+  EXPECT_EQ(avoided.misfits[0].fit, 0U);
+
+  const auto spawning = place({{"rest", Spread::per_node, 1, 1, {}, {}},
+                               {"actor", Spread::count, 1, 1, {}, {2}},
+                               {"driver", Spread::count, 1, 1, {}, {}}},
+                              2, 2);
+  EXPECT_EQ(told(spawning.by_demand[2]), "0:0");
+  EXPECT_EQ(told(spawning.by_demand[0]), "0:1 1:0") << "it stands before the other `count` roles";
+  EXPECT_EQ(told(spawning.by_demand[1]), "");
+  ASSERT_EQ(spawning.misfits.size(), 1U);
+  EXPECT_EQ(spawning.misfits[0].demand, 1U);
+
+  // Who is avoided and spawns, too, still comes first.
+  const auto both = place({{"driver", Spread::per_node, 1, 1, {}, {}},
+                           {"actor", Spread::count, 1, 0, {}, {0, 3}},
+                           {"worker", Spread::per_node, 1, 0, 3, {}},
+                           {"head", Spread::count, 1, 2, {}, {}}},
+                          2, 2);
+  EXPECT_EQ(told(both.by_demand[3]), "0:0,1");
+  EXPECT_EQ(told(both.by_demand[2]), "1");
+}
+
+TEST(Placement, ASpawnedRoleStandsWithAnyOfItsSpawners) {
+  const auto placement = place({{"first", Spread::count, 1, 2, {}, {}},
+                                {"second", Spread::count, 1, 2, {}, {}},
+                                {"actor", Spread::per_node, 1, 0, {}, {0, 1}}},
+                               3, 2);
+  EXPECT_EQ(told(placement.by_demand[2]), "0 1");
+  const auto of_one = place({{"other", Spread::count, 1, 2, {}, {}},
+                             {"spawner", Spread::count, 1, 2, {}, {}},
+                             {"actor", Spread::per_node, 1, 0, {}, {1}}},
+                            3, 2);
+  EXPECT_EQ(told(of_one.by_demand[1]), "0:0,1") << "it comes before the other";
+  EXPECT_EQ(told(of_one.by_demand[2]), "0");
+  const auto without_the_first = place({{"first", Spread::count, 1, 2, {}, {}},
+                                        {"second", Spread::count, 1, 2, {}, {}},
+                                        {"actor", Spread::per_node, 1, 0, 0, {0, 1}}},
+                                       3, 2);
+  EXPECT_EQ(told(without_the_first.by_demand[2]), "1") << "not where the first is, though it spawns";
+}
+
+TEST(Placement, TheFewestNodesAreFoundExactly) {
+  const auto nodes_for = [](std::uint32_t processes, std::uint32_t nodes) {
+    const auto placement = place({{"a", Spread::count, processes, 2, {}, {}}}, nodes, 4);
+    return placement.misfits.empty() ? std::optional<std::uint32_t>() : placement.misfits[0].on_nodes;
+  };
+  EXPECT_EQ(nodes_for(3, 1), 2U);
+  EXPECT_EQ(nodes_for(5, 1), 3U);
+  EXPECT_EQ(nodes_for(7, 1), 4U);
+  EXPECT_EQ(nodes_for(9, 1), 5U);
+  EXPECT_EQ(nodes_for(13, 3), 7U);
+  EXPECT_EQ(nodes_for(22, 1), 11U);
+  EXPECT_EQ(nodes_for(4, 2), std::nullopt) << "it fits";
+}
+
+TEST(Placement, ANumberOfNodesIsToldUpToALimit) {
+  const auto nodes_for = [](std::uint32_t processes) {
+    return place({{"a", Spread::count, processes, 1, {}, {}}}, 1, 1).misfits.at(0).on_nodes;
+  };
+  EXPECT_EQ(nodes_for(65'536), 65'536U);
+  EXPECT_EQ(nodes_for(65'537), std::nullopt);
+}
+
+TEST(Placement, MoreNodesDoNotHelpWhatIsOnEachOfThemOrNeedsMoreThanOneHas) {
+  const auto on_nodes = [](const Demand& demand, std::uint32_t nodes, std::uint32_t gpus) {
+    const auto placement = place({demand}, nodes, gpus);
+    EXPECT_EQ(placement.misfits.size(), 1U);
+    return placement.misfits.empty() ? std::optional<std::uint32_t>(0) : placement.misfits[0].on_nodes;
+  };
+  EXPECT_EQ(on_nodes({"a", Spread::per_node, 2, 2, {}, {}}, 2, 2), std::nullopt);
+  EXPECT_EQ(on_nodes({"a", Spread::count, 1, 3, {}, {}}, 2, 2), std::nullopt);
+  EXPECT_EQ(on_nodes({"a", Spread::count, 3, 2, {}, {}}, 2, 2), 3U);
+  EXPECT_EQ(on_nodes({"a", Spread::count, 1, 1, {}, {}}, 0, 2), std::nullopt);
+}
+
+TEST(Placement, OneNodeNeedsTheGpusOfAll) {
+  EXPECT_EQ(gpus_on_one_node({}), 0U);
+  EXPECT_EQ(gpus_on_one_node({{"a", Spread::count, 3, 2, {}, {}}, {"b", Spread::per_node, 4, 1, {}, {}}}),
+            10U);
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -132,6 +133,318 @@ TEST_F(OneNode, SaysWhatCannotBeTold) {
   ASSERT_EQ(mistakes.items().size(), 1U);
   EXPECT_EQ(mistakes.first_message(), "engine.0, in '${newest:/no/such/*.pt}': nothing fits '/no/such/*.pt'");
   EXPECT_EQ(resolve("${newest:/no/such/*.pt:-none}", &plan.processes[1]), "none");
+}
+
+TEST_F(OneNode, TellsTheRankInTheWeightSyncGroup) {
+  plan.roles[0].kind = RoleKind::learner;
+  plan.roles[0].gpus = 1;
+  plan.roles[1].kind = RoleKind::engine;
+  plan.roles[1].gpus = 1;
+  EXPECT_EQ(resolve("${self.sync_rank}", &plan.processes[0]), "0");
+  EXPECT_EQ(resolve("${self.sync_rank}", &plan.processes[2]), "2");
+  plan.roles[1].kind = RoleKind::service;
+  resolve("${self.sync_rank}", &plan.processes[2]);
+  EXPECT_EQ(mistakes.first_message(),
+            "engine.1, in '${self.sync_rank}': engine.1 is not in the weight-sync group: learner 0 and the "
+            "engines are");
+  EXPECT_EQ(resolve("${self.sync_rank:-none}", &plan.processes[2]), "none");
+  EXPECT_TRUE(mistakes.empty());
+}
+
+TEST_F(OneNode, NumbersOfTheProcess) {
+  plan.processes[0].rank = 3;
+  plan.processes[0].gpus = {1, 2};
+  EXPECT_EQ(resolve("${self.rank} ${self.gpus}", &plan.processes[0]), "3 2");
+  plan.roles[1].ports = {"http", "grpc"};
+  plan.processes[2].ports = {8001, 9001};
+  EXPECT_EQ(resolve("${self.ports.http} ${self.ports.grpc} ${role.engine.1.ports.grpc}", &plan.processes[2]),
+            "8001 9001 9001");
+  EXPECT_TRUE(mistakes.empty());
+}
+
+TEST_F(OneNode, ANameThatThePlanShouldHavePutInIsNotKnown) {
+  const auto why = [&](const std::string& text) {
+    resolve(text, &plan.processes[1]);
+    return mistakes.empty() ? std::string() : mistakes.first_message();
+  };
+  for (const std::string name :
+       {"site.name", "vars.a", "env.HOME", "role.engine.gpus", "nothing.at.all", "self.nme"}) {
+    const auto text = "${" + name + "}";
+    EXPECT_EQ(why(text), "engine.0, in '" + text + "': '" + text + "' is not known on this node");
+  }
+  EXPECT_EQ(why("${self.ports.grpc}"),
+            "engine.0, in '${self.ports.grpc}': '${self.ports.grpc}' is not known");
+  EXPECT_EQ(why("${role.judge.count}"), "engine.0, in '${role.judge.count}': no role is called 'judge'");
+  for (const std::string name : {"aws.path", "nccl.version", "nccl"}) {
+    const auto text = "${library." + name + "}";
+    EXPECT_EQ(why(text), "engine.0, in '" + text + "': '" + text + "' is not known on this node");
+  }
+  EXPECT_EQ(why("${role.learner.1.host}"),
+            "engine.0, in '${role.learner.1.host}': '${role.learner.1.host}': role 'learner' has 1 process, "
+            "'learner.0'");
+}
+
+TEST_F(OneNode, AddressesAreThoseOfTheFirstPortsAndEachHostStandsOnce) {
+  plan.processes[2].node = 0;
+  EXPECT_EQ(resolve("${role.engine.hosts} ${role.engine.addrs}"), "10.0.0.1 10.0.0.1:8000,10.0.0.1:8001");
+  plan.processes[1].ports.clear();
+  plan.processes[2].ports = {8001, 9001};
+  EXPECT_EQ(resolve("${role.engine.addrs}"), "10.0.0.1:8001");
+  EXPECT_EQ(resolve("${role.learner.hosts}"), "10.0.0.1");
+  EXPECT_EQ(resolve("${role.learner.addrs}"), "");
+}
+
+TEST_F(OneNode, TheNewestFileIsTheOneWrittenLast) {
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "nlaunch-newest-XXXXXX").string();
+  const fs::path folder = ::mkdtemp(pattern.data());
+  // Of two files the glob finds either first.
+  for (const auto* newest : {"a", "b"}) {
+    const auto part = folder / newest;
+    fs::create_directory(part);
+    for (const auto* name : {"a.pt", "b.pt", "c.txt"}) std::ofstream(part / name) << "x";
+    const auto now = fs::last_write_time(part / "a.pt");
+    for (const auto* name : {"a.pt", "b.pt"})
+      fs::last_write_time(part / name, now - std::chrono::seconds(name[0] == newest[0] ? 10 : 20));
+    const auto glob = (part / "*.pt").string();
+    EXPECT_EQ(resolve("${newest:" + glob + "}"), (part / (std::string(newest) + ".pt")).string());
+    EXPECT_EQ(resolve("--from=${newest:" + (part / "c.*").string() + "}"),
+              "--from=" + (part / "c.txt").string());
+  }
+  const auto links = folder / "links";
+  fs::create_directory(links);
+  fs::create_symlink("nowhere", links / "a.pt");
+  EXPECT_EQ(resolve("${newest:" + (links / "*.pt").string() + ":-none}"), "none")
+      << "what it points at is gone";
+  fs::remove_all(folder);
+}
+
+/// What a plan makes of a text: an experiment and a site in which each kind of name is defined.
+struct AtLogin : testing::Test {
+  AtLogin() {
+    const auto add = [&](const char* name) -> config::Role& {
+      auto& role = experiment.roles.emplace_back();
+      role.name.value = name;
+      return role;
+    };
+    add("learner").rendezvous = Rendezvous::torch;
+    auto& engine = add("engine");
+    engine.count = Located<std::uint32_t>{12, {}};
+    engine.gpus.value = 2;
+    engine.ports = {{"http", {}}, {"grpc", {}}};
+    add("tool").per_node = Located<std::uint32_t>{2, {}};
+    add("once").per = Located<config::Role::Per>{config::Role::Per::job, {}};
+    add("actor").spawned_by = {{"tool", {}}, {"learner", {}}};
+    site.name.value = "tower";
+    site.gpus = Located<std::uint32_t>{4, {}};
+    site.gpu = config::Text{"GH200", {}};
+    site.cpus = 72;
+    site.nics.interface = "hsn";
+    site.libraries = {{"nccl", {}}};
+  }
+  const config::Role* role(const char* name) {
+    return &*std::ranges::find_if(experiment.roles, [&](const auto& one) { return one.name.value == name; });
+  }
+  /// What stands in the place of a text, or why nothing can.
+  std::string resolve(const std::string& text, const config::Role* whose = nullptr) {
+    Diagnostics mistakes;
+    PlanNames names(experiment, site, caller);
+    names.resolve_vars(mistakes);
+    auto made = names.resolve({text, {}}, whose, mistakes);
+    return mistakes.empty() ? made : mistakes.first_message();
+  }
+  /// That a text is kept for the node.
+  void expect_kept(const std::string& text, const config::Role* whose = nullptr) {
+    EXPECT_EQ(resolve(text, whose), text);
+  }
+
+  config::Experiment experiment;
+  config::Site site;
+  std::map<std::string, std::string> caller{{"HOME", "/home/u"}, {"EMPTY", ""}};
+};
+
+TEST_F(AtLogin, PutsInWhatTheFilesSay) {
+  EXPECT_EQ(resolve("${site.name} ${site.gpus} ${site.gpu} ${site.cpus} ${site.interface}"),
+            "tower 4 GH200 72 hsn");
+  EXPECT_EQ(resolve("<${site.arch}${site.scratch}>"), "<>");
+  site.gpus.reset();
+  site.cpus.reset();
+  EXPECT_EQ(resolve("<${site.gpus}${site.cpus}>"), "<>");
+  EXPECT_EQ(resolve("${role.engine.gpus} ${role.learner.gpus} ${weight_sync.backend}"), "2 0 nccl");
+  EXPECT_EQ(resolve("${env.HOME} <${env.EMPTY}> ${env.NONE:-none} ${env.EMPTY:-none}"), "/home/u <> none ");
+  EXPECT_EQ(resolve("${self.gpus}", role("engine")), "2");
+  EXPECT_EQ(resolve("${self.gpus}", role("actor")), "0");
+}
+
+TEST_F(AtLogin, KeepsWhatOnlyANodeKnows) {
+  for (const auto* name : {"run.dir",
+                           "run.attempt_dir",
+                           "run.id",
+                           "run.name",
+                           "node.scratch",
+                           "node.cache",
+                           "weight_sync.host",
+                           "weight_sync.port",
+                           "weight_sync.world_size",
+                           "library.nccl.path",
+                           "role.engine.addrs",
+                           "role.engine.addrs_file",
+                           "role.engine.hosts",
+                           "role.learner.hosts",
+                           "role.learner.count",
+                           "role.learner.env_file",
+                           "role.engine.0.host",
+                           "role.engine.11.host",
+                           "role.engine.10.ports.grpc",
+                           "role.tool.7.host",
+                           "newest:/a/*.pt"})
+    expect_kept("a${" + std::string(name) + "}b");
+  for (const auto* name : {"self.name", "self.index", "self.host", "self.node", "self.sync_rank"})
+    expect_kept("${" + std::string(name) + "}", role("tool"));
+  expect_kept("${self.rank}", role("learner"));
+  expect_kept("${self.ports.http}${self.ports.grpc}", role("engine"));
+  // A role that starts others has their GPUs.
+  expect_kept("${self.gpus}", role("tool"));
+  expect_kept("${self.gpus}", role("learner"));
+  EXPECT_EQ(resolve("${self.gpus}", role("once")), "0");
+}
+
+TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
+  struct Case {
+    const char *name, *why;
+  };
+  const Case cases[] = {
+      {"nod.scratch", "unknown name '${nod.scratch}': did you mean '${node.scratch}'?"},
+      {"something.else",
+       "unknown name '${something.else}': 'something' is none of vars, self, run, node, role, library, site, "
+       "env, "
+       "weight_sync, newest"},
+      {"node", "'${node}' is incomplete: write ${node.NAME}"},
+      {"node.", "unknown name '${node.}': '' is none of scratch, cache"},
+      {"site.", "unknown name '${site.}': '' is none of name, gpus, gpu, arch, cpus, interface, scratch"},
+      {"run.folder", "unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, id, name"},
+      {"run.dirr", "unknown name '${run.dirr}': did you mean '${run.dir}'?"},
+      {"self.name", "'${self.name}' has a meaning within a role only"},
+      {"library.ncl.path", "unknown name '${library.ncl.path}': did you mean '${library.nccl.path}'?"},
+      {"library.nccl", "unknown name '${library.nccl}': 'nccl' is none of nccl.path"},
+      {"role.lerner.count", "unknown name '${role.lerner.count}': did you mean '${role.learner.count}'?"},
+      {"role.engine",
+       "unknown name '${role.engine}': '' is none of 0.host, 0.ports, addrs, addrs_file, hosts, count, "
+       "gpus, env_file"},
+      {"role.engine.cuont", "unknown name '${role.engine.cuont}': did you mean '${role.engine.count}'?"},
+      {"role.engine.12.host",
+       "'${role.engine.12.host}': role 'engine' has 12 processes, 'engine.0' to 'engine.11'"},
+      {"role.once.1.host", "'${role.once.1.host}': role 'once' has 1 process, 'once.0'"},
+      {"role.learner.addrs", "'${role.learner.addrs}': role 'learner' declares no ports"},
+      {"role.learner.addrs_file", "'${role.learner.addrs_file}': role 'learner' declares no ports"},
+      {"env.NONE",
+       "'${env.NONE}' is not set where nlaunch was called: set it, or give a default with "
+       "${env.NONE:-VALUE}"},
+      {"env.HF_TOKEN",
+       "'${env.HF_TOKEN}' would put a secret into the plan: declare it as `secrets: {HF_TOKEN: env}`"},
+      {"env.HF_TOKEN:-x",
+       "'${env.HF_TOKEN}' would put a secret into the plan: declare it as `secrets: {HF_TOKEN: env}`"},
+      {"vars.a", "unknown name '${vars.a}': none of that kind is defined"},
+      {"AZ09_", "unknown name '${AZ09_}': did you mean '${env.AZ09_}', or '$${AZ09_}' for a shell?"},
+      {"AZ09a",
+       "unknown name '${AZ09a}': 'AZ09a' is none of vars, self, run, node, role, library, site, env, "
+       "weight_sync, newest"},
+  };
+  for (const auto& [name, why] : cases) EXPECT_EQ(resolve("${" + std::string(name) + "}"), why);
+}
+
+TEST_F(AtLogin, SaysWhatIsWrongWithANameOfARolesOwn) {
+  EXPECT_EQ(resolve("${self.nme}", role("engine")),
+            "unknown name '${self.nme}': did you mean '${self.name}'?");
+  EXPECT_EQ(resolve("${self.}", role("engine")),
+            "unknown name '${self.}': '' is none of name, rank, index, host, node, gpus, ports, sync_rank");
+  EXPECT_EQ(resolve("${self.index.x}", role("engine")),
+            "unknown name '${self.index.x}': did you mean '${self.index}'?");
+  EXPECT_EQ(resolve("${self.rank}", role("engine")),
+            "'${self.rank}': role 'engine' has no rendezvous; use ${self.index}");
+  EXPECT_EQ(resolve("${self.ports.htp}", role("engine")),
+            "unknown name '${self.ports.htp}': did you mean '${self.ports.http}'?");
+  EXPECT_EQ(resolve("${self.ports}", role("engine")),
+            "unknown name '${self.ports}': '' is none of http, grpc");
+  EXPECT_EQ(resolve("${self.ports.http}", role("tool")),
+            "'${self.ports.http}': role 'tool' declares no ports");
+}
+
+TEST_F(AtLogin, WithoutLibrariesThereIsNoneToName) {
+  site.libraries.clear();
+  EXPECT_EQ(resolve("${library.nccl.path}"), "'${library.nccl.path}': the site 'tower' defines no libraries");
+}
+
+TEST_F(AtLogin, WhatAPartWithAMistakeDefinesIsNotKnown) {
+  experiment.roles[1].whole = false;
+  expect_kept("${role.engine.99.ports.x}");
+  expect_kept("${self.rank}${self.ports.x}", role("engine"));
+  EXPECT_EQ(resolve("${self.nme}", role("engine")),
+            "unknown name '${self.nme}': did you mean '${self.name}'?");
+  experiment.roles_whole = false;
+  expect_kept("${role.judge.count}");
+  experiment.vars_whole = false;
+  expect_kept("${vars.none}");
+}
+
+TEST_F(AtLogin, VarsAreResolvedOnceAndMayBeGivenADefault) {
+  experiment.vars = {{{"b", {}}, {"<${vars.a} ${run.dir}>", {}}},
+                     {{"a", {}}, {"${env.HOME}", {}}},
+                     {{"c", {}}, {"${env.NONE:-${vars.b}}", {}}},
+                     {{"dollar", {}}, {"$${x}", {}}}};
+  EXPECT_EQ(resolve("${vars.b}${vars.c}"), "</home/u ${run.dir}></home/u ${run.dir}>");
+  EXPECT_EQ(resolve("${vars.dollar}"), "$${x}");
+  EXPECT_EQ(resolve("${vars.d:-default}"), "default");
+  EXPECT_EQ(resolve("${vars.dolar}"), "unknown name '${vars.dolar}': did you mean '${vars.dollar}'?");
+  Diagnostics mistakes;
+  PlanNames names(experiment, site, caller);
+  names.resolve_vars(mistakes);
+  EXPECT_TRUE(mistakes.empty());
+  EXPECT_EQ(names.vars().at("b"), "</home/u ${run.dir}>");
+  EXPECT_EQ(names.vars().size(), 4U);
+  const std::map<std::string, std::string> other{{"HOME", "/other"}};
+  EXPECT_EQ(names.with_caller(other).resolve({"${env.HOME} ${vars.a}", {}}, nullptr, mistakes),
+            "/other /home/u");
+}
+
+TEST_F(AtLogin, ACircleOfVarsIsToldFromWhereItBegins) {
+  experiment.vars = {{{"first", {}}, {"${vars.a}", {}}},
+                     {{"a", {}}, {"x ${vars.b}", {}}},
+                     {{"b", {}}, {"${env.HOME}${vars.a}", {}}}};
+  Diagnostics mistakes;
+  PlanNames names(experiment, site, caller);
+  names.resolve_vars(mistakes);
+  ASSERT_EQ(mistakes.items().size(), 1U);
+  EXPECT_EQ(mistakes.first_message(), "vars refer to each other in a circle: a → b → a");
+  EXPECT_EQ(mistakes.items()[0].id, "plan.cyclic-vars");
+  experiment.vars = {{{"a", {}}, {"${vars.a}", {}}}};
+  EXPECT_EQ(resolve("x"), "vars refer to each other in a circle: a → a");
+}
+
+TEST_F(AtLogin, VarsReferToEachOtherUpToADepth) {
+  const auto chain = [&](int length) {
+    experiment.vars.clear();
+    for (int i = 0; i + 1 < length; ++i)
+      experiment.vars.push_back({{fmt::format("v{}", i), {}}, {fmt::format("${{vars.v{}}}", i + 1), {}}});
+    experiment.vars.push_back({{fmt::format("v{}", length - 1), {}}, {"end", {}}});
+    return resolve("${vars.v0}");
+  };
+  EXPECT_EQ(chain(100), "end");
+  EXPECT_EQ(chain(101), "vars refer to each other through more than 100 others");
+}
+
+TEST_F(AtLogin, ATextIsAtMostAsLongAsAnArgument) {
+  constexpr std::size_t kLongest = std::size_t{128} << 10U;
+  const std::string too_long = "the text has more than 128 KiB here, and Linux passes no longer argument";
+  caller["BIG"] = std::string(kLongest, 'x');
+  EXPECT_TRUE(resolve("${env.BIG}") == caller["BIG"]);
+  caller["BIG"] += 'x';
+  EXPECT_EQ(resolve("${env.BIG}"), too_long);
+  caller["BIG"] = std::string(kLongest / 2 + 1, 'x');
+  EXPECT_EQ(resolve("${env.BIG}${env.BIG}"), too_long);
+  experiment.vars = {{{"big", {}}, {"${env.BIG}", {}}}};
+  EXPECT_EQ(resolve("${vars.big}").size(), kLongest / 2 + 1);
+  EXPECT_EQ(resolve("${vars.big}${vars.big}"), too_long);
 }
 
 }  // namespace

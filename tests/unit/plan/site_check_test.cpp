@@ -1,143 +1,175 @@
 #include "plan/site_check.h"
 
-#include <algorithm>
+#include <gtest/gtest.h>
 
 #include "unit/plan/support.h"
 
 namespace nlaunch::plan {
 namespace {
 
-class SiteChecks : public PlanFiles {
+using Lines = std::vector<std::string>;
+
+class CheckSite : public PlanFiles {
  protected:
-  /// What is said of a profile: each diagnostic as "ID: message; hint".
-  std::vector<std::string> said_of(const std::string& profile) {
-    const auto site = site_of(profile);
-    if (!site) return {said(site.error())};
-    std::vector<std::string> lines;
-    const auto checked = check_site(*site, facts_);
-    for (const auto& item : checked.findings.items())
-      lines.push_back(without_folder(
-          fmt::format("{}: {}{}{}", item.id, item.message, item.hint.empty() ? "" : "; ", item.hint)));
-    return lines;
+  SiteCheck check(const std::string& text) {
+    const auto site = site_of(text);
+    EXPECT_TRUE(site) << (site ? "" : render(site.error()));
+    return check_site(site.value_or(config::Site{}), facts_);
   }
-  using Lines = std::vector<std::string>;
+  /// What is found, of a profile whose own lines begin with the third one.
+  Lines found(const std::string& text) { return listed(check(text).findings); }
 };
 
-constexpr auto kSlurm = "scheduler: {kind: slurm}\nnode: {gpus: 4}\n";
-
-TEST_F(SiteChecks, NothingIsWrongWithAPlainOne) {
-  EXPECT_EQ(said_of(kSlurm), Lines{});
-  EXPECT_EQ(said_of(std::string(kSlurm) + "match: {slurm_cluster: our-*, hostname: 'nid*'}\n"), Lines{});
+TEST_F(CheckSite, FindsNothingInAPlainProfile) {
+  for (const auto* scheduler : {"local", "slurm", "flux"})
+    EXPECT_EQ(found("scheduler: {kind: " + std::string(scheduler) + "}\nenv: {set: {A: 1}}\n"), Lines{})
+        << scheduler;
+  EXPECT_EQ(found("scheduler: {kind: beaker, beaker: {image: a/b}}\n"), Lines{});
 }
 
-TEST_F(SiteChecks, AMatchHasToBeNarrow) {
-  const auto* wide =
-      "plan.match: 'match' fits every machine that has what it asks for; it stands against every other "
-      "profile that fits; "
+TEST_F(CheckSite, HandsOutTheLibrariesOfThePlan) {
+  const auto checked = check("libraries: {nccl: {path: ~/lib.so}}\n");
+  EXPECT_TRUE(checked.findings.empty());
+  ASSERT_EQ(checked.libraries.size(), 1U);
+  EXPECT_EQ(checked.libraries.at("nccl").path, "/home/user/lib.so");
+}
+
+TEST_F(CheckSite, AMistakeThatEachPlanHasIsToldOnce) {
+  const auto checked = check(
+      "env: {set: {A: \"${site.nme}\"}}\noverlays:\n  a: {env: {B: \"${run.folder}\"}}\n  b: {env: {B: "
+      "1}}\n");
+  EXPECT_EQ(listed(checked.findings),
+            (Lines{"3:17 unknown name '${site.nme}': did you mean '${site.name}'?",
+                   "5:17 unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, "
+                   "id, name"}));
+  EXPECT_TRUE(checked.findings.has_errors());
+  EXPECT_TRUE(checked.libraries.empty());
+}
+
+TEST_F(CheckSite, AMatchFitsSomethingAndNotAll) {
+  const std::string all =
+      "3:8 'match' fits every machine that has what it asks for -> it stands against every other profile "
+      "that fits; "
       "narrow it, or leave it out and use --site";
-  EXPECT_EQ(said_of(std::string(kSlurm) + "match: {hostname: '*'}\n"), Lines{wide});
-  EXPECT_EQ(said_of(std::string(kSlurm) + "match: {hostname: '**', gpu: '*'}\n"), Lines{wide});
-  EXPECT_EQ(said_of(std::string(kSlurm) + "match: {hostname: '*', gpu: 'H100*'}\n"), Lines{});
+  EXPECT_EQ(found("match: {hostname: \"*\"}\n"), Lines{all});
+  EXPECT_EQ(found("match: {hostname: \"**\", gpu: \"*\", file: \"*\", slurm_cluster: \"*\"}\n"), Lines{all});
+  EXPECT_EQ(found("match: {beaker_cluster: \"*\"}\n"), Lines{all});
+  EXPECT_EQ(found("match: {hostname: \"*\", gpu: \"*H100*\"}\n"), Lines{});
+  EXPECT_EQ(found("match: {gpu: \"*H100*\", file: \"*\"}\n"), Lines{});
+  EXPECT_EQ(found("match: {file: /opt/cray}\n"), Lines{});
+  EXPECT_EQ(found("match: {slurm_cluster: our-*, hostname: 'nid*'}\n"), Lines{});
 }
 
-TEST_F(SiteChecks, AMatchWithBlanksFitsNothing) {
-  EXPECT_EQ(said_of(std::string(kSlurm) + "match: {gpu: ' H100'}\n"),
-            Lines{"plan.match: 'match.gpu' is ' H100', which fits nothing; remove the blanks, or the key"});
-}
-
-TEST_F(SiteChecks, AJobIsNotOfTwoSchedulers) {
-  EXPECT_EQ(said_of(std::string(kSlurm) + "match: {slurm_cluster: a, beaker_cluster: b}\n"),
-            Lines{"plan.match: 'match' wants a job of Slurm that is one of Beaker; all that are given must "
-                  "fit: keep one"});
-}
-
-TEST_F(SiteChecks, ADirectiveThatIsUnknownIsCompared) {
-  EXPECT_EQ(said_of("scheduler: {kind: slurm, directives: {partitoin: gpu}}\nnode: {gpus: 4}\n"),
-            Lines{"plan.slurm-unknown: sbatch is not known to have --partitoin; did you mean partition?"});
-  EXPECT_EQ(said_of("scheduler: {kind: slurm, directives: {zzzzzzzz: gpu}}\nnode: {gpus: 4}\n"),
-            Lines{"plan.slurm-unknown: sbatch is not known to have --zzzzzzzz; right for an option of a "
-                  "newer Slurm or of a "
-                  "plugin; `sbatch --help` lists what there is"});
-  EXPECT_EQ(said_of("scheduler: {kind: slurm, directives: {partition: gpu, account: a}}\nnode: {gpus: 4}\n"),
-            Lines{});
-}
-
-TEST_F(SiteChecks, ThereIsABusIdForEachGpu) {
-  const std::string ids = "node: {gpus: 2, bus_ids: ['00000000:1B:00.0'";
-  EXPECT_EQ(said_of("scheduler: {kind: slurm}\n" + ids + "]}\n"),
-            Lines{"plan.site-gpus: 'node.bus_ids' has 1 bus id, and 'node.gpus' is 2; one for each GPU of a "
-                  "node, in PCI order"});
-  EXPECT_EQ(said_of("scheduler: {kind: slurm}\n" + ids + ", '00000000:2B:00.0']}\n"), Lines{});
-}
-
-TEST_F(SiteChecks, AnOverlayHasToChangeSomething) {
-  EXPECT_EQ(said_of(std::string(kSlurm) + "env: {set: {A: 1, B: 2}}\noverlays:\n  none: {}\n"),
-            Lines{"plan.overlay: the overlay 'none' sets nothing"});
-  EXPECT_EQ(said_of(std::string(kSlurm) +
-                    "env: {set: {A: 1, B: 2}}\noverlays:\n  same: {env: {set: {A: 1, B: 3}}}\n"),
-            Lines{"plan.overlay: the overlay 'same' sets A=1, as the site does without it"});
-  EXPECT_EQ(said_of(std::string(kSlurm) + "env: {set: {A: 1}}\noverlays:\n  other: {env: {set: {A: 2}}}\n"),
-            Lines{});
-}
-
-class FixedPorts : public PlanFiles {
- protected:
-  /// A plan of two engines with this command and readiness.
-  std::string roles(const std::string& one, const std::string& two) {
-    return "cpu_slots: true\nroles:\n  learner: {kind: learner, gpus: 1, command: [python, train.py, "
-           "--port=9000]}\n  one: {kind: engine, gpus: 1, " +
-           one + "}\n  two: {kind: engine, gpus: 1, " + two + "}\n";
-  }
-  static constexpr auto kSite = "scheduler: {kind: local}\nnode: {gpus: 4}\n";
-};
-
-TEST_F(FixedPorts, OfTwoThatAreAskedOnOneAreAnError) {
-  const auto plan = build_from(roles("command: [serve], ready: {http: 'http://127.0.0.1:8000/health'}",
-                                     "command: [serve], ready: {tcp: 'localhost:8000'}"),
-                               kSite);
-  const auto text = refusal(plan);
-  EXPECT_NE(text.find("one.0 and two.0 on node 0 are asked on one port, 8000 [plan.port]"), std::string::npos)
-      << text;
-  EXPECT_NE(text.find("hint: `ports: [http]` with ${self.ports.http} gives each process a port of its own"),
-            std::string::npos)
-      << text;
-}
-
-TEST_F(FixedPorts, InCommandsAreAWarning) {
-  const auto warnings = [this](const std::string& one, const std::string& two) {
-    std::vector<std::string> found;
-    for (const auto& warning : plan_of(roles(one, two), kSite).warnings)
-      if (warning.find("one port") != std::string::npos)
-        found.push_back(warning.substr(0, warning.find(':')));
-    return found;
+TEST_F(CheckSite, AMatchWithBlanksFitsNothing) {
+  const auto why = [](const std::string& key, const std::string& glob) {
+    return "3:8 'match." + key + "' is '" + glob + "', which fits nothing -> remove the blanks, or the key";
   };
-  using Found = std::vector<std::string>;
-  const Found both{"one.0 and two.0 on node 0 have one port, 9000"};
-  EXPECT_EQ(warnings("command: [serve, --port=9000]", "command: [serve, --port, 9000]"), both);
-  EXPECT_EQ(warnings("command: [serve, --port=9000]", "command: [serve, --port=9001]"), Found{});
-  EXPECT_EQ(warnings("command: [serve, --port=9000]", "command: [serve, --port]"), Found{});
-  EXPECT_EQ(warnings("command: [serve, --port=0]", "command: [serve, --port=0]"), Found{}) << "any port";
-  EXPECT_EQ(warnings("command: [serve, --port=65535]", "command: [serve, --port=65535]"),
-            Found{"one.0 and two.0 on node 0 have one port, 65535"});
-  EXPECT_EQ(warnings("command: [serve, --port=65536]", "command: [serve, --port=65536]"), Found{});
-  EXPECT_EQ(warnings("command: [serve, --port=1]", "command: [serve, --port=1]"),
-            Found{"one.0 and two.0 on node 0 have one port, 1"});
-  EXPECT_EQ(warnings("command: [serve, --port=90x]", "command: [serve, --port=90x]"), Found{});
-  EXPECT_EQ(warnings("command: [serve, --port=9000]", "command: [serve], ready: {tcp: '127.0.0.1:9000'}"),
-            both);
-  EXPECT_EQ(warnings("command: [serve, --port=9000]", "command: [serve], ready: {tcp: '10.0.0.7:9000'}"),
-            Found{})
-      << "of another machine";
+  EXPECT_EQ(found("match: {hostname: \" a\"}\n"), Lines{why("hostname", " a")});
+  EXPECT_EQ(found("match: {gpu: \"\"}\n"), Lines{why("gpu", "")});
+  EXPECT_EQ(found("match: {file: \"a \", beaker_cluster: \"b \"}\n"),
+            (Lines{why("beaker_cluster", "b "), why("file", "a ")}));
+  EXPECT_EQ(
+      found("match: {slurm_cluster: a, beaker_cluster: b}\n"),
+      Lines{
+          "3:8 'match' wants a job of Slurm that is one of Beaker -> all that are given must fit: keep one"});
 }
 
-TEST_F(FixedPorts, OfOneRoleWithTwoProcessesAreSharedToo) {
-  const auto plan = plan_of(
-      "cpu_slots: true\nroles:\n  learner: {kind: learner, gpus: 1, command: [python, train.py]}\n"
-      "  engine: {kind: engine, count: 2, gpus: 1, command: [serve, --port=9000]}\n",
-      kSite);
-  EXPECT_TRUE(std::ranges::any_of(plan.warnings, [](const auto& warning) {
-    return warning.starts_with("engine.0 and engine.1 on node 0 have one port, 9000: ");
-  }));
+TEST_F(CheckSite, ADirectiveIsOneThatTheProgramIsKnownToHave) {
+  const auto with = [&](const std::string& kind, const std::string& directive) {
+    const auto checked = check("scheduler:\n  kind: " + kind + "\n  directives:\n    " + directive + "\n");
+    auto lines = listed(checked.findings);
+    for (std::size_t i = 0; i < lines.size(); ++i) lines[i] += " [" + checked.findings.items()[i].id + "]";
+    return lines;
+  };
+  EXPECT_EQ(with("slurm", "partition: a"), Lines{});
+  EXPECT_EQ(with("slurm", "exclusive: true"), Lines{});
+  EXPECT_EQ(
+      with("slurm", "partitoin: a"),
+      Lines{"6:5 sbatch is not known to have --partitoin -> did you mean partition? [plan.slurm-unknown]"});
+  EXPECT_EQ(with("slurm", "of-a-plugin-here: a"),
+            Lines{"6:5 sbatch is not known to have --of-a-plugin-here -> right for an option of a newer "
+                  "Slurm or of a "
+                  "plugin; `sbatch --help` lists what there is [plan.slurm-unknown]"});
+  EXPECT_EQ(with("flux", "bank: a"), Lines{});
+  EXPECT_EQ(with("flux", "of-a-plugin-here: a"),
+            Lines{"6:5 flux batch is not known to have --of-a-plugin-here -> right for an option of a newer "
+                  "Flux or of "
+                  "a plugin; `flux batch --help` lists what there is [plan.flux-unknown]"});
+  // What is refused is told once.
+  EXPECT_EQ(
+      with("slurm", "nodes: 3"),
+      Lines{
+          "6:5 'nodes' is set by nlaunch and cannot be given here -> `nodes:` of the experiment, or --nodes "
+          "[plan.slurm-owned]"});
+  EXPECT_EQ(
+      with("local", "partition: a"),
+      Lines{
+          "6:5 directives are for sbatch, and the scheduler is local -> write scheduler: {kind: slurm, ...} "
+          "[plan.site-scheduler]"});
+  EXPECT_EQ(
+      with("local", "partitoin: a"),
+      (Lines{
+          "6:5 sbatch is not known to have --partitoin -> did you mean partition? [plan.slurm-unknown]",
+          "6:5 directives are for sbatch, and the scheduler is local -> write scheduler: {kind: slurm, ...} "
+          "[plan.site-scheduler]"}));
+}
+
+TEST_F(CheckSite, WhatAProfileInheritsIsNotItsFault) {
+  write("base.yaml",
+        "version: 1\nname: base\nscheduler: {kind: local, directives: {partitoin: a}}\nnode: {gpus: 2, "
+        "bus_ids: [a]}\n"
+        "expect: {all_reduce_busbw: [{gpus_per_node: 4, size: 1GiB, min: 0GB/s}]}\noverlays: {x: {}}\n");
+  EXPECT_EQ(found("extends: base.yaml\n"), Lines{});
+}
+
+TEST_F(CheckSite, EachGpuHasItsBusId) {
+  const auto with = [&](const std::string& node) { return found("node: {" + node + "}\n"); };
+  EXPECT_EQ(
+      with("gpus: 2, bus_ids: [a]"),
+      Lines{"3:27 'node.bus_ids' has 1 bus id, and 'node.gpus' is 2 -> one for each GPU of a node, in PCI "
+            "order"});
+  EXPECT_EQ(with("gpus: 1, bus_ids: [a, b]").size(), 1U);
+  EXPECT_EQ(with("gpus: 2, bus_ids: [a, b]"), Lines{});
+  EXPECT_EQ(with("bus_ids: [a, b]"), Lines{});
+  EXPECT_EQ(with("gpus: 2"), Lines{});
+}
+
+TEST_F(CheckSite, AnExpectationCanFit) {
+  const auto with = [&](const std::string& row, const std::string& kind = "slurm") {
+    return found("scheduler: {kind: " + kind +
+                 "}\nnode: {gpus: 2}\nexpect: {all_reduce_busbw: [{size: 1GiB, " + row + "}]}\n");
+  };
+  const std::string never = "5:29 this expectation never fits: ";
+  EXPECT_EQ(with("min: 1GB/s"), Lines{});
+  EXPECT_EQ(with("min: 1GB/s, gpus_per_node: 2"), Lines{});
+  EXPECT_EQ(with("min: 1GB/s, gpus_per_node: 3"),
+            Lines{never + "it is for 3 GPUs on each node, and a node has 2"});
+  EXPECT_EQ(with("min: 1GB/s, nodes: \"1\"", "local"), Lines{});
+  EXPECT_EQ(with("min: 1GB/s, nodes: \">=2\"", "local"),
+            Lines{never + "it is for >=2 nodes, and this site is one machine"});
+  EXPECT_EQ(with("min: 1GB/s, nodes: \">=2\""), Lines{});
+  EXPECT_EQ(with("min: 1GB/s, nodes: \"10000\""), Lines{});
+  EXPECT_EQ(with("min: 1GB/s, nodes: \"<1\""), Lines{never + "no number of nodes is <1"});
+  EXPECT_EQ(with("min: 1GB/s, nodes: \">4,<3\""), Lines{never + "no number of nodes is >4,<3"});
+  EXPECT_EQ(with("min: 0GB/s"), Lines{"5:29 this expectation asks for nothing: 'min' is 0"});
+  EXPECT_EQ(found("expect: {all_reduce_busbw: [{size: 1GiB, min: 1GB/s, gpus_per_node: 9}]}\n"), Lines{})
+      << "nobody says how many GPUs a node has";
+}
+
+TEST_F(CheckSite, AnOverlayChangesSomething) {
+  const auto with = [&](const std::string& env, const std::string& overlay) {
+    return found("env: {" + env + "}\noverlays:\n  x: " + overlay + "\n");
+  };
+  EXPECT_EQ(with("set: {A: 1}", "{}"), Lines{"5:3 the overlay 'x' sets nothing"});
+  EXPECT_EQ(with("set: {A: 1}", "{set: {nodes: 2}}"), Lines{});
+  EXPECT_EQ(with("set: {A: 1, B: 2}", "{env: {A: 1, B: 3, C: 1}}"),
+            Lines{"5:13 the overlay 'x' sets A=1, as the site does without it"});
+  EXPECT_EQ(with("set: {A: 1}", "{env: {A: 2}}"), Lines{});
+  EXPECT_EQ(with("set: {A: 1}", "{env: {prepend: {A: 1}}}"), Lines{});
+  EXPECT_EQ(with("prepend: {A: 1}", "{env: {A: 1}}"), Lines{});
+  // Where the site sets it on some machines only, the overlay is for the others.
+  EXPECT_EQ(with("when: [{nodes: \">1\", set: {A: 1}}]", "{env: {A: 1}}"), Lines{});
+  EXPECT_EQ(with("set: {A: 1}, when: [{nodes: \">1\", set: {A: 2}}]", "{env: {A: 1}}"), Lines{});
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "plan/slurm.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -151,6 +153,53 @@ TEST(Slurm, JsonReadsBackTheSame) {
       R"({"directives":[{"name":"partition","value":"workq","origin":"site.yaml:1:12"},)"
       R"({"name":"exclusive","value":"","origin":"site.yaml:2:12"}],"submit":["sbatch"],)"
       R"("srun":["--network=x"],"template":"/sites/job.sbatch","spares":2,"bad_nodes":"/bad","bad_nodes_ttl_ms":604800000})");
+}
+
+TEST(Slurm, ANameHasLettersDigitsAndDashes) {
+  for (const auto* name : {"a", "z", "a0", "z9", "new-option", "a-"})
+    EXPECT_EQ(make({}, {{name, "1"}}).said, "") << name;
+  for (const auto* name : {"0a", "-", "A", "{", "a{", "a`", "a:", "a/", "a=b", "a b", "aB"})
+    EXPECT_TRUE(make({}, {{name, "1"}}).said.contains("[plan.slurm-option]")) << name;
+}
+
+TEST(Slurm, ALaterOptionTakesThePlaceOfItsNamesakeAlone) {
+  EXPECT_EQ(words(make({{"time", "1"}, {"qos", "low"}, {"time", "2"}}, {{"qos", "high"}}).slurm),
+            "time=2@site.yaml:3:7 qos=high@run.yaml:1:6");
+  EXPECT_EQ(words(make({{"time", "1"}, {"qos", "low"}}, {{"partition", "false"}}).slurm),
+            "time=1@site.yaml:1:7 qos=low@site.yaml:2:6");
+  // What is refused leaves the earlier one there.
+  EXPECT_EQ(words(make({{"time", "1"}}, {{"time", "$T"}}).slurm), "time=1@site.yaml:1:7");
+}
+
+TEST(Slurm, KnowsWhichOptionsNeedAValue) {
+  for (const auto* option : {"account", "time", "wckey", "gres"})
+    EXPECT_TRUE(sbatch_needs_value(option)) << option;
+  for (const auto* option : {"exclusive", "hold", "contiguous", "verbose", "tomorrow", "", "tim"})
+    EXPECT_FALSE(sbatch_needs_value(option)) << option;
+  const auto all = sbatch_options();
+  for (const auto* option : {"account", "wckey", "contiguous", "verbose"})
+    EXPECT_EQ(std::ranges::count(all, option), 1) << option;
+  EXPECT_EQ(std::ranges::count(all, std::string()), 0);
+  EXPECT_EQ(words(make({{"hold", "true"}, {"time", "false"}}, {}).slurm), "hold=@site.yaml:1:7");
+}
+
+TEST(Slurm, WhatIsNotSaidHasADefault) {
+  config::Site site;
+  const config::Experiment experiment;
+  const auto resolve = [](const config::Text& text) { return "resolved " + text.value; };
+  Diagnostics diagnostics;
+  const auto plain = make_slurm(experiment, site, resolve, diagnostics);
+  EXPECT_EQ(plain.submit, std::vector<std::string>{"sbatch"});
+  EXPECT_EQ(plain.bad_nodes_ttl, std::chrono::days(7));
+  EXPECT_TRUE(plain.srun.empty());
+  site.submit = {{"a", {}}, {"b", {}}};
+  site.srun = {{"--mpi=none", {}}};
+  site.bad_nodes_ttl = std::chrono::hours(1);
+  const auto given = make_slurm(experiment, site, resolve, diagnostics);
+  EXPECT_EQ(given.submit, (std::vector<std::string>{"resolved a", "resolved b"}));
+  EXPECT_EQ(given.srun, std::vector<std::string>{"resolved --mpi=none"});
+  EXPECT_EQ(given.bad_nodes_ttl, std::chrono::hours(1));
+  EXPECT_TRUE(diagnostics.empty());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "config/experiment.h"
 #include "config/site.h"
@@ -58,6 +59,22 @@ class PlanFiles : public testing::Test {
     for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder))
       text.replace(at, folder.size(), "");
     return text;
+  }
+
+  /// "5:3 message -> hint", or "message" where there is no place and no hint: one a diagnostic.
+  static std::vector<std::string> listed(const Diagnostics& diagnostics) {
+    std::vector<std::string> out;
+    for (const auto& item : diagnostics.items()) {
+      auto& text = out.emplace_back();
+      if (item.span) text = std::to_string(item.span.line) + ":" + std::to_string(item.span.column) + " ";
+      text += item.message + (item.hint.empty() ? "" : " -> " + item.hint);
+    }
+    return out;
+  }
+  std::vector<std::string> mistakes(const std::string& experiment, const std::string& site,
+                                    PlanOptions options = {}) {
+    const auto plan = build_from(experiment, site, std::move(options));
+    return plan ? std::vector<std::string>{} : listed(plan.error());
   }
 
   void write(const std::string& name, const std::string& content) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <set>
 
 #include "unit/preflight/fixture.h"
@@ -13,6 +14,8 @@ namespace {
 /// The probes of two ranks, the fourth and the fifth of all, in whose place a script runs.
 class ScriptedProbes : public testing::Test {
  protected:
+  ScriptedProbes() { std::signal(SIGPIPE, SIG_IGN); }  // as in nlaunch: a probe may have ended
+
   /// What is told, "RANK: LINE" and "RANK ended: HOW". `on_line` hears of each line.
   Lines run(const std::string& probe, std::vector<std::size_t> wanted = {4, 5},
             const std::function<void(LocalProbes&, std::size_t)>& on_line = nullptr) {
