@@ -90,7 +90,7 @@ class Supervised : public testing::Test {
     plan::Role learner;
     learner.name = "learner";
     learner.kind = RoleKind::learner;
-    learner.command = {"python3", "/work/train.py"};
+    learner.command = {"python3", "train.py"};
     learner.count = 2;
     learner.ends_run = true;
     plan::Role engine;
