@@ -33,15 +33,15 @@ std::int64_t number_or(std::string_view digits, std::int64_t fallback = -1) {
 
 /// What one rank said of the collective that it waited in.
 struct Report {
-  std::int64_t seq = -1;
+  std::int64_t seq = -1;  ///< -1: it does not say
   std::string op;
   std::string size;
   double seconds = 0;
-  std::int64_t enqueued = -2;  ///< -2: it does not say
   Finding at;
 
   [[nodiscard]] std::string collective() const {
-    return fmt::format("{} {}{}", op, seq, size.empty() ? "" : fmt::format(" of {} elements", size));
+    return fmt::format("{}{}{}", op, seq < 0 ? "" : fmt::format(" {}", seq),
+                       size.empty() ? "" : fmt::format(" of {} elements", size));
   }
   [[nodiscard]] auto key() const { return std::tie(seq, op, size); }
 };

@@ -168,12 +168,12 @@ void Collector::learn(const Match& match) {
     world_.size = std::max(world_.size.value_or(0), *size);
   // The processes of a server have ranks of their own, and a process of a run has a name.
   const bool of_the_file = match.origin.actor.empty() && whose_.process.empty();
-  if (match.signature->id == "world.ranks" && of_the_file && whose_is_guessed_) {
+  if (match.signature->id == "world.ranks" && of_the_file && whose_.rank != match.origin.rank) {
     // A file that tells of one rank is that rank's; one that tells of several is nobody's.
-    whose_is_guessed_ = whose_.rank.empty();
-    whose_.rank = match.origin.rank;
-  } else if (match.signature->id == "world.ranks" && of_the_file && whose_.rank != match.origin.rank) {
+    const auto only = whose_is_guessed_ ? match.origin.rank : std::string();
     whose_ = {};
+    whose_.rank = only;
+    whose_is_guessed_ = false;
   }
   const auto rank = text::whole_number<unsigned>(match.origin.rank);
   if (!rank || world_.origin.size() >= kMostRanks) return;

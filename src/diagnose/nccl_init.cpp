@@ -11,6 +11,7 @@ constexpr std::string_view kNcclInit = "nccl-init";
 constexpr int kMissing = 42;  // more than a timeout, less than a reason
 constexpr std::size_t kMostComms = 4096;
 constexpr std::size_t kMostRanksOfComm = 65536;
+constexpr std::size_t kMostCulprits = 256;
 
 struct Comm {
   unsigned size = 0;
@@ -54,9 +55,10 @@ class NcclInit : public Analysis {
     std::vector<std::string> missing;
     for (unsigned rank = 0; rank < comm.size && rank < kMostRanksOfComm; ++rank) {
       if (comm.started.contains(rank)) continue;
+      missing.push_back(std::to_string(rank));
+      if (missing.size() > kMostCulprits) continue;
       Origin origin;
-      origin.rank = std::to_string(rank);
-      missing.push_back(origin.rank);
+      origin.rank = missing.back();
       finding.culprits.push_back(std::move(origin));
     }
     finding.why = fmt::format("a communicator of {} did not come up: {} of its ranks began, none completed",

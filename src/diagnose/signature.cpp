@@ -37,7 +37,6 @@ Signature signature_of(const TableText& table, std::size_t line, const std::vect
   signature.why = cells[5];
   signature.fix = cells[6];
   signature.source = cells[7];
-  signature.names_peer = signature.pattern.find("(?P<peer>") != std::string::npos;
   return signature;
 }
 

@@ -33,8 +33,7 @@ struct Signature {
   std::string pattern;  ///< RE2's syntax. Its named groups say who it is about: see Who
   std::string why;      ///< what it means
   std::string fix;
-  std::string source;       ///< "NVIDIA/nccl src/init.cc@2.30.7", an issue, a page
-  bool names_peer = false;  ///< the pattern has a group `peer`
+  std::string source;  ///< "NVIDIA/nccl src/init.cc@2.30.7", an issue, a page
 
   /// Compiled at its first use.
   [[nodiscard]] const re2::RE2& regex() const;

@@ -33,6 +33,17 @@ TEST(Collectives, TheRankInAnotherCollectiveIsTheCulprit) {
             "collective-desync 3: rank 2");
 }
 
+TEST(Collectives, OneWithoutANumberHasNone) {
+  const auto findings = findings_of(
+      "[rank0]:[E ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: "
+      "WorkNCCL(OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=600000) ran for 600018 milliseconds "
+      "before timing out.\n");
+  EXPECT_EQ(cause_of(findings), "collective-timeout 1");
+  EXPECT_TRUE(
+      findings.front().why.starts_with("a collective (ALLREDUCE of 16 elements) did not complete in 600 s."))
+      << findings.front().why;
+}
+
 TEST(Collectives, OfTwoTheOneBehindIsTheCulprit) {
   const auto findings = findings_of(timeout(0, 9) + timeout(1, 7));
   EXPECT_EQ(cause_of(findings), "collective-desync 2: rank 1");
@@ -297,6 +308,11 @@ TEST(NcclInit, SeveralThatDidNotComeAreNamed) {
   EXPECT_EQ(findings.front().confidence, Confidence::unsure);
   EXPECT_EQ(findings.front().weight, 42);
   EXPECT_EQ(findings.front().count, 2U);
+}
+
+TEST(NcclInit, OfManyThatDidNotComeSoManyAreCulprits) {
+  EXPECT_EQ(findings_of(init_of("0", "257", "START")).front().culprits.size(), 256U);
+  EXPECT_EQ(findings_of(init_of("0", "8192", "START")).front().culprits.size(), 256U);
 }
 
 TEST(NcclInit, WhereAllCameTheNetworkIsToBlame) {

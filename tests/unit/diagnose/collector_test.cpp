@@ -102,6 +102,9 @@ TEST(Collector, TakesAFileForThatOfTheOneRankThatItTellsOf) {
   const std::string one = "init: world_size=4 rank=1\n";
   EXPECT_EQ(cause_of(one + nothing(20) + std::string(kFull)), "disk-full 22: rank 1");
   EXPECT_EQ(cause_of(one + one + nothing(20) + std::string(kFull)), "disk-full 23: rank 1");
+  const auto two = one + "init: world_size=4 rank=2\n";
+  EXPECT_EQ(cause_of(two + nothing(20) + std::string(kFull)), "disk-full 23");
+  EXPECT_EQ(cause_of(two + one + nothing(20) + std::string(kFull)), "disk-full 24");
   const auto three = one + "init: world_size=4 rank=2\ninit: world_size=4 rank=3\n";
   EXPECT_EQ(cause_of(three + nothing(20) + std::string(kFull)), "disk-full 24");
 }
