@@ -19,8 +19,11 @@ constexpr const char* kToken = "nlaunch_token";
 
 /// One path within the other, as far as a file system without capitals can tell.
 bool overlap(const std::string& a, const std::string& b) {
-  const auto left = text::lower(a) + "/";
-  const auto right = text::lower(b) + "/";
+  const auto folder = [](const std::string& path) {
+    return text::lower(path) + (path.ends_with('/') ? "" : "/");
+  };
+  const auto left = folder(a);
+  const auto right = folder(b);
   return left.starts_with(right) || right.starts_with(left);
 }
 

@@ -64,7 +64,9 @@ std::vector<FixedPort> fixed_ports(const config::Experiment& experiment, const P
       found.push_back({i, *number, written.ready->span, true});
     } else if (role.kind != RoleKind::learner) {
       for (std::size_t at = 0; at < role.command.size(); ++at) {
-        if (const auto port = port_of_words(role.command, at))
+        const auto port = port_of_words(role.command, at);
+        const auto is_known = [&](const FixedPort& known) { return known.role == i && known.number == port; };
+        if (port && std::ranges::none_of(found, is_known))
           found.push_back({i, *port, written.command[at].span, false});
       }
     }

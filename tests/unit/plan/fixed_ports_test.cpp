@@ -105,6 +105,8 @@ TEST_F(FixedPorts, OnNodesOfTheirOwnNobodyShares) {
 
 TEST_F(FixedPorts, OneCommandMayNameAPortTwice) {
   EXPECT_EQ(told("  s: {kind: service, command: [s, --port=8000, --port=8000]}\n"), Lines{});
+  EXPECT_EQ(told("  s: {kind: service, per_node: 2, command: [s, --port=8000, --port=8000]}\n"),
+            Lines{std::string("s.0 and s.1 on node 0 have one port, 8000: ") + kHint});
 }
 
 TEST_F(FixedPorts, WhatDoesNotFitIsSaidAlone) {

@@ -157,6 +157,7 @@ TEST_F(Messages, OfBeakerSayWhatItTakes) {
   EXPECT_EQ(said("datasets: {/a: {weka: x}, /b: {weka: y}}"), "no error");
   EXPECT_EQ(said("datasets: {/a: {weka: x}, /a/b: {weka: y}}"), "the mounts '/a/b' and '/a' overlap");
   EXPECT_EQ(said("datasets: {/a/b: {weka: x}, /A: {weka: y}}"), "the mounts '/A' and '/a/b' overlap");
+  EXPECT_EQ(said("datasets: {/: {weka: x}}"), "the mount '/' overlaps with 'result', which is '/results'");
   EXPECT_EQ(said("datasets: {/results/x: {weka: x}}"),
             "the mount '/results/x' overlaps with 'result', which is '/results'");
   EXPECT_EQ(said("secrets: {HF_TOKEN: mine}"), "no error");
