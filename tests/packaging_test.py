@@ -20,7 +20,6 @@ NAMES = {
     "ninja-build": ("ninja", "ninja"),
     "python3": ("python", "python"),
     "libboost1.81-dev": ("boost-cpp", "boost"),
-    "libboost-filesystem1.81-dev": ("boost-cpp", "boost"),
     "libcli11-dev": ("cli11", "cli11"),
     "libfmt-dev": ("fmt", "fmt"),
     "nlohmann-json3-dev": ("nlohmann_json", "nlohmann-json"),
@@ -30,6 +29,7 @@ NAMES = {
     "zlib1g-dev": ("zlib", "zlib"),
     "libzstd-dev": ("zstd", "zstd"),
     "libssl-dev": ("openssl", "openssl"),
+    "libseccomp-dev": ("libseccomp", "libseccomp"),
     "libfabric-dev": ("libfabric-devel", "libfabric"),
     "libgloo-dev": (None, "gloo"),
 }
@@ -88,7 +88,7 @@ for platform in ("linux-64", "linux-aarch64"):
         print(platform, made.recipe.package.name, made.recipe.package.version, len(made.recipe.requirements.to_dict()["host"]))
 """
         done = subprocess.run([RATTLER, "-c", script, RECIPES / "conda/recipe.yaml"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.stdout, f"linux-64 nlaunch {VERSION} 11\nlinux-aarch64 nlaunch {VERSION} 11\n", done.stderr)
+        self.assertEqual(done.stdout, f"linux-64 nlaunch {VERSION} 12\nlinux-aarch64 nlaunch {VERSION} 12\n", done.stderr)
 
     def test_spack(self):
         recipe = Directives(RECIPES / "spack/package.py")

@@ -3,7 +3,7 @@
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build python3
-  libboost1.81-dev libboost-filesystem1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev libre2-dev zlib1g-dev libzstd-dev libssl-dev
+  libboost1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev libre2-dev zlib1g-dev libzstd-dev libssl-dev libseccomp-dev
   libfabric-dev libgloo-dev
 )
 # shellcheck disable=SC2034  # for those who source this file
@@ -15,7 +15,7 @@ TEST_PACKAGES=(
 # What a release is built with beside the compilers that it fetches for itself.
 # shellcheck disable=SC2034
 RELEASE_PACKAGES=(
-  g++ g++-aarch64-linux-gnu cmake ninja-build make perl python3 python3-venv python3-six unicode-data dpkg-dev debian-archive-keyring ca-certificates
+  g++ g++-aarch64-linux-gnu cmake ninja-build make perl python3 python3-venv python3-six gperf unicode-data dpkg-dev debian-archive-keyring ca-certificates
   git patch xz-utils bzip2 zstd qemu-user-static
 )
 

@@ -36,17 +36,11 @@ build_hwloc() {
   for folder in include hwloc; do make -C "$RELEASE_CACHE/$1/dependencies/hwloc/$folder" install; done
 }
 
-# Boost as nlaunch uses it: headers, and the few files of Boost.Filesystem.
+# Boost as nlaunch uses it: headers.
 build_boost1.81() {
-  local tree=$RELEASE_CACHE/$1 boost=$RELEASE_SOURCES/boost1.81/libs objects=$RELEASE_CACHE/$1/dependencies/boost1.81 folder file
-  mkdir -p "$tree/prefix/include" "$tree/prefix/lib" "$objects"
-  for folder in "$boost"/*/include "$boost"/numeric/*/include; do cp -r "$folder/." "$tree/prefix/include/"; done
-  for file in "$boost"/filesystem/src/*.cpp; do
-    [[ $file != *windows* ]] || continue
-    "$tree/toolchain/clang++" -std=c++17 -O2 -fPIC -w -DBOOST_ALL_NO_LIB -DBOOST_FILESYSTEM_SOURCE -DBOOST_FILESYSTEM_NO_CXX20_ATOMIC_REF \
-      -I"$tree/prefix/include" -c "$file" -o "$objects/$(basename "$file").o"
-  done
-  "$tree/toolchain/ar" rcsD "$tree/prefix/lib/libboost_filesystem.a" "$objects"/*.o
+  local include=$RELEASE_CACHE/$1/prefix/include folder
+  mkdir -p "$include"
+  for folder in "$RELEASE_SOURCES"/boost1.81/libs/{*,numeric/*}/include; do cp -r "$folder/." "$include/"; done
 }
 
 # Of OpenSSL libcrypto alone, which reads no file and loads no module. The names of its folders are compiled in: the
@@ -65,6 +59,12 @@ build_openssl() {
   mkdir -p "$tree/prefix/include" "$tree/prefix/lib"
   cp -r "$folder/include/openssl" "$tree/prefix/include/"
   cp "$folder/libcrypto.a" "$tree/prefix/lib/"
+}
+
+build_libseccomp() {
+  local folder
+  with_configure "$1" libseccomp --host="$1-linux-gnu" --enable-static --disable-shared --disable-python
+  for folder in include src; do make -C "$RELEASE_CACHE/$1/dependencies/libseccomp/$folder" install; done
 }
 
 build_libzstd() { with_cmake "$1" libzstd libzstd/build/cmake -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF; }

@@ -1,12 +1,18 @@
 #include "import/import.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "config/names.h"
+#include "import/secrets.h"
+#include "import/slurm.h"
 #include "lint/script_input.h"
+#include "report/recording_text.h"
+#include "shell/recorder.h"
 #include "sys/files.h"
 
 namespace nlaunch::commands {
@@ -21,6 +27,11 @@ struct ImportArgs {
   std::string name;
   std::string output = ".";
   bool to_stdout = false;
+  bool commands = false;
+  std::vector<std::string> arguments;
+  std::vector<std::string> variables;
+  std::optional<unsigned> nodes;
+  std::optional<unsigned> gpus;
 };
 
 /// The script with what is not UTF-8 replaced: it can only be within texts.
@@ -70,10 +81,37 @@ int write(const ImportArgs& args, const import::Imported& imported, const Contex
   return 0;
 }
 
+/// Secrets that the script has in its text.
+Masker masker_of(const std::string& script) {
+  Masker masker;
+  for (const auto& line : text::split(script, '\n')) {
+    for (auto& secret : import::secrets_in(line)) masker.add(std::move(secret));
+  }
+  return masker;
+}
+
+int show_commands(const ImportArgs& args, const lint::LintInput& input, const Context& context) {
+  import::Imported unused;
+  auto allocation = import::allocation_of(import::import_directives(input, unused));
+  allocation.nodes = args.nodes.value_or(allocation.nodes);
+  allocation.gpus_per_node = args.gpus.value_or(allocation.gpus_per_node);
+  const auto recording = shell::record({.script = args.script,
+                                        .arguments = args.arguments,
+                                        .variables = args.variables,
+                                        .allocation = allocation,
+                                        .limits = {}});
+  if (!recording) return context.console.error(recording.error());
+  context.console.result(report::recording_text(*recording, args.script, allocation,
+                                                masker_of(input.script->file->text),
+                                                context.console.result_paint));
+  return recording->stopped.empty() && recording->exit_code == 0 ? 0 : exit_code::bad_input;
+}
+
 int run_import(const ImportArgs& args, const Context& context) {
   const auto script = read_script(args.script);
   if (!script) return context.console.error(script.error());
   const auto input = lint::script_input(*script);
+  if (args.commands) return show_commands(args, input, context);
   std::error_code error;
   const auto folder = std::filesystem::absolute(args.to_stdout ? "." : args.output, error) / "";
   const auto imported = import::import_script(input, lint::lint(input), args.name,
@@ -96,7 +134,7 @@ void add_import(Command program, Context& context) {
   auto args = std::make_shared<ImportArgs>();
   auto command =
       program.subcommand("import", "An experiment and a site profile, of an sbatch script that there is");
-  command.option("SCRIPT", args->script, "The script; it is read, never run").required();
+  command.option("SCRIPT", args->script, "The script; nothing of it acts").required();
   command.option("--name", args->name, "Of the experiment and the profile (the job's, or the script's)")
       .checked([](const std::string& name) {
         return config::is_experiment_name(name)
@@ -106,7 +144,29 @@ void add_import(Command program, Context& context) {
                          name);
       });
   auto output = command.option("--output", args->output, "Folder for NAME.yaml and NAME.site.yaml (.)");
-  command.flag("--stdout", args->to_stdout, "Print both, and write nothing").excludes(output);
+  auto to_stdout =
+      command.flag("--stdout", args->to_stdout, "Print both, and write nothing").excludes(output);
+  auto commands = command.flag("--commands", args->commands,
+                               "Print what the script would start, and write nothing: bash runs it where it "
+                               "has no effect");
+  commands.excludes(output).excludes(to_stdout);
+  constexpr long kMostNodes = 100'000;
+  constexpr long kMostGpus = 1024;
+  command.option("--nodes", args->nodes, "Of the job (--commands; the directives say it)")
+      .in_range(1, kMostNodes)
+      .needs(commands);
+  command.option("--gpus", args->gpus, "Of each node (--commands; the directives say it)")
+      .in_range(0, kMostGpus)
+      .needs(commands);
+  command.option("--env", args->variables, "NAME=VALUE, a variable that the script is given (--commands)")
+      .one_word_each()
+      .checked([](const std::string& word) {
+        return word.find('=') == std::string::npos || word.starts_with('=')
+                   ? fmt::format("'{}' is not NAME=VALUE", word)
+                   : "";
+      })
+      .needs(commands);
+  command.option("ARGUMENT", args->arguments, "Of the script, after -- (--commands)").needs(commands);
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_import(*args, context); }; });
 }

@@ -160,6 +160,7 @@ class DirectivesReader {
                        std::max(1U, size.tasks))});
     }
     const auto cpus = number(value("cpus-per-task"));
+    result_.cpus_per_task = cpus;
     if (cpus > 0 && size.tasks > 1) {
       // One agent on each node has what all tasks there had.
       for (auto& entry : out_.directives) {
@@ -190,6 +191,16 @@ class DirectivesReader {
 
 JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
   return DirectivesReader(input, out).read();
+}
+
+shell::Allocation allocation_of(const JobDirectives& directives) {
+  shell::Allocation allocation;
+  if (!directives.job_name.empty()) allocation.job_name = directives.job_name;
+  allocation.nodes = directives.size.nodes;
+  allocation.tasks_per_node = std::max(1U, directives.size.tasks);
+  allocation.cpus_per_task = directives.cpus_per_task;
+  allocation.gpus_per_node = directives.size.gpus;
+  return allocation;
 }
 
 }  // namespace nlaunch::import

@@ -1,6 +1,5 @@
 #include "sys/spawn.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
@@ -13,13 +12,11 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/io_context.hpp>
-#include <boost/process/v2/posix/default_launcher.hpp>
-#include <boost/process/v2/process.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <expected>
 
 #include "base/text.h"
 #include "sys/files.h"
@@ -27,8 +24,7 @@
 namespace nlaunch::sys {
 namespace {
 
-namespace asio = boost::asio;
-namespace process = boost::process::v2;
+constexpr int kAboveStandard = 10;  ///< descriptors from here on are out of the way of 0, 1 and 2
 
 /// RLIMIT_NOFILE from before `permit_many_files`, for the children.
 std::optional<rlimit> files_before;
@@ -49,35 +45,23 @@ bool restore_files() {
   return !files_before || ::setrlimit(RLIMIT_NOFILE, &*files_before) == 0;
 }
 
-/// What the child does between fork and exec: async-signal-safe calls only.
-struct ChildSetup {
+/// What the child does between fork and exec. Other threads may have held any lock when it was forked, the
+/// allocator's too: async-signal-safe calls only, and no memory.
+struct Child {
   const SpawnRequest& request;
+  const char* program;
+  char* const* argv;
+  char* const* env;
   int null_fd;
   pid_t parent;
-  const char* const* env;
   cpu_set_t cpus;
 
-  template <class Launcher>
-  process::error_code on_setup(Launcher& launcher, const process::filesystem::path& /*program*/,
-                               const char* const*& /*argv*/) {
-    launcher.env = env;
-    return {};
+  /// Returns only where the program could not be executed, with errno set.
+  void execute() const {
+    if (prepare()) ::execve(program, argv, env);
   }
 
-  /// Executes the program itself: on failure Boost would call exit() and flush the parent's buffers a second
-  /// time.
-  template <class Launcher>
-  process::error_code on_exec_setup(Launcher& launcher, const process::filesystem::path& program,
-                                    const char* const* argv) {
-    const int to_parent = launcher.fd_whitelist.back();  // where Boost expects the errno of a failure
-    if (prepare()) ::execve(program.c_str(), const_cast<char* const*>(argv), const_cast<char* const*>(env));
-    const int reason = errno;
-    const bool told = ::write(to_parent, &reason, sizeof(reason)) == sizeof(reason);
-    constexpr int kNotExecuted = 127;
-    ::_exit(told ? kNotExecuted : EXIT_FAILURE);
-  }
-
-  bool prepare() {
+  bool prepare() const {
     if (request.new_session) ::setsid();
     if (request.die_with_parent) {
       if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
@@ -88,7 +72,7 @@ struct ChildSetup {
     if (request.mark && !set_mark(*request.mark)) return false;
     if (!request.cpus.empty() && ::sched_setaffinity(0, sizeof(cpus), &cpus) != 0) return false;
     if (!request.cwd.empty() && ::chdir(request.cwd.c_str()) != 0) return false;
-    return redirect() && restore_files();
+    return redirect() && close_on_exec_from(STDERR_FILENO + 1) && restore_files();
   }
 
   static bool set_mark(std::uint64_t mark) {
@@ -98,40 +82,52 @@ struct ChildSetup {
     return ::setrlimit(RLIMIT_LOCKS, &limit) == 0;
   }
 
-  bool redirect() {
+  bool redirect() const {
     // The descriptors are moved out of the way first: one may already sit at 0, 1 or 2.
-    constexpr int kAbove = 10;
     int fds[3] = {request.in, request.out, request.err};
     for (int& fd : fds) {
-      fd = ::fcntl(fd < 0 ? null_fd : fd, F_DUPFD_CLOEXEC, kAbove);
+      fd = ::fcntl(fd < 0 ? null_fd : fd, F_DUPFD_CLOEXEC, kAboveStandard);
       if (fd < 0) return false;
     }
     for (int i = 0; i < 3; ++i) {
       if (::dup2(fds[i], i) < 0) return false;
     }
-    return close_the_rest_on_exec();
-  }
-
-  /// By the system call itself, which glibc before 2.34 does not name. Linux before 5.11 (RHEL 8, SLES 15)
-  /// does not know it either, and old sandboxes refuse it: then one descriptor after the other.
-  static bool close_the_rest_on_exec() {
-    constexpr int kFirst = 3;
-    if (::syscall(SYS_close_range, kFirst, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
-    DIR* open_files = ::opendir("/proc/self/fd");
-    if (open_files == nullptr) return false;
-    while (const auto* entry = ::readdir(open_files)) {
-      const int fd = std::atoi(entry->d_name);
-      if (fd >= kFirst) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-    }
-    ::closedir(open_files);
     return true;
   }
 };
 
-std::vector<const char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<const char*> out;
+/// Forks, and waits until the child has become its program. The failure is an errno.
+std::expected<pid_t, int> start(const Child& child) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(errno);
+  const UniqueFd from_child(ends[0]);
+  UniqueFd to_parent(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return std::unexpected(errno);
+  if (pid == 0) {
+    const int pipe = ::fcntl(to_parent.get(), F_DUPFD_CLOEXEC, kAboveStandard);
+    if (pipe >= 0) child.execute();
+    const int reason = errno;
+    [[maybe_unused]] const auto written = ::write(pipe, &reason, sizeof(reason));
+    constexpr int kNotExecuted = 127;
+    ::_exit(kNotExecuted);
+  }
+  to_parent.reset();
+  int reason = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(from_child.get(), &reason, sizeof(reason));
+  } while (got < 0 && errno == EINTR);
+  if (got == 0) return pid;  // exec closed the pipe
+  ::waitpid(pid, nullptr, 0);
+  return std::unexpected(reason);
+}
+
+/// As execve() declares them; it does not write to them.
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
   out.reserve(texts.size() + 1);
-  for (const auto& text : texts) out.push_back(text.c_str());
+  for (const auto& text : texts) out.push_back(const_cast<char*>(text.c_str()));
   out.push_back(nullptr);
   return out;
 }
@@ -159,34 +155,51 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null_fd) return failure("sys.spawn", "cannot open /dev/null: {}", std::strerror(errno));
 
+  const auto argv = pointers(request.argv);
   const auto env = pointers(request.env);
-  ChildSetup setup{request, null_fd.get(), ::getpid(), env.data(), {}};
-  CPU_ZERO(&setup.cpus);
-  for (const auto cpu : request.cpus) CPU_SET(cpu, &setup.cpus);
+  Child child{.request = request,
+              .program = program->c_str(),
+              .argv = argv.data(),
+              .env = env.data(),
+              .null_fd = null_fd.get(),
+              .parent = ::getpid(),
+              .cpus = {}};
+  CPU_ZERO(&child.cpus);
+  for (const auto cpu : request.cpus) CPU_SET(cpu, &child.cpus);
 
-  asio::io_context context(1);
-  process::error_code error;
-  const std::vector<std::string> arguments(request.argv.begin() + 1, request.argv.end());
-  process::posix::default_launcher launcher;
-  pid_t pid = -1;
-  try {
-    auto child = launcher(context, error, *program, arguments, setup);
-    if (!error) pid = child.id();
-    child.detach();  // the destructor would kill it
-  } catch (const boost::system::system_error& thrown) {
-    error = thrown.code();  // Boost 1.81 throws from the overload that takes an error_code
+  const auto pid = start(child);
+  if (pid) return *pid;
+  const auto missing = pid.error() == ENOENT ? missing_interpreter(*program) : "";
+  if (!missing.empty()) {
+    return failure("sys.spawn", "cannot start {}: its first line asks for '{}', which does not exist",
+                   *program, text::printable(missing));
   }
-  if (error) {
-    if (launcher.pid > 0) ::waitpid(launcher.pid, nullptr, 0);
-    const auto missing = error.value() == ENOENT ? missing_interpreter(*program) : "";
-    if (!missing.empty()) {
-      return failure("sys.spawn", "cannot start {}: its first line asks for '{}', which does not exist",
-                     *program, text::printable(missing));
+  return failure("sys.spawn", "cannot start {}: {}{}", *program, std::strerror(pid.error()),
+                 request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
+}
+
+/// By the system call itself, which glibc before 2.34 does not name. Linux before 5.11 (RHEL 8, SLES 15) does
+/// not know it either, and old sandboxes refuse it: then one descriptor after the other.
+bool close_on_exec_from(int first) {
+  if (::syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
+  const int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  // Entries as the kernel writes them (struct linux_dirent64, getdents64(2)): opendir() allocates.
+  alignas(std::uint64_t) char entries[4096];
+  long got = 0;
+  while ((got = ::syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0) {
+    for (long at = 0; at < got;) {
+      constexpr std::size_t kLength = 16;
+      constexpr std::size_t kName = 19;
+      const int fd = std::atoi(entries + at + kName);
+      if (fd >= first) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+      unsigned short length = 0;
+      std::memcpy(&length, entries + at + kLength, sizeof(length));
+      at += length;
     }
-    return failure("sys.spawn", "cannot start {}: {}{}", *program, error.message(),
-                   request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
   }
-  return pid;
+  ::close(folder);
+  return got == 0;
 }
 
 void become(const std::string& program, const std::vector<std::string>& argv,
@@ -195,8 +208,7 @@ void become(const std::string& program, const std::vector<std::string>& argv,
   if (!restore_files()) return;
   const auto arguments = pointers(argv);
   const auto variables = pointers(env);
-  ::execve(program.c_str(), const_cast<char* const*>(arguments.data()),
-           const_cast<char* const*>(variables.data()));
+  ::execve(program.c_str(), arguments.data(), variables.data());
 }
 
 std::uint64_t permit_many_files() {

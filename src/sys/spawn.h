@@ -34,6 +34,10 @@ struct SpawnRequest {
 /// The caller reaps the pid. Call it from a thread that lives as long as the child may.
 Result<pid_t> spawn(const SpawnRequest& request);
 
+/// Every descriptor from `first` on is closed by the next exec. It allocates nothing: a child may call it
+/// between fork and exec.
+bool close_on_exec_from(int first);
+
 /// Executes `program` in place of this process, as `spawn` would start it: default signal dispositions, an
 /// empty signal mask, the limit of open files from before `permit_many_files`. Returns only where that fails,
 /// with errno set.

@@ -22,7 +22,7 @@ class Nlaunch(CMakePackage):
     depends_on("cmake@3.25:", type="build")
     depends_on("python@3.9:", type="build")
 
-    depends_on("boost@1.81.0 +filesystem +pic")
+    depends_on("boost@1.81.0")
     depends_on("cli11@:2.4")  # 2.5 has another formatter
     depends_on("fmt")
     depends_on("nlohmann-json")
@@ -32,6 +32,7 @@ class Nlaunch(CMakePackage):
     depends_on("zlib +pic")
     depends_on("zstd libs=static")
     depends_on("openssl")
+    depends_on("libseccomp")
     depends_on("libfabric")
     depends_on("gloo")
     depends_on("cuda@12:", when="+cuda")

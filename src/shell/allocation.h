@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace nlaunch::shell {
+
+/// The made-up job that a recorded script is in. Its hosts, addresses, port and id are markers: where one
+/// turns up in a command, it stands for that host, that address, a free port or the job's id.
+struct Allocation {
+  std::string job_id = "424242";
+  std::string job_name = "job";
+  std::uint32_t nodes = 1;
+  std::uint32_t tasks_per_node = 1;
+  std::uint32_t cpus_per_task = 0;  ///< 0: not asked for
+  std::uint32_t gpus_per_node = 0;
+
+  /// "rec-node-0"
+  [[nodiscard]] static std::string host(std::uint32_t node);
+  /// "10.77.0.1"
+  [[nodiscard]] static std::string address(std::uint32_t node);
+  /// What a program that looks for a free port finds.
+  static constexpr std::uint16_t kPort = 42777;
+  /// "rec-node-[0-3]", as Slurm writes the hosts of the job.
+  [[nodiscard]] std::string host_list() const;
+};
+
+/// The node of a host or an address of the allocation.
+std::optional<std::uint32_t> node_of(std::string_view host);
+
+/// A task of a step: of srun or mpirun.
+struct Task {
+  std::uint32_t rank = 0;
+  std::uint32_t local_rank = 0;
+  std::uint32_t node = 0;
+  bool operator==(const Task&) const = default;
+};
+
+}  // namespace nlaunch::shell

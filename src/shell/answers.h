@@ -1,0 +1,26 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shell/allocation.h"
+#include "shell/words.h"
+
+/// What programs say that the recorder does not run. A program is a row of a table in answers.cpp.
+namespace nlaunch::shell {
+
+/// A program of this name only computes: it runs.
+bool only_computes(const std::string& name);
+
+struct Answer {
+  std::string text;
+  int code = 0;
+};
+
+/// Of a program that asks something of the cluster, or waits; nothing: it is none. `node`: where it asks.
+std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node);
+
+/// The names of programs that answer.
+std::vector<std::string> names_of_answers();
+
+}  // namespace nlaunch::shell

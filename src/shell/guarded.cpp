@@ -1,0 +1,625 @@
+#include "shell/guarded.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+#include "shell/confine.h"
+#include "shell/tracee.h"
+#include "sys/files.h"
+#include "sys/proc.h"
+#include "sys/proc_threads.h"
+#include "sys/spawn.h"
+
+namespace nlaunch::shell {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+std::string link_of(const std::string& link) {
+  std::error_code error;
+  return fs::read_symlink(link, error).native();
+}
+
+/// A library of the system's: where its libraries are, root's, and not to be changed by others.
+bool may_be_mapped(const std::string& path) {
+  constexpr std::array<std::string_view, 7> kFolders{"/usr/",  "/lib/",       "/lib64/",    "/bin/",
+                                                     "/sbin/", "/nix/store/", "/gnu/store/"};
+  struct stat info {};
+  return std::ranges::any_of(kFolders, [&](auto folder) { return path.starts_with(folder); }) &&
+         ::stat(path.c_str(), &info) == 0 && info.st_uid == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// What may be opened though it is neither a file nor a folder: reading a FIFO of somebody else takes its
+/// bytes, and opening some devices acts.
+bool may_be_opened(const fs::path& path) {
+  constexpr std::array<std::string_view, 5> kDevices{"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                                     "/dev/urandom"};
+  struct stat info {};
+  return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode) ||
+         path.native().starts_with("/proc/") || std::ranges::find(kDevices, path.native()) != kDevices.end();
+}
+
+/// What the loader obeys. Under another first letter it passes through the programs that run here.
+bool is_of_loader(std::string_view entry, char first) {
+  constexpr std::array<std::string_view, 3> kNames{"D_PRELOAD=", "D_LIBRARY_PATH=", "D_AUDIT="};
+  return !entry.empty() && entry[0] == first &&
+         std::ranges::any_of(kNames, [&](auto name) { return entry.substr(1).starts_with(name); });
+}
+
+/// In an environment within the memory of a process.
+void hide_loader_variables(pid_t pid, Word environment) {
+  for (std::uint64_t pointer = 0;
+       read_memory(pid, environment, {reinterpret_cast<char*>(&pointer), sizeof(pointer)}) && pointer != 0;
+       environment += sizeof(pointer)) {
+    const auto entry = read_text(pid, pointer);
+    constexpr char kHidden = 'N';
+    if (entry && is_of_loader(*entry, 'L')) write_memory(pid, pointer, {&kHidden, 1});
+  }
+}
+
+/// A shell without job control starts what has `&` with these two ignored. Bit N - 1 of SigIgn in
+/// /proc/PID/status is signal N.
+bool ignores_interrupts(pid_t pid) {
+  constexpr std::uint64_t kBoth = 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
+  const auto status = sys::read_proc_file(pid, "status").value_or("");
+  constexpr std::string_view kName = "SigIgn:";
+  const auto at = status.find(kName);
+  constexpr int kHexadecimal = 16;
+  return at != std::string::npos &&
+         (std::strtoull(status.c_str() + at + kName.size(), nullptr, kHexadecimal) & kBoth) == kBoth;
+}
+
+std::uint64_t resident_bytes(pid_t pid) {
+  const auto pages = text::split(sys::read_proc_file(pid, "statm").value_or(""), ' ');
+  const auto resident = pages.size() > 1 ? text::whole_number<std::uint64_t>(pages[1]) : std::nullopt;
+  return resident.value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// The end of a child, and what asks this process to end.
+sigset_t waited_for() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+class Tracer {
+ public:
+  Tracer(const GuardedProgram& program, ScratchLayer& layer, Watcher& watcher)
+      : program_(program), layer_(layer), watcher_(watcher), end_(Clock::now() + program.limits.time) {}
+
+  GuardedEnd follow(pid_t first) {
+    first_ = first;
+    processes_[first] = {.born = true, .announced = true};
+    int status = 0;
+    for (auto pid = wait(status); pid > 0; pid = wait(status)) handle(pid, status);
+    return result_;
+  }
+
+ private:
+  struct Process {
+    bool born = false;                   ///< it has stopped once, as a child does when it is born
+    bool announced = false;              ///< its parent's fork has been seen: until then it stays where it is
+    std::optional<Registers> restore{};  ///< at the end of the call
+    std::optional<long> pretended{};     ///< the result of a call that was not made
+  };
+
+  /// The next stop of any of them; 0 where there is none left. Ends all at a limit.
+  pid_t wait(int& status) {
+    for (;;) {
+      check_limits();
+      const auto pid = ::waitpid(-1, &status, __WALL | WNOHANG);
+      if (pid > 0) return pid;
+      if (pid < 0 && errno == ECHILD) return 0;
+      const auto signals = waited_for();
+      const timespec glance{0, held_.empty() ? 20'000'000 : 1'000'000};
+      const int signal = ::sigtimedwait(&signals, nullptr, &glance);
+      if (signal < 0) release_who_wait();
+      if (signal > 0 && signal != SIGCHLD) {
+        result_.signal = signal;
+        stop("signal");
+      }
+    }
+  }
+
+  void check_limits() {
+    constexpr auto kBetween = std::chrono::milliseconds(50);
+    const auto now = Clock::now();
+    if (now < next_check_) return;
+    next_check_ = now + kBetween;
+    if (!result_.stopped.empty()) return kill_all();  // those, too, that were born meanwhile
+    if (now >= end_) stop("time");
+    std::uint64_t memory = 0;
+    for (const auto& [pid, process] : processes_) memory += resident_bytes(pid);
+    memory += resident_bytes(::getpid());
+    if (memory > program_.limits.memory) stop("memory");
+    if (layer_.size() > program_.limits.space) stop("space");
+  }
+
+  void stop(const char* limit) {
+    if (result_.stopped.empty()) result_.stopped = limit;
+    kill_all();
+  }
+
+  void kill_all() const {
+    for (const auto& [pid, process] : processes_) ::kill(pid, SIGKILL);
+  }
+
+  /// A parent goes on once its child has started a program, has ended, has forked itself, or waits for
+  /// something: so a server in the background has started when the script comes to ask for it, and commands
+  /// have the order of the script.
+  void release(pid_t child) {
+    const auto parent = held_.find(child);
+    if (parent == held_.end()) return;
+    const auto pid = parent->second;
+    held_.erase(parent);
+    if (processes_.contains(pid)) resume(pid, 0);
+  }
+
+  void release_who_wait() {
+    std::vector<pid_t> waiting;
+    for (const auto& [child, parent] : held_) {
+      const auto info = sys::process_info(child);
+      if (!info || info->state == 'S' || info->state == 'Z') waiting.push_back(child);
+    }
+    for (const auto child : waiting) release(child);
+    for (auto& [pid, process] : processes_) {  // whose parent was killed before it could tell of its fork
+      if (!process.born || process.announced) continue;
+      process.announced = true;
+      resume(pid, 0);
+    }
+  }
+
+  static void resume(pid_t pid, int signal) { ::ptrace(PTRACE_CONT, pid, nullptr, signal); }
+  static void resume_to_end_of_call(pid_t pid) { ::ptrace(PTRACE_SYSCALL, pid, nullptr, 0); }
+
+  void handle(pid_t pid, int status) {
+    if (WIFEXITED(status) || WIFSIGNALED(status)) return at_end(pid, status);
+    if (!WIFSTOPPED(status)) return;
+    const int signal = WSTOPSIG(status);
+    const int event = status >> 16;
+    auto& process = processes_[pid];
+    constexpr int kEndOfCall = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
+    if (event == PTRACE_EVENT_SECCOMP) {
+      at_call(pid, process);
+    } else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
+      at_fork(pid);
+    } else if (event != 0) {
+      resume(pid, 0);
+    } else if (signal == kEndOfCall) {
+      after_call(pid, process);
+    } else if (!process.born && (signal == SIGSTOP || signal == SIGTRAP)) {  // of the attach
+      process.born = true;
+      if (process.announced) resume(pid, 0);
+    } else {
+      resume(pid, signal == SIGTRAP ? 0 : signal);
+    }
+  }
+
+  void at_end(pid_t pid, int status) {
+    release(pid);
+    processes_.erase(pid);
+    ended_.emplace(pid, 0);
+    watcher_.on_end(pid);
+    if (pid == first_) result_.status = status;
+  }
+
+  void at_fork(pid_t pid) {
+    unsigned long child_pid = 0;
+    ::ptrace(PTRACE_GETEVENTMSG, pid, nullptr, &child_pid);
+    const auto child = static_cast<pid_t>(child_pid);
+    auto& born = processes_[child];
+    born.announced = true;
+    watcher_.on_fork(pid, child);
+    if (born.born) resume(child, 0);
+    if (processes_.size() > program_.limits.processes) stop("processes");
+    held_[child] = pid;
+    release(pid);
+  }
+
+  void at_call(pid_t pid, Process& process) {
+    Registers registers{};
+    if (!get_registers(pid, registers)) {
+      ::kill(pid, SIGKILL);  // it is gone, or not to be controlled
+      return;
+    }
+    const auto* call = watched_call(call_number(registers));
+    if (call == nullptr) return pretend(pid, process, registers, -EPERM);
+    switch (call->about) {
+      case About::start:
+        return at_start(pid, process, registers, *call);
+      case About::path:
+        return at_path(pid, process, registers, *call);
+      case About::link:
+        return at_link(pid, process, registers, *call);
+      case About::read_link:
+        return at_read_link(pid, process, registers, *call);
+      case About::folder: {
+        const auto folder = layer_.unmapped(link_of(fmt::format("/proc/{}/cwd", pid))).native();
+        return hand_over(pid, process, registers, {.room = 0, .size = 1}, folder + '\0');
+      }
+      case About::rights:
+        return is_of_layer(pid, registers, 0) ? resume(pid, 0) : pretend(pid, process, registers, 0);
+      case About::code:
+        return at_code(pid, process, registers);
+      case About::signal:
+        return at_signal(pid, process, registers);
+      case About::limit:
+        return argument(registers, 2) == 0 ? resume(pid, 0) : pretend(pid, process, registers, 0);
+      case About::pretend:
+        return pretend(pid, process, registers, 0);
+    }
+  }
+
+  /// The file of a descriptor.
+  [[nodiscard]] bool is_of_layer(pid_t pid, const Registers& registers, int index) const {
+    const auto file = link_of(fmt::format("/proc/{}/fd/{}", pid, descriptor(registers, index)));
+    return layer_.unmapped(file) != file;
+  }
+
+  static int descriptor(const Registers& registers, int index) {
+    return static_cast<int>(argument(registers, index));
+  }
+
+  /// The call has a result, and is not made.
+  static void pretend(pid_t pid, Process& process, Registers registers, long result) {
+    process.pretended = result;
+    process.restore = registers;
+    if (!skip_call(pid, registers)) ::kill(pid, SIGKILL);
+    resume_to_end_of_call(pid);
+  }
+
+  /// The arguments of a buffer.
+  struct Room {
+    int room;
+    int size;
+  };
+  /// The call has this text as its result, and is not made.
+  static void hand_over(pid_t pid, Process& process, const Registers& registers, Room at,
+                        const std::string& text) {
+    const auto size = std::min<Word>(text.size(), argument(registers, at.size));
+    if (text.ends_with('\0') && size < text.size()) return pretend(pid, process, registers, -ERANGE);
+    const bool given = write_memory(pid, argument(registers, at.room), {text.data(), size});
+    pretend(pid, process, registers, given ? static_cast<long>(size) : -EFAULT);
+  }
+
+  static void after_call(pid_t pid, Process& process) {
+    Registers now{};
+    if (process.restore && get_registers(pid, now)) {
+      restore_arguments(now, *process.restore);
+      if (process.pretended) set_result(now, *process.pretended);
+      set_registers(pid, now);
+    }
+    process.restore.reset();
+    process.pretended.reset();
+    resume(pid, 0);
+  }
+
+  /// The path of an argument as the process sees it; an errno, or 0 where the call is about a descriptor
+  /// alone.
+  std::expected<fs::path, int> path_of(pid_t pid, const Registers& registers, const PathArgument& at,
+                                       bool follows) {
+    const auto text = read_text(pid, argument(registers, at.path));
+    if (!text) return std::unexpected(argument(registers, at.path) == 0 ? 0 : EFAULT);
+    if (text->empty()) return std::unexpected(at.folder < 0 ? ENOENT : 0);
+    if (text->size() >= PATH_MAX) return std::unexpected(ENAMETOOLONG);
+    fs::path path(*text);
+    if (path.is_relative()) {
+      const int folder = at.folder < 0 ? AT_FDCWD : descriptor(registers, at.folder);
+      const auto base = link_of(folder == AT_FDCWD ? fmt::format("/proc/{}/cwd", pid)
+                                                   : fmt::format("/proc/{}/fd/{}", pid, folder));
+      if (base.empty()) return std::unexpected(EBADF);
+      path = base / path;
+    }
+    auto resolved = layer_.resolved(path, follows, pid);
+    if (resolved && is_of_other_process(*resolved)) return std::unexpected(ENOENT);
+    return resolved;
+  }
+
+  /// Below /proc, of a process that is not guarded.
+  [[nodiscard]] bool is_of_other_process(const fs::path& path) const {
+    constexpr std::string_view kFolder = "/proc/";
+    const std::string_view text = path.native();
+    if (!text.starts_with(kFolder)) return false;
+    const auto name = text.substr(kFolder.size(), text.find('/', kFolder.size()) - kFolder.size());
+    const auto pid = text::whole_number<pid_t>(name);
+    return pid && !processes_.contains(*pid);
+  }
+
+  /// Puts the text into the process's memory and the argument; false where it cannot.
+  static bool put(pid_t pid, Registers& registers, int argument_index, const std::string& text, int index) {
+    const auto place = room_for_path(registers, index);
+    if (text.size() >= PATH_MAX || !write_memory(pid, place, {text.c_str(), text.size() + 1})) return false;
+    set_argument(registers, argument_index, place);
+    return true;
+  }
+
+  static Access access_of(const Registers& registers, const WatchedCall& call) {
+    if (call.open_flags < 0) return call.path.access;
+    const auto flags = static_cast<int>(argument(registers, call.open_flags));
+    if ((flags & O_PATH) != 0) return Access::read;
+    if ((flags & O_TMPFILE) == O_TMPFILE) return Access::create;
+    if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return Access::create;
+    if ((flags & O_TRUNC) != 0) return Access::replace;
+    return (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0 ? Access::write : Access::read;
+  }
+
+  static bool follows(const Registers& registers, const WatchedCall& call) {
+    const auto has = [&](int index, int flag) {
+      return index >= 0 && (static_cast<int>(argument(registers, index)) & flag) != 0;
+    };
+    if (call.open_flags >= 0)
+      return !has(call.open_flags, O_NOFOLLOW) &&
+             !(has(call.open_flags, O_CREAT) && has(call.open_flags, O_EXCL));
+    return call.follows && !has(call.at_flags, AT_SYMLINK_NOFOLLOW);
+  }
+
+  void at_path(pid_t pid, Process& process, const Registers& before, const WatchedCall& call) {
+    auto registers = before;
+    const auto access = access_of(registers, call);
+    const auto path = path_of(pid, registers, call.path, follows(registers, call));
+    if (!path) {  // about a descriptor: its rights and times may be those of a file of the machine
+      if (path.error() == 0 && (access == Access::read || is_of_layer(pid, before, call.path.folder)))
+        return resume(pid, 0);
+      return pretend(pid, process, before, -path.error());
+    }
+    auto where = layer_.map(*path, access);
+    const bool is_missing = where && access == Access::read && !is_there(*where);
+    const auto stand_in = is_missing ? watcher_.stand_in(pid, *path, asked_for(call)) : std::string();
+    if (!stand_in.empty() && call.goes_there && layer_.make_folder(*path)) {
+      where = layer_.map(*path, Access::read);
+    } else if (!stand_in.empty() && !call.goes_there) {
+      if (call.open_flags >= 0) set_argument(registers, call.open_flags, O_RDONLY);
+      where = stand_in;
+    }
+    const bool opens = call.open_flags >= 0 && (argument(registers, call.open_flags) & Word{O_PATH}) == 0;
+    if (where && opens && layer_.unmapped(*where) == *where && !may_be_opened(*where))
+      where = std::unexpected(EACCES);
+    if (!where) return pretend(pid, process, before, -where.error());
+    if (layer_.permitted().contains(*where) && call.open_flags >= 0)
+      set_argument(registers, call.open_flags, argument(registers, call.open_flags) & ~Word{O_TRUNC});
+    if (!put(pid, registers, call.path.path, where->native(), 0))
+      return pretend(pid, process, before, -ENAMETOOLONG);
+    if (call.second) {
+      const auto other = path_of(pid, registers, *call.second, false);
+      if (!other) return pretend(pid, process, before, -std::max(other.error(), ENOENT));
+      if (call.second->access == Access::replace) (void)layer_.map(*path, Access::remove);  // a rename
+      const auto target = layer_.map(*other, call.second->access);
+      if (!target) return pretend(pid, process, before, -target.error());
+      if (!put(pid, registers, call.second->path, target->native(), 1))
+        return pretend(pid, process, before, -ENAMETOOLONG);
+    }
+    make_changed_call(pid, process, before, registers);
+  }
+
+  static Missing asked_for(const WatchedCall& call) {
+    return call.goes_there ? Missing::folder : call.open_flags >= 0 ? Missing::file : Missing::name;
+  }
+
+  static void make_changed_call(pid_t pid, Process& process, const Registers& before,
+                                const Registers& registers) {
+    if (!set_registers(pid, registers)) ::kill(pid, SIGKILL);
+    process.restore = before;
+    resume_to_end_of_call(pid);
+  }
+
+  static bool is_there(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(fs::symlink_status(path, error));
+  }
+
+  /// A link that is made leads into the layer.
+  void at_link(pid_t pid, Process& process, const Registers& before, const WatchedCall& call) {
+    auto registers = before;
+    const auto target = read_text(pid, argument(registers, 0));
+    const auto path = path_of(pid, registers, call.path, false);
+    if (!target || !path)
+      return pretend(pid, process, before, path ? -EFAULT : -std::max(path.error(), ENOENT));
+    const auto where = layer_.map(*path, Access::create);
+    if (!where) return pretend(pid, process, before, -where.error());
+    if (!put(pid, registers, call.path.path, where->native(), 0) ||
+        !put(pid, registers, 0, layer_.link_target(*path, *target), 1))
+      return pretend(pid, process, before, -ENAMETOOLONG);
+    make_changed_call(pid, process, before, registers);
+  }
+
+  void at_read_link(pid_t pid, Process& process, const Registers& registers, const WatchedCall& call) {
+    const auto path = path_of(pid, registers, call.path, false);
+    if (!path) return path.error() == 0 ? resume(pid, 0) : pretend(pid, process, registers, -path.error());
+    const auto where = layer_.map(*path, Access::read);
+    std::error_code error;
+    const auto target = fs::read_symlink(where.value_or(*path), error);
+    if (error) return pretend(pid, process, registers, -error.value());
+    hand_over(pid, process, registers, {.room = call.path.path + 1, .size = call.path.path + 2},
+              layer_.unmapped(target).native());
+  }
+
+  void at_code(pid_t pid, Process& process, const Registers& registers) {
+    constexpr int kFlags = 3;
+    constexpr int kFile = 4;
+    if ((argument(registers, kFlags) & MAP_ANONYMOUS) != 0) return resume(pid, 0);
+    const auto file = link_of(fmt::format("/proc/{}/fd/{}", pid, descriptor(registers, kFile)));
+    return layer_.unmapped(file) == file && may_be_mapped(file) ? resume(pid, 0)
+                                                                : pretend(pid, process, registers, -EACCES);
+  }
+
+  /// Their own group and each other; all other processes are not there.
+  void at_signal(pid_t pid, Process& process, const Registers& registers) {
+    const auto target = static_cast<pid_t>(argument(registers, 0));
+    const bool own =
+        target == 0 || processes_.contains(target) || (target < -1 && processes_.contains(-target));
+    if (own) return resume(pid, 0);
+    // A server of the script that has ended, since nothing of it runs, seems to live for a while.
+    constexpr int kLooks = 3;
+    const auto ended = ended_.find(target);
+    const bool lives = ended != ended_.end() && ++ended->second <= kLooks;
+    pretend(pid, process, registers, lives ? 0 : -ESRCH);
+  }
+
+  void at_start(pid_t pid, Process& process, const Registers& before, const WatchedCall& call) {
+    if (++starts_ > program_.limits.starts) stop("starts");
+    auto registers = before;
+    const auto path = path_of(pid, registers, call.path, true);
+    if (!path) return pretend(pid, process, before, -std::max(path.error(), ENOENT));
+    const auto environment = argument(registers, call.path.path + 2);
+    ProgramStart start{.pid = pid,
+                       .path = *path,
+                       .argv = read_texts(pid, argument(registers, call.path.path + 1)),
+                       .environment = read_texts(pid, environment),
+                       .folder = layer_.unmapped(link_of(fmt::format("/proc/{}/cwd", pid))),
+                       .files = {},
+                       .background = ignores_interrupts(pid)};
+    for (const auto& [fd, file] : sys::open_files(pid)) start.files[fd] = layer_.unmapped(file);
+    for (auto* texts : {&start.argv, &start.environment}) {
+      for (auto& text : *texts) text = layer_.without_layer(std::move(text));
+    }
+    for (auto& entry : start.environment) {
+      if (is_of_loader(entry, 'N')) entry[0] = 'L';
+    }
+    const auto program = watcher_.on_start(start);
+    if (program.empty()) return pretend(pid, process, before, -ENOENT);
+    hide_loader_variables(pid, environment);
+    if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))
+      return pretend(pid, process, before, -EACCES);
+    resume(pid, 0);
+    release(pid);
+  }
+
+  const GuardedProgram& program_;
+  ScratchLayer& layer_;
+  Watcher& watcher_;
+  Clock::time_point end_;
+  Clock::time_point next_check_{};
+  pid_t first_ = 0;
+  std::map<pid_t, Process> processes_;
+  std::map<pid_t, pid_t> held_;  ///< child → its parent, which stays at its fork
+  std::map<pid_t, int> ended_;   ///< how often somebody has asked for it since
+  std::size_t starts_ = 0;
+  GuardedEnd result_;
+};
+
+enum class Step { trace, filter, start };
+
+/// What the child says where it cannot begin.
+struct Trouble {
+  Step step = Step::trace;
+  int error = 0;
+};
+
+std::string_view words_of(Step step) {
+  switch (step) {
+    case Step::trace:
+      return "be traced (PTRACE_TRACEME)";
+    case Step::filter:
+      return "load a seccomp filter";
+    case Step::start:
+      break;
+  }
+  return "start bash";
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const auto& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+/// What the child does until it is bash: no memory is allocated.
+struct Beginning {
+  const GuardedProgram& program;
+  const ScratchLayer& layer;
+  const std::vector<sock_filter>& filter;
+  char* const* argv;
+  char* const* environment;
+  int report;
+
+  [[noreturn]] void run() const {
+    ::setsid();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int out = program.out < 0 ? null : program.out;
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(out, STDERR_FILENO);
+    sys::close_on_exec_from(STDERR_FILENO + 1);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    if (::chdir(program.folder.c_str()) != 0) (void)!::chdir("/");
+    ::prctl(PR_SET_DUMPABLE, 1);
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) fail(Step::trace, errno);
+    ::raise(SIGSTOP);  // until the tracer has set its options
+    if (const int error = confine_self(filter, layer.folder(), layer.permitted()); error != 0)
+      fail(Step::filter, error);
+    ::execve(argv[0], argv, environment);
+    fail(Step::start, errno);
+  }
+
+  [[noreturn]] void fail(Step step, int error) const {
+    const Trouble trouble{step, error};
+    (void)!::write(report, &trouble, sizeof(trouble));
+    constexpr int kNotStarted = 127;
+    ::_exit(kNotStarted);
+  }
+};
+
+}  // namespace
+
+Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& layer, Watcher& watcher) {
+  auto pipe = sys::make_pipe();
+  if (!pipe) return std::unexpected(pipe.error());
+  const auto filter = make_filter();
+  if (!filter) return std::unexpected(filter.error());
+  const auto argv = pointers(program.argv);
+  const auto environment = pointers(program.environment);
+  const auto signals = waited_for();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  const auto pid = ::fork();
+  if (pid == 0) Beginning{program, layer, *filter, argv.data(), environment.data(), pipe->write.get()}.run();
+  const int fork_error = errno;
+  pipe->write.reset();
+  GuardedEnd end;
+  int status = 0;
+  if (pid > 0 && ::waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {
+    constexpr auto kOptions = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                              PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL |
+                              PTRACE_O_TRACESYSGOOD;
+    ::ptrace(PTRACE_SETOPTIONS, pid, nullptr, kOptions);
+    ::ptrace(PTRACE_CONT, pid, nullptr, 0);
+    end = Tracer(program, layer, watcher).follow(pid);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return failure("shell.fork", "cannot start a process: {}", std::strerror(fork_error));
+  Trouble trouble;
+  if (::read(pipe->read.get(), &trouble, sizeof(trouble)) == sizeof(trouble)) {
+    return failure(
+        "shell.guard",
+        "a script is run to see what it starts, and only where nothing of it can act: this process "
+        "may not {} ({})",
+        words_of(trouble.step), std::strerror(trouble.error));
+  }
+  return end;
+}
+
+}  // namespace nlaunch::shell

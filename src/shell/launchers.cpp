@@ -1,0 +1,322 @@
+#include "shell/launchers.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace nlaunch::shell {
+namespace {
+
+using Nodes = std::vector<std::uint32_t>;
+
+/// srun(1) of Slurm 23.11, and pyxis: options that have their value in a word of their own.
+const Options& srun_options() {
+  static const Options kValued{"-A",
+                               "-b",
+                               "-B",
+                               "-c",
+                               "-C",
+                               "-d",
+                               "-D",
+                               "-e",
+                               "-F",
+                               "-G",
+                               "-i",
+                               "-J",
+                               "-L",
+                               "-m",
+                               "-M",
+                               "-n",
+                               "-N",
+                               "-o",
+                               "-p",
+                               "-q",
+                               "-r",
+                               "-S",
+                               "-t",
+                               "-T",
+                               "-w",
+                               "-W",
+                               "-x",
+                               "--account",
+                               "--acctg-freq",
+                               "--bcast",
+                               "--begin",
+                               "--chdir",
+                               "--cluster-constraint",
+                               "--clusters",
+                               "--comment",
+                               "--constraint",
+                               "--container",
+                               "--container-env",
+                               "--container-image",
+                               "--container-mounts",
+                               "--container-name",
+                               "--container-save",
+                               "--container-workdir",
+                               "--core-spec",
+                               "--cores-per-socket",
+                               "--cpu-bind",
+                               "--cpu-freq",
+                               "--cpus-per-gpu",
+                               "--cpus-per-task",
+                               "--deadline",
+                               "--delay-boot",
+                               "--dependency",
+                               "--distribution",
+                               "--environment",
+                               "--epilog",
+                               "--error",
+                               "--exclude",
+                               "--export",
+                               "--extra-node-info",
+                               "--gpu-bind",
+                               "--gpu-freq",
+                               "--gpus",
+                               "--gpus-per-node",
+                               "--gpus-per-socket",
+                               "--gpus-per-task",
+                               "--gres",
+                               "--gres-flags",
+                               "--het-group",
+                               "--hint",
+                               "--input",
+                               "--jobid",
+                               "--job-name",
+                               "--licenses",
+                               "--mail-type",
+                               "--mail-user",
+                               "--mem",
+                               "--mem-bind",
+                               "--mem-per-cpu",
+                               "--mem-per-gpu",
+                               "--mincpus",
+                               "--mpi",
+                               "--msg-timeout",
+                               "--network",
+                               "--nice",
+                               "--nodefile",
+                               "--nodelist",
+                               "--nodes",
+                               "--ntasks",
+                               "--ntasks-per-core",
+                               "--ntasks-per-gpu",
+                               "--ntasks-per-node",
+                               "--ntasks-per-socket",
+                               "--open-mode",
+                               "--output",
+                               "--partition",
+                               "--power",
+                               "--prefer",
+                               "--priority",
+                               "--profile",
+                               "--prolog",
+                               "--qos",
+                               "--relative",
+                               "--reservation",
+                               "--signal",
+                               "--slurmd-debug",
+                               "--sockets-per-node",
+                               "--switches",
+                               "--task-epilog",
+                               "--task-prolog",
+                               "--thread-spec",
+                               "--threads",
+                               "--threads-per-core",
+                               "--time",
+                               "--time-min",
+                               "--tmp",
+                               "--tres-per-task",
+                               "--uenv",
+                               "--view",
+                               "--wait",
+                               "--wckey"};
+  return kValued;
+}
+
+Nodes all_nodes(const Allocation& allocation) {
+  Nodes nodes;
+  for (std::uint32_t node = 0; node < allocation.nodes; ++node) nodes.push_back(node);
+  return nodes;
+}
+
+/// Of "rec-node-0,rec-node-1"; of all for the job's own list.
+Nodes nodes_in(const std::string& list, const Allocation& allocation) {
+  if (list == allocation.host_list()) return all_nodes(allocation);
+  Nodes nodes;
+  for (const auto& host : text::split(list, ','))
+    if (const auto node = node_of(text::trim(host))) nodes.push_back(*node);
+  return nodes;
+}
+
+Nodes nodes_of_step(const Words& argv, std::size_t end, const Allocation& allocation) {
+  Nodes nodes;
+  if (const auto list = option(argv, end, "-w", "--nodelist")) {
+    nodes = nodes_in(*list, allocation);
+  } else {
+    nodes = all_nodes(allocation);
+    const auto first = number_option(argv, end, "-r", "--relative").value_or(0);
+    nodes.erase(nodes.begin(), nodes.begin() + std::min<std::ptrdiff_t>(first, std::ssize(nodes)));
+    const auto left_out = nodes_in(option(argv, end, "-x", "--exclude").value_or(""), allocation);
+    std::erase_if(nodes, [&](auto node) { return std::ranges::find(left_out, node) != left_out.end(); });
+  }
+  if (const auto most = number_option(argv, end, "-N", "--nodes"); most && *most < nodes.size())
+    nodes.resize(*most);
+  return nodes;
+}
+
+/// Tasks by block, as srun's default is (srun(1), --distribution).
+std::vector<Task> tasks_of(const Nodes& nodes, std::uint32_t per_node, std::uint32_t all) {
+  constexpr std::uint32_t kMost = 100'000;
+  std::vector<Task> tasks;
+  for (const auto node : nodes) {
+    for (std::uint32_t local = 0; local < per_node && tasks.size() < std::min(all, kMost); ++local)
+      tasks.push_back({static_cast<std::uint32_t>(tasks.size()), local, node});
+  }
+  return tasks;
+}
+
+std::uint32_t shared_out(std::uint32_t tasks, std::size_t nodes) {
+  const auto among = static_cast<std::uint32_t>(std::max<std::size_t>(nodes, 1));
+  return (tasks + among - 1) / among;
+}
+
+/// Several programs in one step, `a : b`, are not taken apart.
+bool has_several(const Words& argv) {
+  return has(argv, ":") || has(argv, "--multi-prog");
+}
+
+Started of_srun(const Words& argv, const Allocation& allocation) {
+  if (has_several(argv)) return {};
+  const auto end = program_at(argv, 1, srun_options());
+  auto nodes = nodes_of_step(argv, end, allocation);
+  const auto wanted = number_option(argv, end, "-n", "--ntasks");
+  const auto per_node = number_option(argv, end, "", "--ntasks-per-node");
+  if (wanted && *wanted < nodes.size()) nodes.resize(std::max(1U, *wanted));
+  const auto each = per_node.value_or(wanted ? shared_out(*wanted, nodes.size()) : allocation.tasks_per_node);
+  return {rest(argv, end),
+          tasks_of(nodes, each, wanted.value_or(each * static_cast<std::uint32_t>(nodes.size())))};
+}
+
+/// Open MPI's, MPICH's and Intel MPI's.
+Started of_mpirun(const Words& argv, const Allocation& allocation) {
+  static const Options kOne{"-np",       "-n",         "--np",      "-N",    "-npernode", "--npernode",
+                            "-ppn",      "--ppn",      "-H",        "-host", "--host",    "-hosts",
+                            "-hostfile", "--hostfile", "-f",        "-x",    "--map-by",  "-map-by",
+                            "--bind-to", "-bind-to",   "--rank-by", "-wdir", "--wdir",    "--mpi-env"};
+  static const Options kTwo{"-mca", "--mca", "-genv", "-env"};
+  if (has_several(argv)) return {};
+  std::size_t end = 1;
+  while (end < argv.size() && argv[end].size() > 1 && argv[end][0] == '-')
+    end += kTwo.contains(argv[end]) ? 3 : kOne.contains(argv[end]) ? 2 : 1;
+  end = std::min(end, argv.size());
+  auto wanted = number_option(argv, end, "-np", "--np");
+  if (!wanted) wanted = number_option(argv, end, "-n", "");
+  const auto all = wanted.value_or(allocation.nodes * allocation.tasks_per_node);
+  const auto nodes = all_nodes(allocation);
+  return {rest(argv, end), tasks_of(nodes, shared_out(all, nodes.size()), all)};
+}
+
+/// apptainer exec [OPTIONS] IMAGE PROGRAM; docker run [OPTIONS] IMAGE [PROGRAM].
+Started of_container(const Words& argv, const Allocation& /*allocation*/) {
+  static const Options kApptainer{
+      "-B",    "--bind",     "--mount",    "-H",    "--home",    "-W", "--workdir",
+      "--pwd", "--env",      "--env-file", "-o",    "--overlay", "-S", "--scratch",
+      "--app", "--hostname", "--security", "--cwd", "--network", "-r", "--root"};
+  static const Options kDocker{
+      "-v",        "--volume",       "-e",        "--env",        "--env-file", "-w",
+      "--workdir", "--name",         "--gpus",    "--shm-size",   "--ulimit",   "-p",
+      "--publish", "--network",      "--net",     "--ipc",        "-u",         "--user",
+      "--mount",   "--device",       "--cap-add", "--entrypoint", "-h",         "--hostname",
+      "--pid",     "--security-opt", "--memory",  "-m",           "--cpus",     "--label",
+      "-l",        "--restart",      "--runtime", "--platform",   "--pull"};
+  const auto name = program_name(argv[0]);
+  const bool docker = name == "docker" || name.starts_with("podman");
+  const auto verb = program_at(argv, 1, {});
+  if (verb >= argv.size() || (argv[verb] != "exec" && argv[verb] != "run" && argv[verb] != "start"))
+    return {};
+  if (argv[verb] == "run" && !docker) return {};  // the image's own program
+  const auto image = program_at(argv, verb + 1, docker ? kDocker : kApptainer);
+  return {rest(argv, image + 1), {}};
+}
+
+/// ssh [OPTIONS] HOST COMMAND...: a login's shell runs the words as one line.
+Started of_ssh(const Words& argv, const Allocation& /*allocation*/) {
+  static const Options kValued{"-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L",
+                               "-l", "-m", "-O", "-o", "-p", "-Q", "-R", "-S", "-W", "-w"};
+  const auto host = program_at(argv, 1, kValued);
+  if (host + 1 >= argv.size()) return {};
+  const auto node = node_of(argv[host].substr(argv[host].rfind('@') + 1));
+  if (!node) return {};
+  return {{"bash", "-c", text::join(rest(argv, host + 1), " ")}, {{0, 0, *node}}, false};
+}
+
+/// A program that becomes another one: its options that have a value, and how many words stand before it.
+struct Wrapper {
+  const char* name;
+  Options valued;
+  std::size_t words = 0;
+};
+
+const std::vector<Wrapper>& wrappers() {
+  static const std::vector<Wrapper> kWrappers{
+      {"nohup", {}},
+      {"setsid", {}},
+      {"stdbuf", {"-i", "-o", "-e"}},
+      {"nice", {"-n", "--adjustment"}},
+      {"ionice", {"-c", "-n", "-p"}},
+      {"taskset", {}, 1},
+      {"numactl",
+       {"-m", "-N", "-C", "-i", "-p", "--membind", "--cpunodebind", "--physcpubind", "--interleave",
+        "--preferred"}},
+      {"time", {"-f", "-o"}},
+      {"timeout", {"-k", "-s", "--kill-after", "--signal"}, 1},
+      {"catchsegv", {}},
+      {"sudo", {"-u", "-g"}},
+  };
+  return kWrappers;
+}
+
+using Start = Started (*)(const Words&, const Allocation&);
+struct LauncherRow {
+  const char* name;
+  Start start;
+};
+constexpr LauncherRow kLaunchers[] = {
+    {"srun", of_srun},
+    {"mpirun", of_mpirun},
+    {"mpiexec", of_mpirun},
+    {"orterun", of_mpirun},
+    {"apptainer", of_container},
+    {"singularity", of_container},
+    {"enroot", of_container},
+    {"docker", of_container},
+    {"podman", of_container},
+    {"podman-hpc", of_container},
+    {"ssh", of_ssh},
+};
+
+}  // namespace
+
+std::optional<Started> started_by(const Words& argv, const Allocation& allocation) {
+  const auto name = program_name(argv.at(0));
+  Started started;
+  const auto* row = std::ranges::find(kLaunchers, name, &LauncherRow::name);
+  if (row != std::end(kLaunchers)) {
+    started = row->start(argv, allocation);
+  } else {
+    const auto wrapper = std::ranges::find(wrappers(), name, &Wrapper::name);
+    if (wrapper == wrappers().end()) return std::nullopt;
+    started.argv = rest(argv, program_at(argv, 1, wrapper->valued) + wrapper->words);
+  }
+  return started.argv.empty() ? std::nullopt : std::optional(started);
+}
+
+std::vector<std::string> names_of_launchers() {
+  std::vector<std::string> names;
+  for (const auto& row : kLaunchers) names.emplace_back(row.name);
+  for (const auto& row : wrappers()) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace nlaunch::shell

@@ -1,0 +1,100 @@
+#include "shell/trace.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace nlaunch::shell {
+namespace {
+
+constexpr char kMark = '\x01';
+
+bool is_of_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// 'a b' and $'a\tb' as the value that they are, as far as a reader needs it.
+std::string unquoted(std::string value) {
+  if (value.starts_with("$'")) value.erase(0, 1);
+  if (value.size() > 1 && value.front() == '\'' && value.back() == '\'')
+    value = value.substr(1, value.size() - 2);
+  constexpr std::string_view kQuote = "'\\''";
+  for (auto at = value.find(kQuote); at != std::string::npos; at = value.find(kQuote, at + 1))
+    value.replace(at, kQuote.size(), "'");
+  return value;
+}
+
+}  // namespace
+
+void Trace::read(std::string_view bytes, const std::string& own) {
+  pending_ += bytes;
+  std::size_t begin = 0;
+  for (auto end = pending_.find('\n'); end != std::string::npos; end = pending_.find('\n', begin)) {
+    take(std::string_view(pending_).substr(begin, end - begin), own);
+    begin = end + 1;
+  }
+  pending_.erase(0, begin);
+}
+
+const Place* Trace::place_of(pid_t pid) const {
+  const auto found = places_.find(pid);
+  return found == places_.end() ? nullptr : &found->second;
+}
+
+/// + MARK pid MARK script MARK line MARK command; a shell within a shell repeats the +.
+void Trace::take(std::string_view line, const std::string& own) {
+  const auto first = line.find(kMark);
+  const bool begins = first != std::string_view::npos && first > 0 && line.find_first_not_of('+') == first;
+  if (!begins) {  // of a value of several lines
+    const auto place = places_.find(last_);
+    if (place == places_.end()) return;
+    constexpr std::size_t kLongest = 64U << 10U;
+    if (place->second.command.size() > kLongest) return;
+    place->second.command += '\n';
+    place->second.command += line;
+    if (!last_assigned_) return;
+    assignments_.pop_back();
+    return note_assignment(place->second);
+  }
+  const auto parts = text::split(line.substr(first + 1), kMark);
+  constexpr std::size_t kParts = 4;
+  const auto pid = parts.size() < kParts ? std::nullopt : text::whole_number<pid_t>(parts[0]);
+  if (!pid) return;
+  Place place;
+  place.script = parts[1];
+  place.line = text::whole_number<std::uint32_t>(parts[2]).value_or(0);
+  place.command = line.substr(first + 1 + parts[0].size() + parts[1].size() + parts[2].size() + 3);
+  last_ = 0;
+  last_assigned_ = false;
+  if (place.script.starts_with(own)) return;
+  const auto known = places_.find(*pid);
+  if (place.script.empty() && known != places_.end() && !known->second.script.empty()) return;
+  if (place.command == "set +x") place.line = 0;  // from here on it tells nothing
+  last_ = *pid;
+  note_assignment(place);
+  places_[*pid] = std::move(place);
+}
+
+/// `NAME=value`, `export NAME=value`.
+void Trace::note_assignment(const Place& place) {
+  std::string_view text = place.command;
+  constexpr std::array<std::string_view, 5> kBefore{"export ", "declare -x ", "local ", "readonly ",
+                                                    "declare "};
+  for (const auto word : kBefore) {
+    if (text.starts_with(word)) text.remove_prefix(word.size());
+  }
+  const bool whole = text.starts_with('\'');  // export 'NAME=a b'
+  if (whole) text.remove_prefix(1);
+  const auto end = static_cast<std::size_t>(std::ranges::find_if_not(text, is_of_name) - text.begin());
+  last_assigned_ = end > 0 && end < text.size() && (text[0] < '0' || text[0] > '9') &&
+                   (text[end] == '=' || text.substr(end).starts_with("+="));
+  if (!last_assigned_) return;
+  const auto equals = text.find('=', end);
+  auto value = std::string(text.substr(equals + 1));
+  if (whole) value.insert(0, 1, '\'');
+  assignments_.push_back(
+      {std::string(text.substr(0, end)), unquoted(std::move(value)), place.script, place.line});
+}
+
+}  // namespace nlaunch::shell

@@ -1,0 +1,51 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nlaunch::shell {
+
+/// Where a shell is in its script.
+struct Place {
+  std::string script;
+  std::uint32_t line = 0;
+  std::string command;  ///< of that line, expanded and quoted as `set -x` does
+};
+
+/// A variable as a script set it.
+struct Assignment {
+  std::string name;
+  std::string value;
+  std::string script;
+  std::uint32_t line = 0;
+};
+
+/// What bash tells of the commands that it runs (`set -x`), read as it is written.
+class Trace {
+ public:
+  /// For PS4, with $'...': each line begins with the shell's pid, its script and the line.
+  static constexpr const char* kPrompt = "+\\x01${BASHPID}\\x01${BASH_SOURCE[0]}\\x01${LINENO}\\x01";
+
+  /// Lines, the last of which may be cut. What is of scripts below `own` is left out.
+  void read(std::string_view bytes, const std::string& own);
+
+  /// The newest place of a shell; nullptr where it has told of none.
+  [[nodiscard]] const Place* place_of(pid_t pid) const;
+  [[nodiscard]] const std::vector<Assignment>& assignments() const { return assignments_; }
+
+ private:
+  void take(std::string_view line, const std::string& own);
+  void note_assignment(const Place& place);
+
+  std::string pending_;
+  pid_t last_ = 0;              ///< whose line was the last
+  bool last_assigned_ = false;  ///< it set a variable
+  std::map<pid_t, Place> places_;
+  std::vector<Assignment> assignments_;
+};
+
+}  // namespace nlaunch::shell

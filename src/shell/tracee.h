@@ -1,0 +1,38 @@
+#pragma once
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// The registers and the memory of a process that ptrace has stopped, on x86-64 and aarch64.
+namespace nlaunch::shell {
+
+using Registers = user_regs_struct;
+using Word = unsigned long long;
+
+bool get_registers(pid_t pid, Registers& registers);
+bool set_registers(pid_t pid, const Registers& registers);
+/// The number of the system call at whose begin it has been stopped.
+int call_number(const Registers& registers);
+/// An argument of it, from 0.
+Word argument(const Registers& registers, int index);
+void set_argument(Registers& registers, int index, Word value);
+void set_result(Registers& registers, long result);
+/// Puts back the arguments, which programs expect to be kept, and leaves the result.
+void restore_arguments(Registers& registers, const Registers& before);
+/// The call is not made. Its result is set where it ends.
+bool skip_call(pid_t pid, Registers& registers);
+
+bool read_memory(pid_t pid, Word from, std::span<char> to);
+bool write_memory(pid_t pid, Word to, std::span<const char> from);
+/// Up to a NUL; nothing where the memory cannot be read, or for a text over 128 KiB.
+std::optional<std::string> read_text(pid_t pid, Word from);
+/// Those of an array of pointers (argv, envp), 4 MiB of them at most.
+std::vector<std::string> read_texts(pid_t pid, Word from);
+/// Where a path can be written: below the stack, where the process keeps nothing. `index`: of several.
+Word room_for_path(const Registers& registers, int index);
+
+}  // namespace nlaunch::shell

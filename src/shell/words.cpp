@@ -1,0 +1,52 @@
+#include "shell/words.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace nlaunch::shell {
+
+std::string program_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool has(const Words& argv, std::string_view word) {
+  return std::ranges::find(argv, word) != argv.end();
+}
+
+Words rest(const Words& argv, std::size_t from) {
+  return from >= argv.size() ? Words() : Words(argv.begin() + static_cast<std::ptrdiff_t>(from), argv.end());
+}
+
+std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,
+                                  std::string_view name) {
+  std::optional<std::string> value;
+  for (std::size_t i = 1; i < end; ++i) {
+    const std::string_view word = argv[i];
+    if (!name.empty() && word.starts_with(name) && word.size() > name.size() && word[name.size()] == '=') {
+      value = word.substr(name.size() + 1);
+    } else if ((word == name || word == letter) && !word.empty() && i + 1 < end) {
+      value = argv[i + 1];
+    } else if (letter.size() == 2 && word.starts_with(letter) && word.size() > 2) {
+      value = word.substr(2);
+    }
+  }
+  return value;
+}
+
+std::optional<std::uint32_t> number_option(const Words& argv, std::size_t end, std::string_view letter,
+                                           std::string_view name) {
+  const auto value = option(argv, end, letter, name);
+  return value ? text::whole_number<std::uint32_t>(value->substr(value->rfind('-') + 1)) : std::nullopt;
+}
+
+std::size_t program_at(const Words& argv, std::size_t from, const Options& valued) {
+  for (std::size_t i = from; i < argv.size(); ++i) {
+    if (argv[i] == "--") return i + 1;
+    if (argv[i].size() < 2 || argv[i][0] != '-') return i;
+    if (valued.contains(argv[i])) ++i;
+  }
+  return argv.size();
+}
+
+}  // namespace nlaunch::shell

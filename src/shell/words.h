@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The words of a command line, as programs read their options.
+namespace nlaunch::shell {
+
+using Words = std::vector<std::string>;
+using Options = std::set<std::string, std::less<>>;
+
+/// "/usr/bin/srun" → "srun"
+std::string program_name(const std::string& path);
+bool has(const Words& argv, std::string_view word);
+/// The words from an index on.
+Words rest(const Words& argv, std::size_t from);
+
+/// The last value of an option before word `end`: `-n 2`, `-n2`, `--ntasks=2`, `--ntasks 2`. Either name may
+/// be empty.
+std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,
+                                  std::string_view name);
+/// Of a range, "1-4", the most.
+std::optional<std::uint32_t> number_option(const Words& argv, std::size_t end, std::string_view letter,
+                                           std::string_view name);
+
+/// Where the first word stands that is neither an option nor the value of one of `valued`: the program that a
+/// launcher starts. argv.size(): there is none.
+std::size_t program_at(const Words& argv, std::size_t from, const Options& valued);
+
+}  // namespace nlaunch::shell

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""`nlaunch import --commands`: the table of what a script would start."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from importing import Import  # noqa: E402
+
+REFUSED = 65
+USAGE = 64
+
+JOB = """#!/bin/bash
+#SBATCH --job-name=grpo --nodes=2
+#SBATCH --gpus-per-node=4 --cpus-per-task=16
+set -euo pipefail
+source /cluster/venv/bin/activate
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+args=(--model "$1")
+args+=(--nodes $SLURM_NNODES --cpus $SLURM_CPUS_PER_TASK)
+cat > engine.sh <<EOF
+#!/bin/bash
+vllm serve $1 --port 8000
+EOF
+srun --overlap -N1 -n1 -w "$head" bash engine.sh > engine.log 2>&1 &
+until curl -sf http://$head:8000/health; do sleep 5; done
+step=$(python newest.py)
+srun --ntasks-per-node=1 torchrun --nnodes $SLURM_NNODES --rdzv_endpoint $head:29500 train.py "${args[@]}" --from "$step"
+"""
+TABLE = """job.sbatch: 2 nodes of 4 GPUs and 1 task each
+
+line                     where                     command
+6            asks                                  scontrol show hostnames 'rec-node-[0-1]'
+13           launches    in the background         srun --overlap -N1 -n1 -w rec-node-0 bash engine.sh
+engine.sh:2  starts      rank (node) 0 (0)         vllm serve m --port 8000
+14           asks                                  curl -sf http://rec-node-0:8000/health
+15           starts                                python newest.py
+16           launches                              srun --ntasks-per-node=1 torchrun --nnodes 2 --rdzv_endpoint rec-node-0:29500 train.py --model m --nodes 2 --cpus 16 --from ''
+16           starts      rank (node) 0 (0), 1 (1)  torchrun --nnodes 2 --rdzv_endpoint rec-node-0:29500 train.py --model m --nodes 2 --cpus 16 --from ''
+
+Line 15 reads what this prints, which is not known, since it did not run: python newest.py
+Not on this machine, and taken as empty: /cluster/venv/bin/activate
+"""
+
+
+class Commands(Import):
+    def commands(self, text, *more):
+        (self.folder / "job.sbatch").write_text(text)
+        return self.run_import("job.sbatch", "--commands", *more, cwd=self.folder)
+
+    def test_the_table_has_each_command_with_its_line_and_its_tasks(self):
+        done = self.commands(JOB, "--", "m")
+        squeezed = [line.split() for line in done.stdout.splitlines()]
+        self.assertEqual(squeezed, [line.split() for line in TABLE.splitlines()])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_sizes_and_variables_may_be_given(self):
+        done = self.commands('srun python x.py $A $SLURM_NNODES $SLURM_GPUS_ON_NODE "$1"\n', "--nodes", "3", "--gpus", "8", "--env", "A=a b", "--", "c d")
+        self.assertIn("job.sbatch: 3 nodes of 8 GPUs and 1 task each\n", done.stdout)
+        self.assertIn("python x.py a b 3 8 'c d'\n", done.stdout)
+
+    def test_a_script_that_ends_early_says_with_what(self):
+        done = self.commands("set -u\npython a.py\npython b.py $DATA\n")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.stdout.splitlines()[-1], "The script ended with 1: it may start more where nothing is missing. Arguments go behind --, variables into --env NAME=VALUE. "
+                                                       f"Its last line: {self.folder}/job.sbatch: line 3: DATA: unbound variable")
+        done = self.commands('echo "usage: $0 MODEL"\nexit 2\n')
+        self.assertEqual(done.stdout, "job.sbatch: 1 node of 0 GPUs and 1 task each\nIt starts no program.\nThe script ended with 2: it may start more where nothing is missing. "
+                                      f"Arguments go behind --, variables into --env NAME=VALUE. Its last line: usage: {self.folder}/job.sbatch MODEL\n")
+
+    def test_secrets_are_not_printed(self):
+        done = self.commands("export HF_TOKEN=hf_abcdefghijklmnop\npython x.py --token $HF_TOKEN --url https://u:pa55word@host/\nexport NAME=$HF_TOKEN\nexit 3 # $HF_TOKEN\n")
+        self.assertIn("python x.py --token *** --url https://u:***@host/\n", done.stdout)
+        self.assertNotIn("hf_abc", done.stdout)
+
+    def test_terminal_escapes_are_shown(self):
+        self.assertIn("python $'\\033[31m'\n", self.commands("python $'\\e[31m'\n").stdout)
+
+    def test_what_does_not_fit_is_refused(self):
+        for words, sentence in ((["--env", "A"], "'A' is not NAME=VALUE"), (["--nodes", "0"], "--nodes"), (["--stdout"], "--stdout")):
+            with self.subTest(words):
+                done = self.commands("python x.py\n", *words)
+                self.assertEqual(done.returncode, USAGE)
+                self.assertIn(sentence, done.stderr)
+        (self.folder / "job.sbatch").write_text("python x.py\n")
+        done = self.run_import("job.sbatch", "--nodes", "2", cwd=self.folder)
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("--commands", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,29 @@
+#include "shell/allocation.h"
+
+#include <gtest/gtest.h>
+
+namespace nlaunch::shell {
+namespace {
+
+TEST(Allocation, NamesItsNodesByMarkers) {
+  EXPECT_EQ(Allocation::host(3), "rec-node-3");
+  EXPECT_EQ(Allocation::address(0), "10.77.0.1");
+  EXPECT_EQ(Allocation::address(248), "10.77.0.249");
+  EXPECT_EQ(Allocation::address(249), "10.77.1.0");
+  EXPECT_EQ(Allocation{.nodes = 1}.host_list(), "rec-node-0");
+  EXPECT_EQ(Allocation{.nodes = 4}.host_list(), "rec-node-[0-3]");
+}
+
+TEST(Allocation, KnowsItsNodesByNameAndAddress) {
+  for (const std::uint32_t node : {0U, 1U, 248U, 249U, 250U, 9999U}) {
+    EXPECT_EQ(node_of(Allocation::host(node)), node);
+    EXPECT_EQ(node_of(Allocation::address(node)), node);
+  }
+  EXPECT_EQ(node_of("rec-node-2.cluster.local"), 2U);
+  for (const auto* other :
+       {"", "node-1", "rec-node-", "rec-node-x", "10.77.0", "10.77.0.0", "10.78.0.1", "10.77.a.1"})
+    EXPECT_EQ(node_of(other), std::nullopt) << other;
+}
+
+}  // namespace
+}  // namespace nlaunch::shell

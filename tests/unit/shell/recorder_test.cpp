@@ -1,0 +1,291 @@
+#include "shell/recorder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+
+namespace nlaunch::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Scripts that bash really runs.
+class Recorded : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "nlaunch-recorded-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = fs::canonical(name);
+    request_.allocation = {.job_id = "77",
+                           .job_name = "grpo",
+                           .nodes = 2,
+                           .tasks_per_node = 1,
+                           .cpus_per_task = 4,
+                           .gpus_per_node = 8};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  const Recording& record(const std::string& script) {
+    std::ofstream(folder_ / "job.sh") << script;
+    request_.script = folder_ / "job.sh";
+    auto recording = shell::record(request_);
+    EXPECT_TRUE(recording) << (recording ? "" : recording.error().first_message());
+    recording_ = recording ? *recording : Recording();
+    return recording_;
+  }
+
+  /// Each command that would have been started, or launches: "line: words".
+  std::vector<std::string> commands(const std::string& script, bool all = false) {
+    std::vector<std::string> out;
+    for (const auto& command : record(script).commands) {
+      if (command.fate == Fate::answered && !all) continue;
+      out.push_back(
+          fmt::format("{}: {}{}", command.line,
+                      command.task ? fmt::format("[{}@{}] ", command.task->rank, command.task->node) : "",
+                      text::join(command.argv, " ")));
+    }
+    return out;
+  }
+
+  /// What the last command has for a variable.
+  [[nodiscard]] std::string variable(const std::string& name) const {
+    for (const auto& entry : recording_.commands.back().environment)
+      if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+    return "(unset)";
+  }
+
+  using Lines = std::vector<std::string>;
+  fs::path folder_;
+  RecordRequest request_;
+  Recording recording_;
+};
+
+TEST_F(Recorded, EveryProgramStartIsOneWithItsLine) {
+  EXPECT_EQ(
+      commands("#!/bin/bash\npython train.py --lr \"1 2\"\n/opt/venv/bin/python b.py\nno-such-program x\n"),
+      (Lines{"2: python train.py --lr 1 2", "3: /opt/venv/bin/python b.py", "4: no-such-program x"}));
+  EXPECT_EQ(recording_.exit_code, 0);
+  EXPECT_EQ(recording_.stopped, "");
+  EXPECT_EQ(recording_.commands[0].folder, folder_);
+}
+
+TEST_F(Recorded, WhatOnlyComputesRuns) {
+  EXPECT_EQ(commands("for i in $(seq 3); do echo $i; done | sed 's/2/two/' | tr '\\n' ' ' > out\npython x.py "
+                     "$(cat out)\n"),
+            Lines{"2: python x.py 1 two 3"});
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Recorded, AProgramOfTheSystemThatDoesMoreDoesNotRun) {
+  EXPECT_EQ(
+      commands("/usr/bin/env A=1 /usr/bin/perl -e 'system(\"touch x\")'\nexec -a cat /usr/bin/perl -v\n"),
+      (Lines{"1: /usr/bin/perl -e system(\"touch x\")", "2: cat -v"}));
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+}
+
+TEST_F(Recorded, EnvironmentsAreWholeAndKnowTheirLine) {
+  record("export A=1\nB=2\nC=3 python x.py\n");
+  EXPECT_EQ(variable("A"), "1");
+  EXPECT_EQ(variable("B"), "(unset)");
+  EXPECT_EQ(variable("C"), "3");
+  EXPECT_EQ(variable("SLURM_JOB_ID"), "77");
+  EXPECT_EQ(variable("SLURM_JOB_NODELIST"), "rec-node-[0-1]");
+  EXPECT_EQ(variable("PATH"), "/usr/local/bin:/usr/bin:/bin");
+  for (const auto* own : {"BASH_ENV", "PS4", "BASH_XTRACEFD", "NLAUNCH_RECORDED_STEP"})
+    EXPECT_EQ(variable(own), "(unset)");
+  const auto* origin = recording_.origin("A", "1");
+  ASSERT_NE(origin, nullptr);
+  EXPECT_EQ(origin->line, 1U);
+  EXPECT_EQ(recording_.origin("A", "2"), nullptr);
+}
+
+TEST_F(Recorded, WhatTheLoaderObeysIsRecordedAndDoesNothing) {
+  record(
+      "export LD_PRELOAD=/x/libnccl.so LD_LIBRARY_PATH=/x LD_AUDIT=/y\nls / > /dev/null\nbash -c 'python "
+      "x.py'\n");
+  EXPECT_EQ(variable("LD_PRELOAD"), "/x/libnccl.so");
+  EXPECT_EQ(variable("LD_LIBRARY_PATH"), "/x");
+  EXPECT_EQ(variable("LD_AUDIT"), "/y");
+  EXPECT_EQ(recording_.output, "");
+}
+
+TEST_F(Recorded, AStepStartsItsTasks) {
+  EXPECT_EQ(
+      commands("srun --ntasks-per-node=2 bash -c 'python x.py --rank $SLURM_PROCID --node $SLURM_NODEID'\n"),
+      (Lines{"1: srun --ntasks-per-node=2 bash -c python x.py --rank $SLURM_PROCID --node $SLURM_NODEID",
+             "1: [0@0] python x.py --rank 0 --node 0", "1: [1@0] python x.py --rank 1 --node 0",
+             "1: [2@1] python x.py --rank 2 --node 1", "1: [3@1] python x.py --rank 3 --node 1"}));
+  EXPECT_EQ(recording_.commands[1].launcher, 0U);
+}
+
+TEST_F(Recorded, OfManyTasksTheFirstTheSecondAndTheLastOfEachNode) {
+  EXPECT_EQ(commands("srun --ntasks-per-node=8 python x.py\n").size(), 1U + 2 * 3);
+}
+
+TEST_F(Recorded, TasksMayDoDifferentThings) {
+  EXPECT_EQ(
+      commands("srun bash -c 'if [ $SLURM_PROCID -eq 0 ]; then ray start --head; else ray start --address x; "
+               "fi'\n"),
+      (Lines{
+          "1: srun bash -c if [ $SLURM_PROCID -eq 0 ]; then ray start --head; else ray start --address x; fi",
+          "1: [0@0] ray start --head", "1: [1@1] ray start --address x"}));
+}
+
+TEST_F(Recorded, AScriptThatTheScriptWroteRuns) {
+  EXPECT_EQ(
+      commands("cat > in.sh <<'EOF'\n#!/bin/bash -e\npython x.py $1\nEOF\nchmod +x in.sh\n./in.sh a\nsrun "
+               "-n1 bash in.sh b\nsh in.sh c\n"),
+      (Lines{"2: python x.py a", "7: srun -n1 bash in.sh b", "2: [0@0] python x.py b", "2: python x.py c"}));
+  EXPECT_EQ(recording_.commands[0].script, folder_ / "in.sh");
+}
+
+TEST_F(Recorded, AProgramThatIsNowhereIsRecordedHoweverItIsStarted) {
+  EXPECT_EQ(commands("env -i PATH=\"$PATH\" bash -c 'mytool 1'\nenv -i PATH=/usr/bin:/bin sh -c 'mytool 2'\n"
+                     "env A=1 mytool 3\nenv -S 'mytool 4'\necho 5 | xargs -n1 mytool\n"
+                     "find / -maxdepth 0 -exec mytool 6 {} \\;\n(exec mytool 7) & wait\nexec mytool 8\n"),
+            (Lines{"1: mytool 1", "2: mytool 2", "3: mytool 3", "4: mytool 4", "5: mytool 5", "6: mytool 6 /",
+                   "7: mytool 7", "8: mytool 8"}));
+  EXPECT_EQ(recording_.exit_code, 0);
+  EXPECT_EQ(recording_.commands[0].environment.size(), 2U);  // and PWD
+  EXPECT_EQ(std::ranges::count(recording_.commands[0].environment, "PATH=/usr/local/bin:/usr/bin:/bin"), 1);
+}
+
+TEST_F(Recorded, AStepOfSeveralProgramsIsNotTakenApart) {
+  EXPECT_EQ(commands("mpirun -np 1 python a.py : -np 3 python b.py\nsrun --multi-prog c.conf\n"),
+            (Lines{"1: mpirun -np 1 python a.py : -np 3 python b.py", "2: srun --multi-prog c.conf"}));
+  EXPECT_EQ(recording_.commands[0].fate, Fate::recorded);
+}
+
+TEST_F(Recorded, LinesAreThoseOfTheScript) {
+  EXPECT_EQ(commands("python a.py\n\necho 'python b.py' | bash\nset -x\npython c.py\nset +x\npython d.py\n"),
+            (Lines{"1: python a.py", "3: python b.py", "5: python c.py", "0: python d.py"}));
+}
+
+TEST_F(Recorded, TimesOfItsOwnFilesAreSet) {
+  EXPECT_EQ(commands("touch -d 2001-01-01 t\n[ t -ot /etc/hostname ] && python older\n"),
+            Lines{"2: python older"});
+}
+
+TEST_F(Recorded, ALargeValueTakesNoTime) {
+  EXPECT_EQ(commands("x=$(seq 400000)\npython end ${#x}\n"), Lines{"2: python end 2688894"});
+}
+
+TEST_F(Recorded, WhatIsOnTheClusterAloneIsNamed) {
+  EXPECT_EQ(
+      commands("set -eu\nsource /cluster/env.sh\ncd /cluster/work\npython x.py\nbash /cluster/run.sh a\n"),
+      (Lines{"4: python x.py", "5: bash /cluster/run.sh a"}));
+  EXPECT_EQ(recording_.not_here, (Lines{"/cluster/env.sh", "/cluster/work", "/cluster/run.sh"}));
+  EXPECT_EQ(recording_.commands[0].folder, "/cluster/work");
+}
+
+TEST_F(Recorded, EnvironmentsOfPythonAreActivated) {
+  record("source /cluster/venv/bin/activate\npython x.py\n");
+  EXPECT_EQ(variable("VIRTUAL_ENV"), "/cluster/venv");
+  EXPECT_EQ(variable("PATH"), "/cluster/venv/bin:/usr/local/bin:/usr/bin:/bin");
+  record("eval \"$(conda shell.bash hook)\"\nconda activate grpo\nsrun bash -c 'python x.py'\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "/rec/conda/envs/grpo");
+  EXPECT_EQ(variable("LD_LIBRARY_PATH"), "(unset)");
+  record("set -u\nmodule load cuda\nexport LD_LIBRARY_PATH=/x:$LD_LIBRARY_PATH\npython x.py\n");
+  EXPECT_EQ(variable("LD_LIBRARY_PATH"), "/x:/rec/modules/lib");
+  record("source activate /envs/a\npython x.py\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "/envs/a");
+}
+
+TEST_F(Recorded, AServerInTheBackgroundComesFirstAndIsThere) {
+  EXPECT_EQ(commands("vllm serve m > log 2>&1 &\nP=$!\nuntil curl -s localhost:8000/health; do sleep 5; "
+                     "done\nkill -0 $P || exit 1\npython x.py\nwait\n",
+                     true),
+            (Lines{"1: vllm serve m", "3: curl -s localhost:8000/health", "5: python x.py"}));
+  EXPECT_TRUE(recording_.commands[0].background);
+  EXPECT_FALSE(recording_.commands[2].background);
+  EXPECT_EQ(recording_.commands[0].files,
+            (std::map<int, std::string>{{1, folder_ / "log"}, {2, folder_ / "log"}}));
+  EXPECT_EQ(recording_.exit_code, 0);
+}
+
+TEST_F(Recorded, WhoseOutputTheScriptReadsIsKnown) {
+  record(
+      "A=$(python a.py)\npython b.py | tee log\npython c.py | grep x | while read l; do :; done\npython d.py "
+      "> f\npython e.py 2>&1 | tee -a log | cat\n");
+  Lines read;
+  for (const auto& command : recording_.commands)
+    if (command.output_is_read) read.push_back(command.argv[1]);
+  EXPECT_EQ(read, (Lines{"a.py", "c.py"}));
+}
+
+TEST_F(Recorded, WrappersAreStepsOnTheWay) {
+  EXPECT_EQ(commands("nohup timeout 60 env A=1 numactl -N 0 python x.py\n"),
+            (Lines{"1: nohup timeout 60 env A=1 numactl -N 0 python x.py",
+                   "1: timeout 60 env A=1 numactl -N 0 python x.py", "1: numactl -N 0 python x.py",
+                   "1: python x.py"}));
+  EXPECT_EQ(recording_.commands[3].launcher, 2U);
+}
+
+TEST_F(Recorded, SshIsALoginOnItsNode) {
+  EXPECT_EQ(commands("export A=1\nfor h in $(scontrol show hostnames $SLURM_JOB_NODELIST); do ssh $h \"cd /x "
+                     "&& python x.py $A\"; done\n"),
+            (Lines{"2: ssh rec-node-0 cd /x && python x.py 1", "2: [0@0] python x.py 1",
+                   "2: ssh rec-node-1 cd /x && python x.py 1", "2: [0@1] python x.py 1"}));
+  EXPECT_EQ(variable("A"), "(unset)");
+}
+
+TEST_F(Recorded, ArgumentsAndVariablesAreThoseOfTheRequest) {
+  request_.arguments = {"a b", "c"};
+  request_.variables = {"MODEL=m"};
+  EXPECT_EQ(commands("set -u\npython x.py \"$1\" $2 $MODEL\n"), Lines{"2: python x.py a b c m"});
+}
+
+TEST_F(Recorded, AScriptThatFailsSaysSo) {
+  EXPECT_EQ(commands("set -u\npython a.py\npython x.py $DATA\n"), Lines{"2: python a.py"});
+  EXPECT_EQ(recording_.exit_code, 1);
+  EXPECT_EQ(recording_.output,
+            fmt::format("{}: line 3: DATA: unbound variable\n", (folder_ / "job.sh").string()));
+}
+
+TEST_F(Recorded, EndsAtItsLimits) {
+  const Limits usual;
+  const auto stopped = [&](const Limits& limits, const std::string& script) {
+    request_.limits = limits;
+    return record(script).stopped;
+  };
+  Limits limits = usual;
+  limits.time = std::chrono::milliseconds(300);
+  EXPECT_EQ(stopped(limits, "while :; do :; done\n"), "time");
+  EXPECT_EQ(stopped(limits, "while [ -e / ]; do [ -f /x ]; done\n"), "time");
+  limits = usual;
+  limits.starts = 50;
+  EXPECT_EQ(stopped(limits, "while :; do python x.py; done\n"), "starts");
+  limits = usual;
+  limits.processes = 40;
+  EXPECT_EQ(stopped(limits, ":(){ :|:& };:\nwait\n"), "processes");
+  limits = usual;
+  limits.space = 4 << 20;
+  EXPECT_EQ(stopped(limits, "head -c 60M /dev/zero > f\nread -t 10 < <(sleep 1; tail -f /dev/null)\n"),
+            "space");
+  limits = usual;
+  limits.memory = 24 << 20;
+  EXPECT_EQ(stopped(limits, "x=$(head -c 40M /dev/zero | tr '\\0' a)\nread -t 10 < <(tail -f /dev/null)\n"),
+            "memory");
+}
+
+TEST_F(Recorded, LeavesNothingBehind) {
+  const auto scratch = [] {
+    return std::ranges::count_if(fs::directory_iterator(fs::temp_directory_path()), [](const auto& entry) {
+      return entry.path().filename().native().starts_with("nlaunch-record-");
+    });
+  };
+  const auto before = scratch();
+  request_.limits.time = std::chrono::milliseconds(300);
+  record("sleep 1000 & (while :; do read -t 1; done) & disown; exit 0\n");
+  EXPECT_EQ(scratch(), before);
+}
+
+}  // namespace
+}  // namespace nlaunch::shell

@@ -1,0 +1,79 @@
+#include "shell/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace nlaunch::shell {
+namespace {
+
+/// A line as bash writes it.
+std::string told(int pid, std::string_view script, int line, std::string_view command) {
+  return fmt::format("+\x01{}\x01{}\x01{}\x01{}\n", pid, script, line, command);
+}
+
+std::string assigned(const Trace& trace) {
+  std::vector<std::string> all;
+  for (const auto& one : trace.assignments())
+    all.push_back(fmt::format("{}={} {}:{}", one.name, one.value, one.script, one.line));
+  return text::join(all, "|");
+}
+
+TEST(Trace, KnowsWhereAShellIs) {
+  Trace trace;
+  trace.read(told(7, "a.sh", 3, "ls") + told(8, "b.sh", 4, "cat x") + told(7, "a.sh", 5, "source y"), "/own");
+  ASSERT_NE(trace.place_of(7), nullptr);
+  EXPECT_EQ(trace.place_of(7)->line, 5U);
+  EXPECT_EQ(trace.place_of(7)->command, "source y");
+  EXPECT_EQ(trace.place_of(8)->script, "b.sh");
+  EXPECT_EQ(trace.place_of(9), nullptr);
+}
+
+TEST(Trace, ReadsLinesThatComeInPieces) {
+  Trace trace;
+  const auto line = told(7, "a.sh", 3, "A=1");
+  trace.read(line.substr(0, 9), "/own");
+  EXPECT_EQ(assigned(trace), "");
+  trace.read(line.substr(9), "/own");
+  EXPECT_EQ(assigned(trace), "A=1 a.sh:3");
+}
+
+TEST(Trace, LeavesOutWhatIsOfTheRecorder) {
+  Trace trace;
+  trace.read(told(7, "/own/start.sh", 3, "A=1"), "/own");
+  EXPECT_EQ(trace.place_of(7), nullptr);
+  EXPECT_EQ(assigned(trace), "");
+}
+
+TEST(Trace, KnowsAssignmentsInEachOfTheirForms) {
+  Trace trace;
+  trace.read(told(7, "a.sh", 1, "A=1") + told(7, "a.sh", 2, "export B=2") +
+                 told(7, "a.sh", 3, "export 'C=a b'") + told(7, "a.sh", 4, "D='a b'") +
+                 told(7, "a.sh", 5, "E+=x") + told(7, "a.sh", 6, "readonly F=") +
+                 told(7, "a.sh", 7, "ls A=1") + told(7, "a.sh", 8, "[[ a == b ]]") +
+                 told(7, "a.sh", 9, "G='it'\\''s'"),
+             "/own");
+  EXPECT_EQ(assigned(trace),
+            "A=1 a.sh:1|B=2 a.sh:2|C=a b a.sh:3|D=a b a.sh:4|E=x a.sh:5|F= a.sh:6|G=it's a.sh:9");
+}
+
+TEST(Trace, AValueMayHaveLines) {
+  Trace trace;
+  trace.read(told(7, "a.sh", 1, "A='one\ntwo\n\nthree'") + told(7, "a.sh", 5, "ls"), "/own");
+  EXPECT_EQ(assigned(trace), "A=one\ntwo\n\nthree a.sh:1");
+}
+
+TEST(Trace, WhatIsNoLineOfBashIsNone) {
+  Trace trace;
+  trace.read(
+      "hello\n+\x01x\x01y\n+\x01"
+      "1\x01"
+      "2\n\x01\x01\x01\x01\n",
+      "/own");
+  EXPECT_EQ(assigned(trace), "");
+}
+
+}  // namespace
+}  // namespace nlaunch::shell
