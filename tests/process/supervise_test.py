@@ -71,27 +71,32 @@ class HowARunEnds(SuperviseCase):
         self.assertEqual((run.code, run.summary()["first"]), (1, "engine.0"))
         self.assertIn("engine.0 exited with code 0 but was expected to keep running, after", run.summary()["what"])
 
-    # A part is watched once it was seen twice, a second apart or, on a loaded machine, more. Before Linux 6.15 a parent that was quick
-    # knows alone how it ended.
-    PART = ["/bin/bash", "-c", "(exec -a VLLM::EngineCore sleep 60) & sleep 8; kill -9 $!; wait; eval \"$0\""]
-    KILLED = r"VLLM::EngineCore \(pid \d+\) of engine\.0 (?:was killed by SIGKILL|ended) \d+\.\d+s into the run"
+    # A part is watched once it was seen twice, a second apart or, on a loaded machine, more. A parent that does not ask at once how its
+    # part ended leaves nlaunch the time to ask; before Linux 6.15 a parent that does is the only one that knows.
+    PART = ("import subprocess, sys, time\n"
+            "part = subprocess.Popen(['VLLM::EngineCore', '60'], executable='/usr/bin/sleep')\n"
+            "time.sleep(8); part.kill(); time.sleep(2)\n")
+    KILLED = r"VLLM::EngineCore \(pid \d+\) of engine\.0 was killed by SIGKILL \d+\.\d+s into the run"
+
+    def loses_a_part(self, then: str) -> list:
+        return ["/usr/bin/python3", "-c", self.PART + then]
 
     def test_a_server_that_goes_on_without_one_of_its_parts_has_failed(self):
-        run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": [*self.PART, "sleep 60"]}])
+        run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": self.loses_a_part("time.sleep(60)")}])
         summary = run.summary()
         self.assertEqual((run.code, summary["outcome"], summary["first"]), (1, "failed", "engine.0"))
         self.assertRegex(summary["what"], f"^{self.KILLED}, and engine\\.0 did not end within 5\\.0s$")
         self.assertEqual(summary["processes"][1]["children"][0]["name"], "VLLM::EngineCore")
 
     def test_a_part_that_was_killed_explains_the_end_of_its_server(self):
-        run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": [*self.PART, "exit 3"]}])
+        run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": self.loses_a_part("sys.exit(3)")}])
         summary = run.summary()
         self.assertEqual((run.code, summary["first"]), (3, "engine.0"))
         self.assertRegex(summary["what"], f"^engine\\.0 exited with code 3 after \\d+\\.\\d+s; before that, {self.KILLED}$")
         self.assertEqual((summary["lost_child"]["process"], summary["lost_child"]["name"]), ("engine.0", "VLLM::EngineCore"))
 
     def test_a_learner_goes_on_without_an_engine_of_its_own(self):
-        run = self.finished([{"name": "learner", "ends_run": True, "command": [*self.PART, "sleep 7"]}])
+        run = self.finished([{"name": "learner", "ends_run": True, "command": self.loses_a_part("time.sleep(5)")}])
         self.assertEqual((run.code, run.summary()["outcome"]), (0, "finished"))
 
     def test_shared_memory_of_the_run_is_removed_and_no_other(self):
