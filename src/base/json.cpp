@@ -41,15 +41,15 @@ J parse(std::string_view text) {
 namespace {
 
 /// JSON escapes the controls of ASCII. DEL and those of C1 (U+0080 to U+009F) act on some terminals, too.
-std::string escape_controls(std::string json) {
-  for (std::size_t at = 0; (at = json.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
-    const bool is_del = json[at] == '\x7f';
+std::string escape_controls(std::string text) {
+  for (std::size_t at = 0; (at = text.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
+    const bool is_del = text[at] == '\x7f';
     const auto code = is_del                 ? 0x7fU
-                      : at + 1 < json.size() ? static_cast<unsigned char>(json[at + 1])
+                      : at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1])
                                              : 0xffU;
-    if (code < 0xa0U) json.replace(at, is_del ? 1 : 2, fmt::format("\\u{:04x}", code));
+    if (code < 0xa0U) text.replace(at, is_del ? 1 : 2, fmt::format("\\u{:04x}", code));
   }
-  return json;
+  return text;
 }
 
 }  // namespace
