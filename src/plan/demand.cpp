@@ -9,6 +9,22 @@
 
 namespace nlaunch::plan {
 
+namespace {
+
+/// The stage in which a role starts: what others spawn is there when the first of them is.
+std::uint32_t stage_of(const config::Experiment& experiment, const config::Role& role) {
+  for (std::uint32_t stage = 0; stage < experiment.start.size(); ++stage) {
+    for (const auto& name : experiment.start[stage]) {
+      const bool spawns = std::ranges::any_of(
+          role.spawned_by, [&](const auto& spawner) { return spawner.value == name.value; });
+      if (spawns || name.value == role.name.value) return stage;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::vector<Demand> demands_of(const config::Experiment& experiment) {
   const auto index_of = [&](const std::string& name) {
     const auto found =
@@ -24,6 +40,8 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
     if (role.per && role.per->value == config::Role::Per::node) demand.spread = Demand::Spread::per_node;
     if (role.except) demand.except = index_of(role.except->value);
     for (const auto& spawner : role.spawned_by) demand.spawners.push_back(index_of(spawner.value));
+    demand.first_stage = stage_of(experiment, role);
+    if (role.ready && role.ready->exited) demand.last_stage = demand.first_stage;
     demands.push_back(std::move(demand));
   }
   return demands;

@@ -7,32 +7,48 @@
 namespace nlaunch::plan {
 namespace {
 
-/// The free GPUs of each node, lowest first, and who stands where.
+/// Who has which GPU of each node, and when.
 class Board {
  public:
-  Board(std::uint32_t nodes, std::uint32_t gpus_per_node) : gpus_(gpus_per_node), used_(nodes, 0) {}
+  Board(std::uint32_t nodes, std::uint32_t gpus_per_node) : used_(nodes, std::vector<Uses>(gpus_per_node)) {}
 
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(used_.size()); }
-  [[nodiscard]] std::uint32_t free_on(std::uint32_t node) const { return gpus_ - used_[node]; }
+  [[nodiscard]] std::uint32_t free_on(std::uint32_t node, const Demand& demand) const {
+    return static_cast<std::uint32_t>(
+        std::ranges::count_if(used_[node], [&](const Uses& uses) { return is_free(uses, demand); }));
+  }
 
-  Placed take(std::uint32_t node, std::uint32_t gpus) {
+  /// The lowest that are free; there are as many.
+  Placed take(std::uint32_t node, const Demand& demand) {
     Placed placed{node, {}};
-    for (std::uint32_t i = 0; i < gpus; ++i) placed.gpus.push_back(static_cast<std::uint16_t>(used_[node]++));
+    for (std::uint16_t gpu = 0; placed.gpus.size() < demand.gpus; ++gpu) {
+      auto& uses = used_[node].at(gpu);
+      if (!is_free(uses, demand)) continue;
+      uses.emplace_back(demand.first_stage, demand.last_stage);
+      placed.gpus.push_back(gpu);
+    }
     return placed;
   }
 
   [[nodiscard]] std::vector<GpuRef> idle() const {
     std::vector<GpuRef> idle;
     for (std::uint32_t node = 0; node < nodes(); ++node) {
-      for (auto gpu = used_[node]; gpu < gpus_; ++gpu)
-        idle.push_back({node, static_cast<std::uint16_t>(gpu)});
+      for (std::uint16_t gpu = 0; gpu < used_[node].size(); ++gpu)
+        if (used_[node][gpu].empty()) idle.push_back({node, gpu});
     }
     return idle;
   }
 
  private:
-  std::uint32_t gpus_;
-  std::vector<std::uint32_t> used_;
+  using Uses = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  ///< first and last stages
+
+  static bool is_free(const Uses& uses, const Demand& demand) {
+    return std::ranges::none_of(uses, [&](const auto& use) {
+      return use.first <= demand.last_stage && demand.first_stage <= use.second;
+    });
+  }
+
+  std::vector<std::vector<Uses>> used_;
 };
 
 std::vector<bool> nodes_of(const std::vector<Placed>& placed, std::uint32_t nodes) {
@@ -100,11 +116,11 @@ class Placer {
     std::uint32_t least = demand.number;
     for (std::uint32_t node = 0; node < board_.nodes(); ++node) {
       for (std::uint32_t k = 0; allowed[node] && k < demand.number; ++k) {
-        if (board_.free_on(node) < demand.gpus) {
+        if (board_.free_on(node, demand) < demand.gpus) {
           least = std::min(least, k);
           break;
         }
-        result_.by_demand[i].push_back(board_.take(node, demand.gpus));
+        result_.by_demand[i].push_back(board_.take(node, demand));
       }
     }
     if (least < demand.number) note_misfit(i, least);
@@ -115,12 +131,12 @@ class Placer {
     const auto allowed = allowed_nodes(i);
     std::uint32_t node = 0;
     for (std::uint32_t k = 0; k < demand.number; ++k) {
-      while (node < board_.nodes() && (!allowed[node] || board_.free_on(node) < demand.gpus)) ++node;
+      while (node < board_.nodes() && (!allowed[node] || board_.free_on(node, demand) < demand.gpus)) ++node;
       if (node == board_.nodes()) {
         note_misfit(i, k);
         return;
       }
-      result_.by_demand[i].push_back(board_.take(node, demand.gpus));
+      result_.by_demand[i].push_back(board_.take(node, demand));
     }
   }
 
@@ -168,9 +184,16 @@ Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::ui
 }
 
 std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands) {
-  std::uint32_t total = 0;
-  for (const auto& demand : demands) total += demand.number * demand.gpus;
-  return total;
+  std::uint32_t most = 0;
+  for (const auto& at : demands) {
+    std::uint32_t together = 0;
+    for (const auto& demand : demands) {
+      const bool there = demand.first_stage <= at.first_stage && at.first_stage <= demand.last_stage;
+      if (there) together += demand.number * demand.gpus;
+    }
+    most = std::max(most, together);
+  }
+  return most;
 }
 
 }  // namespace nlaunch::plan

@@ -21,6 +21,10 @@ struct Demand {
   std::uint32_t gpus = 0;
   std::optional<std::size_t> except;  ///< demand whose nodes are left out (of `per_node`)
   std::vector<std::size_t> spawners;  ///< demands on whose nodes alone it may stand; empty: anywhere
+  /// The stages in which it has its GPUs: a role that has ended before the next stage begins leaves them to
+  /// what comes later.
+  std::uint32_t first_stage = 0;
+  std::uint32_t last_stage = UINT32_MAX;
 };
 
 struct Placed {
@@ -42,8 +46,8 @@ struct Placement {
   std::vector<Misfit> misfits;
 };
 
-/// Roles `per_node` come first, then `count` roles in file order, each process on the first node with enough
-/// free GPUs: a process never spans two nodes.
+/// Two processes have the same GPU only in different stages. Roles `per_node` come first, then `count` roles
+/// in file order, each process on the first node with enough free GPUs: a process never spans two nodes.
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node);
 
 /// GPUs that one node needs for all demands: what `place` would use on a single node.

@@ -249,6 +249,8 @@ const std::vector<Row> kRows{
     {"self", "rank", rank_in_plan,
      [](const AtNode& at) -> Lookup { return std::to_string(at.process->rank); }},
     {"self", "index", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.process->index); }},
+    {"self", "local_rank", nullptr,
+     [](const AtNode& at) -> Lookup { return std::to_string(at.process->local_rank); }},
     {"self", "host", nullptr, [](const AtNode& at) -> Lookup { return at.names.address_of(*at.process); }},
     {"self", "node", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.process->node); }},
     {"self", "gpus",

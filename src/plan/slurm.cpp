@@ -1,7 +1,9 @@
 #include "plan/slurm.h"
 
+#include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "plan/directives.h"
 
 namespace nlaunch::plan {
@@ -39,6 +41,12 @@ constexpr std::string_view kSbatchFlags =
     "contiguous exclusive get-user-env hold ignore-pbs nice no-kill overcommit oversubscribe quiet reboot"
     " spread-job use-min-nodes verbose";
 
+/// Other names, and options of single releases.
+constexpr std::string_view kSbatchOthers =
+    "tasks-per-node share workdir jobid propagate tres-per-task tres-bind oom-kill-step segment stepmgr "
+    "resv-ports"
+    " container-id help usage version export-file het-group consolidate-segments spread-segments";
+
 constexpr DirectiveSyntax kSbatch{
     .scheduler = "slurm",
     .command = "sbatch",
@@ -66,6 +74,14 @@ Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
   for (const auto& option : site.srun) slurm.srun.push_back(resolve(option));
   slurm.bad_nodes_ttl = site.bad_nodes_ttl.value_or(std::chrono::days(7));
   return slurm;
+}
+
+bool sbatch_takes(std::string_view name) {
+  auto names = options_of(kSbatch);
+  for (const auto& owned : kSbatchOwned) names.emplace_back(owned.name);
+  for (auto& other : text::split(kSbatchOthers, ' ')) names.push_back(std::move(other));
+  if (std::ranges::find(names, name) != names.end()) return true;
+  return std::ranges::count_if(names, [&](const std::string& one) { return one.starts_with(name); }) == 1;
 }
 
 bool sbatch_needs_value(std::string_view name) {

@@ -19,6 +19,8 @@ Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
 
 /// The options of sbatch that are known, by their long names. A newer Slurm and a site's plugins have more.
 std::vector<std::string> sbatch_options();
+/// True for a long name that some release of sbatch takes, in full or as the beginning of one name alone.
+bool sbatch_takes(std::string_view name);
 /// True for one that sbatch does not take without a value.
 bool sbatch_needs_value(std::string_view name);
 
