@@ -21,7 +21,8 @@ bool is_block_key(std::string_view key) {
 /// set anew.
 class EnvReader {
  public:
-  EnvReader(EnvBlock& out, const std::vector<std::string>* libraries) : out_(out), libraries_(libraries) {}
+  EnvReader(EnvBlock& out, const std::vector<std::string>* libraries, ProcessTraits of)
+      : out_(out), libraries_(libraries), of_(of) {}
 
   void operations(Keys& keys, const Condition& when) {
     if (const auto names = keys.get("unset")) {
@@ -61,8 +62,8 @@ class EnvReader {
   }
 
  private:
-  static bool may_be_set(const Text& name, Problems& problems) {
-    if (!is_reserved_variable(name.value)) return true;
+  bool may_be_set(const Text& name, Problems& problems) const {
+    if (!is_reserved_variable(name.value, of_)) return true;
     problems
         .error(name.value == "LD_PRELOAD" ? "config.env-preload" : "config.env-owned", name.span,
                reserved_reason(name.value))
@@ -96,6 +97,7 @@ class EnvReader {
 
   EnvBlock& out_;
   const std::vector<std::string>* libraries_;
+  ProcessTraits of_;
 };
 
 bool is_plain(const Value& value) {
@@ -104,8 +106,8 @@ bool is_plain(const Value& value) {
   return entries.empty() || !std::ranges::all_of(entries, of_block);
 }
 
-void read_plain(const Value& value, EnvBlock& out) {
-  EnvReader reader(out, nullptr);
+void read_plain(const Value& value, EnvBlock& out, ProcessTraits of) {
+  EnvReader reader(out, nullptr, of);
   for (const auto& [name, item] : value.entries()) {
     if (item.is(Node::Kind::null)) reader.unset(name, item.problems(), {});
   }
@@ -117,13 +119,14 @@ void read_plain(const Value& value, EnvBlock& out) {
 
 }  // namespace
 
-EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries) {
+EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries,
+                  ProcessTraits of) {
   EnvBlock out;
   if (form == EnvForm::plain_or_block && is_plain(value)) {
-    read_plain(value, out);
+    read_plain(value, out, of);
     return out;
   }
-  EnvReader reader(out, libraries);
+  EnvReader reader(out, libraries, of);
   Keys keys(value);
   reader.operations(keys, {});
   if (const auto rows = keys.get("when")) reader.rows(*rows);

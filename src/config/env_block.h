@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "config/names.h"
 #include "config/reader.h"
 
 namespace nlaunch::config {
@@ -15,7 +16,8 @@ enum class EnvForm {
 
 /// Reads an `env:`. `libraries` are the names that a `when` may ask for; without a list (an experiment is
 /// read before its site is known) any name goes.
-EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries);
+EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries,
+                  ProcessTraits of = {});
 
 /// Reads `overlays:`.
 std::vector<Overlay> read_overlays(const Value& value, const std::vector<std::string>* libraries);

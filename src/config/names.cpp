@@ -8,10 +8,12 @@
 namespace nlaunch::config {
 namespace {
 
-constexpr std::array<std::string_view, 13> kReserved{
-    "LD_PRELOAD",  "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "RANK",       "WORLD_SIZE",
-    "LOCAL_RANK",  "LOCAL_WORLD_SIZE",     "NODE_RANK",         "GROUP_RANK", "NNODES",
-    "MASTER_ADDR", "MASTER_PORT",          "NLAUNCH_RUN_DIR"};
+// As launch/bind/own_environment.cpp sets them.
+constexpr std::array<std::string_view, 4> kOfAll{"LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+                                                 "NLAUNCH_RUN_DIR"};
+constexpr std::array<std::string_view, 4> kOfRendezvous{"MASTER_ADDR", "MASTER_PORT", "NNODES", "NODE_RANK"};
+constexpr std::array<std::string_view, 5> kOfRank{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                                  "GROUP_RANK"};
 
 }  // namespace
 
@@ -24,8 +26,10 @@ bool is_experiment_name(std::string_view name) {
              name, [&](char c) { return kLettersAndDigits.contains(c) || c == '_' || c == '-' || c == '.'; });
 }
 
-bool is_reserved_variable(std::string_view name) {
-  return std::ranges::find(kReserved, name) != kReserved.end();
+bool is_reserved_variable(std::string_view name, ProcessTraits of) {
+  const auto is_in = [&](const auto& names) { return std::ranges::find(names, name) != names.end(); };
+  return is_in(kOfAll) || (of.rendezvous && is_in(kOfRendezvous)) ||
+         (of.rendezvous && of.is_rank && is_in(kOfRank));
 }
 
 std::string reserved_reason(std::string_view name) {

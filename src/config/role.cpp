@@ -189,7 +189,9 @@ Role read_role(const Text& name, const Value& value) {
   read_ports(keys, role);
   keys.list("preload", role.preload);
   keys.read("scope", role.scope);
-  if (const auto env = keys.get("env")) role.env = read_env(*env, EnvForm::plain_or_block, nullptr);
+  const ProcessTraits traits{.rendezvous = role.rendezvous != Rendezvous::none,
+                             .is_rank = role.gpus.value <= 1};
+  if (const auto env = keys.get("env")) role.env = read_env(*env, EnvForm::plain_or_block, nullptr, traits);
   read_ends(keys, role);
   keys.finish();
   role.whole = value.problems().count() == before;
