@@ -17,7 +17,8 @@ struct Context : session::Caller {
   std::string color = "auto";
   bool quiet = false;
   bool verbose = false;
-  std::function<int()> run;  ///< of the command that was called
+  std::function<int()> run;       ///< of the command that was called
+  std::size_t behind_dashes = 0;  ///< words behind the first `--`, which the parser takes like those before
 };
 
 /// Standard output and error, in colour where `color`, NO_COLOR, TERM and the terminal say so.

@@ -1,8 +1,10 @@
 #include "cli/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <string_view>
 
 #include "base/exit_code.h"
 #include "cli/console.h"
@@ -58,6 +60,9 @@ void add_general_options(CLI::App& app, Context& context) {
 int run_program(int argc, const char* const* argv) {
   Context context;
   context.environment = sys::own_environment();
+  const auto* const end = argv + argc;
+  const auto* const dashes = std::find(argv, end, std::string_view("--"));
+  if (dashes != end) context.behind_dashes = static_cast<std::size_t>(end - dashes) - 1;
   CLI::App app(
       "Launches RL post-training: learners, engines and services on one plan, checked before they start.",
       "nlaunch");

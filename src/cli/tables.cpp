@@ -24,7 +24,9 @@ std::vector<const CLI::Option*> all_options_of(const CLI::App& app) {
 
 std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
   auto all = all_options_of(app);
-  std::erase_if(all, [](const CLI::Option* option) { return !option->get_positional(); });
+  std::erase_if(all, [](const CLI::Option* option) {
+    return !option->get_positional() || option->get_group().empty();  // hidden
+  });
   return all;
 }
 
