@@ -16,30 +16,36 @@ using shell::Fate;
 using shell::RecordedCommand;
 using shell::Recording;
 
-/// Commands that differ by their task alone.
+/// Commands that differ by their task alone, or that ask the same at the same line.
 struct Group {
   const RecordedCommand* command;
   std::vector<shell::Task> tasks;
+  std::size_t times = 1;
 };
 
 std::vector<Group> groups_of(const Recording& recording) {
   std::vector<Group> groups;
   for (const auto& command : recording.commands) {
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-      return command.task && !group.tasks.empty() && group.command->launcher == command.launcher &&
-             group.command->line == command.line && group.command->argv == command.argv;
+      const bool tasks = command.task && !group.tasks.empty() && group.command->launcher == command.launcher;
+      const bool asks =
+          !command.task && command.fate == Fate::answered && group.command->fate == command.fate;
+      return (tasks || asks) && group.command->line == command.line && group.command->argv == command.argv;
     });
     if (same == groups.end()) {
       groups.push_back({&command, {}});
       if (command.task) groups.back().tasks.push_back(*command.task);
-    } else {
+    } else if (command.task) {
       same->tasks.push_back(*command.task);
+    } else {
+      ++same->times;
     }
   }
   return groups;
 }
 
 std::string where(const Group& group) {
+  if (group.times > 1) return fmt::format("{} times", group.times);
   if (group.tasks.empty()) return group.command->background ? "in the background" : "";
   constexpr std::size_t kShown = 4;
   std::vector<std::string> ranks;
@@ -60,17 +66,37 @@ std::string_view word_of(Fate fate) {
   return "launches";
 }
 
+/// What a script printed last mostly says why it ended.
+std::string last_lines(const Recording& recording, const Masker& masker) {
+  constexpr std::size_t kMost = 5;
+  auto lines = text::split(text::trim(recording.output), '\n');
+  if (lines.size() > kMost) lines.erase(lines.begin(), lines.end() - kMost);
+  std::string out;
+  for (const auto& line : lines) out += "  " + text::printable(masker.mask(line)) + "\n";
+  if (!out.empty()) out.pop_back();
+  return out;
+}
+
 class RecordingText {
  public:
   RecordingText(const Recording& recording, std::string script, const Masker& masker, const Paint& paint)
       : recording_(recording), script_(std::move(script)), masker_(masker), paint_(paint) {}
 
-  [[nodiscard]] std::string str(const shell::Allocation& allocation) const {
+  [[nodiscard]] std::string str(const shell::Allocation& allocation,
+                                const std::vector<std::string>& became) const {
     const auto groups = groups_of(recording_);
-    Table table({"line", "", "where", "command"});
-    for (const auto& group : groups)
-      table.add({place(*group.command), std::string(word_of(group.command->fate)), where(group),
-                 line(group.command->argv)});
+    std::vector<std::string> columns{"line", "", "where", "command"};
+    if (!became.empty()) columns.insert(columns.begin() + 1, "became");
+    Table table(columns);
+    for (const auto& group : groups) {
+      std::vector<std::string> cells{place(*group.command), std::string(word_of(group.command->fate)),
+                                     where(group), line(group.command->argv)};
+      if (!became.empty()) {
+        const auto index = static_cast<std::size_t>(group.command - recording_.commands.data());
+        cells.insert(cells.begin() + 1, text::printable(masker_.mask(became[index])));
+      }
+      table.add(std::move(cells));
+    }
     auto out = fmt::format(
         "{}: {} of {} and {} each\n", text::printable(script_), text::count(allocation.nodes, "node"),
         text::count(allocation.gpus_per_node, "GPU"), text::count(allocation.tasks_per_node, "task"));
@@ -103,23 +129,13 @@ class RecordingText {
     if (!recording_.not_here.empty())
       all.push_back(fmt::format("Not on this machine, and taken as empty: {}",
                                 text::printable(text::join(recording_.not_here, ", "))));
-    if (!recording_.stopped.empty())
-      all.push_back(
-          fmt::format("The script was stopped: it has reached the limit of {}. What it starts later is "
-                      "not in the table.",
-                      recording_.stopped));
-    else if (recording_.exit_code != 0)
-      all.push_back(
-          fmt::format("The script ended with {}: it may start more where nothing is missing. Arguments "
-                      "go behind --, variables into --env NAME=VALUE. Its last line: {}",
-                      recording_.exit_code, last_line()));
+    std::vector<std::string> unset;
+    for (const auto& one : recording_.unset) unset.push_back(fmt::format("{} (line {})", one.name, one.line));
+    if (!unset.empty())
+      all.push_back(fmt::format("Set by nothing, and so empty: {}. --env NAME=VALUE sets them.",
+                                text::printable(text::join(unset, ", "))));
+    if (auto why = why_not_whole(recording_, masker_); !why.empty()) all.push_back(std::move(why));
     return all;
-  }
-
-  [[nodiscard]] std::string last_line() const {
-    const auto trimmed = text::trim(recording_.output);
-    const auto last = trimmed.substr(trimmed.rfind('\n') + 1);
-    return last.empty() ? "(none)" : text::printable(masker_.mask(std::string(last)));
   }
 
   const Recording& recording_;
@@ -130,8 +146,39 @@ class RecordingText {
 
 }  // namespace
 
+/// The last file that the script asked for, and was told is not there.
+std::string asked_for(const Recording& recording) {
+  if (recording.asked_for.empty()) return {};
+  const auto& last = recording.asked_for.back();
+  return fmt::format(
+      " At line {} it was told that {} is not there; --exists {} says it is (a folder with a / behind it).",
+      last.line, text::printable(last.name), text::printable(text::shell_quote(last.name)));
+}
+
+std::string why_not_whole(const Recording& recording, const Masker& masker) {
+  if (recording.whole()) return {};
+  if (recording.waits)
+    return fmt::format(
+        "The script waits at line {} for something that does not come here. What it starts later "
+        "is not known.",
+        recording.last_line);
+  if (!recording.stopped.empty())
+    return fmt::format(
+        "The script was stopped: it has reached the limit of {}. What it starts later is not "
+        "known.",
+        recording.stopped);
+  constexpr int kSyntax = 2;
+  if (recording.exit_code == kSyntax && recording.output.find(": syntax error") != std::string::npos)
+    return fmt::format("bash cannot read the script:\n{}", last_lines(recording, masker));
+  return fmt::format(
+      "The script ended with {} at line {}: it may start more where nothing is missing. "
+      "Arguments go behind --, variables into --env NAME=VALUE.{} It printed:\n{}",
+      recording.exit_code, recording.last_line, asked_for(recording), last_lines(recording, masker));
+}
+
 std::string recording_text(const Recording& recording, const std::string& script,
-                           const shell::Allocation& allocation, Masker masker, const Paint& paint) {
+                           const shell::Allocation& allocation, const std::vector<std::string>& became,
+                           Masker masker, const Paint& paint) {
   for (const auto& command : recording.commands) {
     for (const auto& entry : command.environment) {
       const auto equals = entry.find('=');
@@ -139,7 +186,7 @@ std::string recording_text(const Recording& recording, const std::string& script
         masker.add(entry.substr(equals + 1));
     }
   }
-  return RecordingText(recording, script, masker, paint).str(allocation);
+  return RecordingText(recording, script, masker, paint).str(allocation, became);
 }
 
 }  // namespace nlaunch::report

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace nlaunch::shell {
 
@@ -11,10 +12,13 @@ namespace nlaunch::shell {
 struct Allocation {
   std::string job_id = "424242";
   std::string job_name = "job";
+  std::string account = "rec-account";
+  std::string partition = "rec-partition";
   std::uint32_t nodes = 1;
   std::uint32_t tasks_per_node = 1;
   std::uint32_t cpus_per_task = 0;  ///< 0: not asked for
   std::uint32_t gpus_per_node = 0;
+  std::vector<std::uint32_t> array{};  ///< of a job array: the ids of its tasks, of which this is the first
 
   /// "rec-node-0"
   [[nodiscard]] static std::string host(std::uint32_t node);
@@ -22,6 +26,8 @@ struct Allocation {
   [[nodiscard]] static std::string address(std::uint32_t node);
   /// What a program that looks for a free port finds.
   static constexpr std::uint16_t kPort = 42777;
+  /// The id of a job that the script submits.
+  static constexpr std::uint32_t kSubmitted = 424243;
   /// "rec-node-[0-3]", as Slurm writes the hosts of the job.
   [[nodiscard]] std::string host_list() const;
 };

@@ -15,6 +15,17 @@ std::string lines_of_hosts(const Allocation& allocation) {
   return text;
 }
 
+/// `scontrol show node -o`
+std::string lines_of_nodes(const Allocation& allocation) {
+  std::string text;
+  for (std::uint32_t node = 0; node < allocation.nodes; ++node)
+    text += fmt::format(
+        "NodeName={0} Arch=x86_64 CoresPerSocket=64 CPUAlloc=0 CPUEfctv=128 CPUTot=128 Gres=gpu:{1} "
+        "NodeAddr={2} NodeHostName={0} RealMemory=1000000 Sockets=2 State=ALLOCATED ThreadsPerCore=1\n",
+        Allocation::host(node), allocation.gpus_per_node, Allocation::address(node));
+  return text;
+}
+
 using Ask = Answer (*)(const Words&, const Allocation&, std::uint32_t node);
 
 Answer succeed(const Words&, const Allocation&, std::uint32_t) {
@@ -29,6 +40,7 @@ Answer ask_scontrol(const Words& argv, const Allocation& allocation, std::uint32
     return {text::join(text::split(list, ','), "\n") + "\n"};
   }
   if (has(argv, "hostlist") || has(argv, "hostlistsorted")) return {allocation.host_list() + "\n"};
+  if (has(argv, "node") || has(argv, "nodes")) return {lines_of_nodes(allocation)};
   if (has(argv, "job") || has(argv, "jobid"))
     return {fmt::format("JobId={} JobName={}\n   NumNodes={} NodeList={}\n", allocation.job_id,
                         allocation.job_name, allocation.nodes, allocation.host_list())};
@@ -125,6 +137,15 @@ Answer ask_squeue(const Words& argv, const Allocation& allocation, std::uint32_t
                       allocation.nodes, allocation.host_list())};
 }
 
+Answer ask_sbatch(const Words& argv, const Allocation&, std::uint32_t) {
+  return {has(argv, "--parsable") ? fmt::format("{}\n", Allocation::kSubmitted)
+                                  : fmt::format("Submitted batch job {}\n", Allocation::kSubmitted)};
+}
+
+Answer ask_free_port(const Words&, const Allocation&, std::uint32_t) {
+  return {fmt::format("{}\n", Allocation::kPort)};
+}
+
 struct AskRow {
   const char* name;
   Ask ask;
@@ -138,6 +159,7 @@ constexpr AskRow kAsks[] = {
     {"nslookup", ask_host},
     {"ip", ask_ip},
     {"ifconfig", ask_ip},
+    {"get_free_port", ask_free_port},
     {"nvidia-smi", ask_gpus},
     {"rocm-smi", succeed},
     {"amd-smi", succeed},
@@ -149,6 +171,8 @@ constexpr AskRow kAsks[] = {
     {"squeue", ask_squeue},
     {"sacct", ask_squeue},
     {"sinfo", succeed},
+    {"sbatch", ask_sbatch},
+    {"scancel", succeed},
     {"sleep", succeed},
     {"usleep", succeed},
     {"git", ask_git},
@@ -179,6 +203,9 @@ std::optional<Answer> ask_python(const Words& argv, const Allocation& allocation
   if (mentions("gethostname") || mentions("getfqdn")) return Answer{Allocation::host(node) + "\n"};
   if (mentions("__file__") || mentions("__path__")) return Answer{"/rec/site-packages\n"};
   if (mentions("__version__")) return Answer{"2.0.0\n"};
+  if (mentions("cluster_resources"))
+    return Answer{fmt::format("{}\n", allocation.nodes * allocation.gpus_per_node)};
+  if (mentions("ray.nodes()")) return Answer{fmt::format("{}\n", allocation.nodes)};
   if (mentions("device_count")) return Answer{fmt::format("{}\n", allocation.gpus_per_node)};
   return std::nullopt;
 }

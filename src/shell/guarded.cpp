@@ -218,7 +218,7 @@ class Tracer {
     release(pid);
     processes_.erase(pid);
     ended_.emplace(pid, 0);
-    watcher_.on_end(pid);
+    watcher_.on_end(pid, status);
     if (pid == first_) result_.status = status;
   }
 
@@ -495,6 +495,7 @@ class Tracer {
       if (is_of_loader(entry, 'N')) entry[0] = 'L';
     }
     const auto program = watcher_.on_start(start);
+    if (watcher_.has_seen_enough()) stop("waits");
     if (program.empty()) return pretend(pid, process, before, -ENOENT);
     hide_loader_variables(pid, environment);
     if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))

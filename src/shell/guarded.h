@@ -39,7 +39,9 @@ class Watcher {
   /// program.
   virtual std::string on_start(const ProgramStart& start) = 0;
   virtual void on_fork(pid_t parent, pid_t child) = 0;
-  virtual void on_end(pid_t pid) = 0;
+  virtual void on_end(pid_t pid, int status) = 0;  ///< of waitpid(2)
+  /// Nothing new will come: everything ends, and GuardedEnd::stopped is "waits".
+  [[nodiscard]] virtual bool has_seen_enough() const = 0;
   /// What is to be looked at, read or gone to is not there. The file in its place; for a folder any, which is
   /// then there, and empty. Empty: it is not there.
   virtual std::string stand_in(pid_t pid, const std::string& path, Missing asked) = 0;
@@ -66,7 +68,8 @@ struct GuardedEnd {
   int status = 0;  ///< of the first process, as of waitpid(2)
   /// SIGINT, SIGTERM or SIGHUP, which this process was sent meanwhile: the caller cleans up and raises it.
   int signal = 0;
-  /// The limit that ended it, "time", "starts", "processes", "memory", "space", or "signal"; empty: none.
+  /// The limit that ended it, "time", "starts", "processes", "memory", "space", "waits", or "signal"; empty:
+  /// none.
   std::string stopped;
 };
 

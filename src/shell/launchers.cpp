@@ -143,8 +143,12 @@ Nodes all_nodes(const Allocation& allocation) {
 /// Of "rec-node-0,rec-node-1"; of all for the job's own list.
 Nodes nodes_in(const std::string& list, const Allocation& allocation) {
   if (list == allocation.host_list()) return all_nodes(allocation);
+  // As hostlist_create() of Slurm takes lists apart: at commas, blanks and line ends.
   Nodes nodes;
-  for (const auto& host : text::split(list, ','))
+  std::string hosts = list;
+  std::ranges::replace_if(
+      hosts, [](char c) { return c == ' ' || c == '\t' || c == '\n'; }, ',');
+  for (const auto& host : text::split(hosts, ','))
     if (const auto node = node_of(text::trim(host))) nodes.push_back(*node);
   return nodes;
 }
@@ -190,12 +194,19 @@ Started of_srun(const Words& argv, const Allocation& allocation) {
   if (has_several(argv)) return {};
   const auto end = program_at(argv, 1, srun_options());
   auto nodes = nodes_of_step(argv, end, allocation);
+  if (nodes.empty()) return {};
   const auto wanted = number_option(argv, end, "-n", "--ntasks");
   const auto per_node = number_option(argv, end, "", "--ntasks-per-node");
   if (wanted && *wanted < nodes.size()) nodes.resize(std::max(1U, *wanted));
   const auto each = per_node.value_or(wanted ? shared_out(*wanted, nodes.size()) : allocation.tasks_per_node);
-  return {rest(argv, end),
-          tasks_of(nodes, each, wanted.value_or(each * static_cast<std::uint32_t>(nodes.size())))};
+  Started started{rest(argv, end),
+                  tasks_of(nodes, each, wanted.value_or(each * static_cast<std::uint32_t>(nodes.size())))};
+  if (const auto exported = option(argv, end, "", "--export")) {
+    started.variables = text::split(*exported, ',');
+    started.keeps_environment = std::erase(started.variables, "ALL") > 0;
+    std::erase_if(started.variables, [](const auto& word) { return word == "NONE" || word == "NIL"; });
+  }
+  return started;
 }
 
 /// Open MPI's, MPICH's and Intel MPI's.
@@ -214,7 +225,14 @@ Started of_mpirun(const Words& argv, const Allocation& allocation) {
   if (!wanted) wanted = number_option(argv, end, "-n", "");
   const auto all = wanted.value_or(allocation.nodes * allocation.tasks_per_node);
   const auto nodes = all_nodes(allocation);
-  return {rest(argv, end), tasks_of(nodes, shared_out(all, nodes.size()), all)};
+  Started started{rest(argv, end), tasks_of(nodes, shared_out(all, nodes.size()), all)};
+  for (std::size_t i = 1; i + 2 <= end; ++i) {
+    const bool two = (argv[i] == "-genv" || argv[i] == "-env") && i + 3 <= end;
+    if (argv[i] == "-x" && argv[i + 1].find('=') != std::string::npos)
+      started.variables.push_back(argv[i + 1]);
+    if (two) started.variables.push_back(argv[i + 1] + "=" + argv[i + 2]);
+  }
+  return started;
 }
 
 /// apptainer exec [OPTIONS] IMAGE PROGRAM; docker run [OPTIONS] IMAGE [PROGRAM].
@@ -235,9 +253,15 @@ Started of_container(const Words& argv, const Allocation& /*allocation*/) {
   const auto verb = program_at(argv, 1, {});
   if (verb >= argv.size() || (argv[verb] != "exec" && argv[verb] != "run" && argv[verb] != "start"))
     return {};
-  if (argv[verb] == "run" && !docker) return {};  // the image's own program
   const auto image = program_at(argv, verb + 1, docker ? kDocker : kApptainer);
   return {rest(argv, image + 1), {}};
+}
+
+/// shifter [OPTIONS] PROGRAM: the image is an option, or the job's.
+Started of_shifter(const Words& argv, const Allocation& /*allocation*/) {
+  static const Options kValued{"-i", "--image", "-m",         "--module", "-V",       "--volume",
+                               "-e", "--env",   "--env-file", "-w",       "--workdir"};
+  return {rest(argv, program_at(argv, 1, kValued)), {}};
 }
 
 /// ssh [OPTIONS] HOST COMMAND...: a login's shell runs the words as one line.
@@ -283,17 +307,12 @@ struct LauncherRow {
   Start start;
 };
 constexpr LauncherRow kLaunchers[] = {
-    {"srun", of_srun},
-    {"mpirun", of_mpirun},
-    {"mpiexec", of_mpirun},
-    {"orterun", of_mpirun},
-    {"apptainer", of_container},
-    {"singularity", of_container},
-    {"enroot", of_container},
-    {"docker", of_container},
-    {"podman", of_container},
-    {"podman-hpc", of_container},
-    {"ssh", of_ssh},
+    {"srun", of_srun},           {"mpirun", of_mpirun},
+    {"mpiexec", of_mpirun},      {"orterun", of_mpirun},
+    {"apptainer", of_container}, {"singularity", of_container},
+    {"enroot", of_container},    {"docker", of_container},
+    {"podman", of_container},    {"podman-hpc", of_container},
+    {"shifter", of_shifter},     {"ssh", of_ssh},
 };
 
 }  // namespace
@@ -310,6 +329,19 @@ std::optional<Started> started_by(const Words& argv, const Allocation& allocatio
     started.argv = rest(argv, program_at(argv, 1, wrapper->valued) + wrapper->words);
   }
   return started.argv.empty() ? std::nullopt : std::optional(started);
+}
+
+std::size_t words_of_srun(const Words& argv) {
+  return std::min(program_at(argv, 1, srun_options()), argv.size());
+}
+
+bool is_container(const std::string& program) {
+  const auto* row = std::ranges::find(kLaunchers, program, &LauncherRow::name);
+  return row != std::end(kLaunchers) && (row->start == of_container || row->start == of_shifter);
+}
+
+bool takes_value_of_srun(const std::string& option) {
+  return srun_options().contains(option);
 }
 
 std::vector<std::string> names_of_launchers() {

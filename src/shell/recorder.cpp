@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <re2/re2.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "shell/answers.h"
@@ -26,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr auto kHandler = "command_not_found_handle";
 constexpr std::string_view kStep = "NLAUNCH_RECORDED_STEP";  ///< the launcher's index
 constexpr std::string_view kInTask = "NLAUNCH_RECORDED_TASK";
+constexpr std::string_view kChdir = "NLAUNCH_RECORDED_FOLDER";
 constexpr int kNotFound = 127;
 
 /// Names that a script finds on its PATH though they may not be on this machine.
@@ -61,13 +64,16 @@ conda() {{
   [[ ${{1-}} == activate ]] || return 0
   export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
   CONDA_PREFIX=$CONDA_DEFAULT_ENV
-  [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=/rec/conda/envs/$CONDA_DEFAULT_ENV
+  [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}/envs/$CONDA_DEFAULT_ENV
+  [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}
   PATH=$CONDA_PREFIX/bin:$PATH
 }}
 mamba() {{ conda "$@"; }}
 micromamba() {{ conda "$@"; }}
 module() {{ command module "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 ml() {{ command ml "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
+if [[ -n ${{NLAUNCH_RECORDED_FOLDER-}} ]]; then cd "$NLAUNCH_RECORDED_FOLDER"; unset NLAUNCH_RECORDED_FOLDER OLDPWD; fi
+RANDOM=1
 exec 199>>{2}
 BASH_XTRACEFD=199
 PS4=$'{3}'
@@ -85,7 +91,9 @@ set -x
 /// NAME`, of conda.
 std::string activation(const std::string& path, const std::string& command) {
   const auto words = text::split(command, ' ');
-  if (words.size() > 2) return "conda activate " + words[2] + "\n";
+  const auto folder = fs::path(path).parent_path().parent_path().native();
+  if (words.size() > 2)
+    return fmt::format("NLAUNCH_CONDA={}\nconda activate {}\n", text::shell_quote(folder), words[2]);
   return fmt::format("export VIRTUAL_ENV={0}\nexport PATH={0}/bin:$PATH\n",
                      text::shell_quote(fs::path(path).parent_path().parent_path().native()));
 }
@@ -94,7 +102,7 @@ std::string activation(const std::string& path, const std::string& command) {
 bool is_own(std::string_view entry) {
   constexpr std::array<std::string_view, 7> kNames{
       "BASH_ENV=", "BASH_XTRACEFD=", "PS4=", "_=", "SHLVL=", "OLDPWD=", "SHELLOPTS="};
-  return entry.starts_with(kStep) || entry.starts_with(kInTask) ||
+  return entry.starts_with(kStep) || entry.starts_with(kInTask) || entry.starts_with(kChdir) ||
          std::ranges::any_of(kNames, [&](auto name) { return entry.starts_with(name); });
 }
 
@@ -116,6 +124,11 @@ std::vector<std::string> variables_of(const Task& task) {
   return {fmt::format("SLURM_PROCID={}", task.rank), fmt::format("SLURM_LOCALID={}", task.local_rank),
           fmt::format("SLURM_NODEID={}", task.node),
           fmt::format("SLURMD_NODENAME={}", Allocation::host(task.node))};
+}
+
+bool is_name(std::string_view text) {
+  static const RE2 kName(R"([A-Za-z_]\w*)");
+  return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), kName);
 }
 
 bool is_mpi(const std::string& name) {
@@ -150,13 +163,34 @@ std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) 
   return ordered;
 }
 
+/// What closes a block or is a comment is no command.
+bool is_command(std::string_view line) {
+  constexpr std::array<std::string_view, 6> kCloses{"fi", "done", "esac", "}", ";;", "else"};
+  line = text::trim(line);
+  return !line.empty() && !line.starts_with('#') && std::ranges::find(kCloses, line) == kCloses.end();
+}
+
+/// The command at a line is the last of its file.
+bool nothing_follows(const std::string& script, std::uint32_t line) {
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  const auto content = sys::read_regular_file(script, kLargest);
+  if (!content || line == 0) return false;
+  const auto lines = text::split(*content, '\n');
+  std::size_t next = line;  // counted from 0
+  while (next < lines.size() && lines[next - 1].ends_with('\\')) ++next;
+  return std::none_of(lines.begin() + static_cast<std::ptrdiff_t>(std::min(next, lines.size())), lines.end(),
+                      is_command);
+}
+
 /// The script among the arguments of a shell; nothing for -c, or without one.
 std::optional<std::string> script_of_shell(const Words& argv) {
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const auto& word = argv[i];
     if (word == "-c" || (word.size() > 2 && word[0] == '-' && word[1] != '-' && word.ends_with('c')))
       return std::nullopt;
-    if (word == "-o" || word == "-O" || word == "--rcfile" || word == "--init-file") {
+    const bool short_ones = word.size() > 1 && (word[0] == '-' || word[0] == '+') && word[1] != '-';
+    const bool names_one = short_ones && (word.ends_with('o') || word.ends_with('O'));  // -euo pipefail
+    if (names_one || word == "--rcfile" || word == "--init-file") {
       ++i;
     } else if (!word.starts_with('-') && !word.starts_with('+')) {
       return word;
@@ -179,6 +213,11 @@ class Recorder final : public Watcher {
     };
     layer_.permit(own_.trace());
     layer_.permit(own_.output());
+    for (const auto& path : request_.existing) make_exist(path);
+    if (!request_.chdir.empty() && !fs::exists(request_.chdir, error)) {
+      recording_.not_here.push_back(request_.chdir);
+      (void)layer_.make_folder(request_.chdir);
+    }
     const bool made = put(own_.start(), start_file(own_), 0644) && put(own_.trace(), "", 0644) &&
                       put(own_.other(), "", 0755) && put(own_.output(), "", 0644);
     return made && std::ranges::all_of(known_programs(), [&](const auto& name) {
@@ -207,7 +246,8 @@ class Recorder final : public Watcher {
         fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
         fmt::format("SLURM_SUBMIT_DIR={}", folder()),
         "SLURM_SUBMIT_HOST=rec-login",
-        "SLURM_JOB_PARTITION=rec-partition",
+        fmt::format("SLURM_JOB_PARTITION={}", job.partition),
+        fmt::format("SLURM_JOB_ACCOUNT={}", job.account),
         "SLURM_JOB_USER=rec-user",
         "SLURM_CLUSTER_NAME=rec-cluster",
         "USER=rec-user",
@@ -221,6 +261,15 @@ class Recorder final : public Watcher {
       entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", job.gpus_per_node));
       entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", job.gpus_per_node));
     }
+    if (!job.array.empty()) {
+      const auto [least, most] = std::ranges::minmax(job.array);
+      entries.push_back(fmt::format("SLURM_ARRAY_JOB_ID={}", job.job_id));
+      entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array.front()));
+      entries.push_back(fmt::format("SLURM_ARRAY_TASK_COUNT={}", job.array.size()));
+      entries.push_back(fmt::format("SLURM_ARRAY_TASK_MIN={}", least));
+      entries.push_back(fmt::format("SLURM_ARRAY_TASK_MAX={}", most));
+    }
+    if (!request_.chdir.empty()) entries.push_back(fmt::format("{}={}", kChdir, request_.chdir));
     for (auto& entry : variables_of({0, 0, 0})) entries.push_back(std::move(entry));
     entries.insert(entries.end(), request_.variables.begin(), request_.variables.end());
     return entries;
@@ -228,6 +277,7 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] std::string folder() const {
     std::error_code error;
+    if (!request_.folder.empty()) return request_.folder;
     return fs::absolute(request_.script, error).parent_path().lexically_normal();
   }
 
@@ -241,12 +291,34 @@ class Recorder final : public Watcher {
     note_pipes(start);
     const auto name = program_name(argv[0]);
     const auto program = program_name(start.path);
+    if (const auto said = printed_by(argv)) {
+      note(start, std::move(argv), Fate::answered);
+      return answer({*said + "\n"});
+    }
     const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
-    if (runs) return start.path;
+    if (runs && watches_output(argv, start.folder)) {
+      note(start, std::move(argv), Fate::answered);
+      return answer({});
+    }
+    if (runs && places_files(program)) {
+      const bool can = sources_are_here(start, argv);
+      note(start, std::move(argv), Fate::recorded);
+      return can ? start.path : answer({});
+    }
+    if (runs) {
+      static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
+      if (kOfNow.contains(program)) note_made_up(start, argv);
+      note_unread(start, argv);
+      return start.path;
+    }
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
+      static const Options kKnown{"scontrol", "hostname", "getent", "host",          "dig",
+                                  "nslookup", "ip",       "ray",    "get_free_port", "conda",
+                                  "mamba",    "sbatch",   "curl",   "wget"};
+      if (!kKnown.contains(name) && !is_port_or_address(*said)) note_made_up(start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer(*said);
     }
@@ -255,15 +327,35 @@ class Recorder final : public Watcher {
     return started ? put_script(tasks_script(*started, is_mpi(name))) : answer({});
   }
 
-  void on_fork(pid_t parent, pid_t child) override { parents_[child] = parent; }
-  void on_end(pid_t) override { read_trace(); }
+  void on_fork(pid_t parent, pid_t child) override {
+    if (parents_.empty()) script_shell_ = parent;
+    parents_[child] = parent;
+  }
+  void on_end(pid_t pid, int status) override {
+    read_trace();
+    const auto shell = shells_of_tasks_.find(pid);
+    if (shell == shells_of_tasks_.end()) return;
+    constexpr int kSignal = 128;
+    const auto code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignal + WTERMSIG(status);
+    if (code != 0) recording_.failed.push_back({shell->second, std::to_string(code)});
+    shells_of_tasks_.erase(shell);
+  }
+  [[nodiscard]] bool has_seen_enough() const override {
+    constexpr std::size_t kMostWaits = 500;
+    return waits_ > kMostWaits;
+  }
 
   /// What `source` and `cd` look for, and is on the cluster alone.
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     read_trace();
+    if (asked == Missing::folder && path == "/rec/home") return "/dev/null";
     const auto* place = trace_.place_of(pid);
+    // A script that turns `set -x` off does not tell what it reads.
+    if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
+      return sourced(path, "", 0);
     if (place == nullptr) return {};
     // `exec NAME` looks for it by itself: it seems to be where it looks last, and its start is recorded.
+    if (asked == Missing::name && is_test(place->command)) return answer_test(*place, path);
     if (asked == Missing::name)
       return place->command.starts_with("exec ") &&
                      place->command.find(program_name(path)) != std::string::npos &&
@@ -274,9 +366,83 @@ class Recorder final : public Watcher {
     const bool looks =
         std::ranges::any_of(kBuiltins, [&](auto word) { return place->command.starts_with(word); });
     if (!looks || place->command.find(program_name(path)) == std::string::npos) return {};
-    if (std::ranges::find(recording_.not_here, path) == recording_.not_here.end())
-      recording_.not_here.push_back(path);
-    return program_name(path) == "activate" ? put_script(activation(path, place->command)) : "/dev/null";
+    if (asked == Missing::folder) {
+      name_as_absent(path);
+      return "/dev/null";
+    }
+    return sourced(path, place->command, place->line);
+  }
+
+  void note_written() {
+    std::error_code error;
+    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
+                                           error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      constexpr std::size_t kMost = 1000;
+      const auto path = layer_.unmapped(entry->path()).native();
+      std::error_code unknown;
+      const bool made =
+          entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
+      if (made && recording_.written.size() < kMost) recording_.written.push_back(path);
+    }
+  }
+
+  /// `$NAME` and `${NAME}` of the script, by their text: bash says nothing of a variable that is empty.
+  void note_unset() {
+    constexpr std::uint64_t kLargest = 1U << 20U;
+    const auto text = sys::read_regular_file(request_.script, kLargest).value_or("");
+    auto all = text;
+    std::set<std::string> scripts;
+    for (const auto& one : recording_.assignments) scripts.insert(one.script);
+    for (const auto& script : scripts)
+      all += "\n" + sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or("");
+    std::set<std::string> known;
+    for (const auto& entry : environment()) known.insert(entry.substr(0, entry.find('=')));
+    for (const auto& one : recording_.assignments) known.insert(one.name);
+    static const RE2 kSets(
+        R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*([A-Za-z_]\w*)|)"
+        R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
+    std::string name;
+    std::string counter;
+    std::string words;
+    for (re2::StringPiece rest(all); RE2::FindAndConsume(&rest, kSets, &name, &counter, &words);) {
+      known.insert(name);
+      known.insert(counter);
+      for (const auto& word : text::split(words, ' ')) {
+        const auto begin = std::min(word.find_first_not_of('('), word.size());
+        known.insert(word.substr(begin, word.find_first_of("=[+", begin) - begin));
+      }
+    }
+    static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
+    std::uint32_t number = 0;
+    for (const auto& line : text::split(text, '\n')) {
+      ++number;
+      // A test for its being set is an answer to its not being set; awk has variables of its own.
+      static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
+      if (RE2::PartialMatch(line, kNoUse)) continue;
+      std::string braced;
+      for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
+        if (name.empty()) name = braced;
+        if (is_of_bash(name) || !known.insert(name).second) continue;
+        recording_.unset.push_back({number, name});
+      }
+    }
+  }
+
+  /// Set by bash itself, or by Slurm for a task.
+  static bool is_of_bash(std::string_view name) {
+    constexpr std::array<std::string_view, 16> kNames{
+        "RANDOM", "SECONDS", "LINENO", "EUID",  "UID",   "PPID",     "PWD",        "OLDPWD",
+        "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
+    constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
+    return std::ranges::find(kNames, name) != kNames.end() ||
+           std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+  }
+
+  /// What the script printed.
+  [[nodiscard]] std::string output() const {
+    constexpr std::uint64_t kLargest = 64U << 20U;
+    return sys::read_regular_file(own_.output(), kLargest).value_or("");
   }
 
   Recording take(const GuardedEnd& end) {
@@ -286,16 +452,44 @@ class Recorder final : public Watcher {
       one.script = layer_.unmapped(one.script);
       one.value = without_own(std::move(one.value));
     }
+    for (auto& one : recording_.traced) {
+      one.script = layer_.unmapped(one.script);
+      one.text = without_own(std::move(one.text));
+    }
     for (const auto& entry : environment()) {
-      if (!is_own(entry)) recording_.environment.push_back(without_own(entry));
+      // What belongs to this one job is as if the script had set it.
+      const bool given = std::ranges::find(request_.variables, entry) != request_.variables.end() ||
+                         entry.starts_with("SLURM_ARRAY_TASK_ID=");
+      if (is_own(entry)) continue;
+      recording_.environment.push_back(without_own(entry));
+      if (given) recording_.given.push_back(entry.substr(0, entry.find('=')));
     }
     for (const auto& [command, pipe] : printing_) {
       if (is_read_by_shell(pipe)) recording_.commands[command].output_is_read = true;
     }
     recording_.commands = by_launcher(std::move(recording_.commands));
     recording_.stopped = end.stopped;
+    recording_.waits = end.stopped == "waits";
+    if (!end.stopped.empty()) recording_.failed.clear();  // those were ended here
+    const auto shell = trace_.commands().empty() ? script_shell_ : trace_.commands().front().shell;
+    if (const auto* place = trace_.place_of(shell)) {
+      recording_.last_line = recording_.waits ? last_wait_ : place->line;
+      recording_.at_its_end =
+          !place->command.starts_with("exit ") && nothing_follows(request_.script, recording_.last_line);
+    }
+    note_unread_of_shells(layer_.without_layer(output()));
+    note_unset();
+    note_written();
     constexpr int kSignal = 128;
     recording_.exit_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
+    // A command that bash cannot expand is in no trace: bash says where it is.
+    static const RE2 kLine(R"(.*: line (\d+): .*)");
+    std::uint32_t line = 0;
+    const auto said = output();
+    const auto trimmed = text::trim(said);
+    const auto last = std::string(trimmed.substr(trimmed.rfind('\n') + 1));
+    if (recording_.exit_code != 0 && RE2::FullMatch(last, kLine, &line))
+      recording_.last_line = std::max(recording_.last_line, line);
     return std::move(recording_);
   }
 
@@ -315,18 +509,177 @@ class Recorder final : public Watcher {
     return last && *last == fs::path(program).parent_path();
   }
 
+  void name_as_absent(const std::string& path) {
+    if (std::ranges::find(recording_.not_here, path) == recording_.not_here.end())
+      recording_.not_here.push_back(path);
+  }
+
+  static bool is_read_by_source(const std::string& path) {
+    const auto name = program_name(path);
+    return name == "activate" || name.ends_with(".sh") || name.ends_with("bashrc") ||
+           name.ends_with("bash_profile");
+  }
+
+  /// Below the folder in which it is submitted, and no environment of Python.
+  [[nodiscard]] bool is_of_job(const std::string& path) const {
+    return program_name(path) != "activate" && path.starts_with(folder() + "/");
+  }
+
+  /// Stands in for a file that the script sources. One of the job itself is unread: what it sets is not
+  /// known.
+  std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
+    if (is_of_job(path))
+      recording_.unread.push_back({line, path});
+    else
+      name_as_absent(path);
+    constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
+    if (path.ends_with(kConda))
+      return put_script("NLAUNCH_CONDA=" + text::shell_quote(path.substr(0, path.size() - kConda.size())) +
+                        "\n");
+    return program_name(path) == "activate" ? put_script(activation(path, command)) : "/dev/null";
+  }
+
+  void make_exist(const std::string& named) {
+    const auto path = (fs::path(folder()) / named).lexically_normal();
+    const auto place = layer_.make_folder(path.parent_path()) && path.has_filename()
+                           ? layer_.map(path, Access::create)
+                           : std::unexpected(0);
+    if (place) (void)sys::write_file_atomically(*place, "", 0755);
+    existing_.insert(path);
+  }
+
+  /// `[ -f PATH ]`, not of a variable's value that only looks like one.
+  static bool is_test(const std::string& command) {
+    return command.starts_with("'[' ") || command.starts_with("[[ ") || command.starts_with("test ");
+  }
+
+  /// A file that the script waits for comes after a while; any other is not there, and is named.
+  std::string answer_test(const Place& place, const std::string& path) {
+    const auto name = program_name(path);
+    const auto at = place.command.find(name);
+    const auto end = at + name.size();
+    const bool named = at != std::string::npos && end < place.command.size() &&
+                       std::string_view(" '\"").contains(place.command[end]);
+    if (!named) return {};
+    constexpr int kLooks = 20;
+    const bool waits =
+        place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
+    if (waits && ++tests_[path] > kLooks) return own_.other();
+    const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
+    if (known == recording_.asked_for.end()) recording_.asked_for.push_back({place.line, path});
+    return {};
+  }
+
+  [[nodiscard]] std::optional<std::string> printed_by(const Words& argv) const {
+    const auto line = text::join(argv, " ");
+    for (const auto& [part, said] : request_.prints)
+      if (line.find(part) != std::string::npos) return said;
+    return std::nullopt;
+  }
+
+  /// `grep -q ready server.log`, `tail -f server.log` of what a recorded program would write.
+  [[nodiscard]] bool watches_output(const Words& argv, const fs::path& folder) const {
+    const auto name = program_name(argv[0]);
+    const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {
+                           return word == "-f" || word == "-F" || word.starts_with("--follow");
+                         });
+    return (follows || name == "grep" || name == "egrep") && std::ranges::any_of(argv, [&](const auto& word) {
+             return outputs_.contains((folder / word).lexically_normal());
+           });
+  }
+
+  void note_made_up(const ProgramStart& start, const Words& argv) {
+    const auto out = start.files.find(STDOUT_FILENO);
+    if (out == start.files.end() || !out->second.starts_with("pipe:")) return;
+    const auto* place = place_of(start.pid);
+    auto line = text::shell_join(argv);
+    const auto known = std::ranges::find(recording_.made_up, line, &Absent::name);
+    if (known == recording_.made_up.end())
+      recording_.made_up.push_back({place == nullptr ? 0 : place->line, std::move(line)});
+  }
+
+  /// A marker, which is known where it turns up.
+  [[nodiscard]] bool is_port_or_address(const Answer& said) const {
+    const auto text = std::string(text::trim(said.text));
+    return text == std::to_string(Allocation::kPort) || node_of(text).has_value();
+  }
+
+  /// What it does is a part of the job, and the script may go on with it here.
+  static bool places_files(const std::string& program) {
+    constexpr std::array<std::string_view, 5> kNames{"cp", "mv", "ln", "install", "dd"};
+    return std::ranges::find(kNames, program) != kNames.end();
+  }
+
+  [[nodiscard]] bool sources_are_here(const ProgramStart& start, const Words& argv) const {
+    std::vector<fs::path> paths;
+    for (std::size_t i = 1; i < argv.size(); ++i)
+      if (!argv[i].starts_with('-')) paths.push_back(fs::path(start.folder) / argv[i]);
+    if (paths.size() < 2) return false;
+    paths.back() = paths.back().parent_path();
+    const bool links = program_name(argv[0]) == "ln";
+    if (links) paths.erase(paths.begin(), paths.end() - 1);
+    return std::ranges::all_of(paths, [&](const auto& path) {
+      const auto resolved = layer_.resolved(path, true, start.pid);
+      std::error_code error;
+      return resolved && fs::exists(layer_.map_to_read(*resolved), error);
+    });
+  }
+
+  /// Files that a program prints for the script, and that are on the cluster alone.
+  void note_unread(const ProgramStart& start, const Words& argv) {
+    static const std::map<std::string, std::size_t> kFirstFile{
+        {"cat", 1}, {"head", 1}, {"tail", 1}, {"sort", 1}, {"wc", 1}, {"ls", 1},
+        {"cut", 1}, {"grep", 2}, {"sed", 2},  {"awk", 2},  {"jq", 2}, {"find", 1}};
+    const auto first = kFirstFile.find(program_name(argv[0]));
+    const auto out = start.files.find(STDOUT_FILENO);
+    if (first == kFirstFile.end() || out == start.files.end() || !out->second.starts_with("pipe:")) return;
+    std::size_t words = 0;
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+      const auto& word = argv[i];
+      if (word.starts_with('-') && first->first == "find") break;
+      if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
+      const bool is_path = word.find('/') != std::string::npos || word.find('.') != std::string::npos;
+      const auto path = layer_.resolved(fs::path(start.folder) / word, true, start.pid);
+      std::error_code error;
+      if (!is_path || !path || fs::exists(layer_.map_to_read(*path), error)) continue;
+      const auto* place = place_of(start.pid);
+      recording_.unread.push_back({place == nullptr ? 0 : place->line, *path});
+    }
+  }
+
+  /// `read X < FILE`: bash itself says which it cannot open.
+  void note_unread_of_shells(const std::string& output) {
+    static const RE2 kMissing(R"((?m)^\S+: line (\d+): (\S+): No such file or directory$)");
+    re2::StringPiece rest(output);
+    std::uint32_t line = 0;
+    std::string path;
+    while (RE2::FindAndConsume(&rest, kMissing, &line, &path)) recording_.unread.push_back({line, path});
+  }
+
   /// bash runs, sh as bash, which tells what it does; a script that is on the cluster alone is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
+    if (value_of(start.environment, kInTask)) {
+      const auto* place = place_of(start.pid);
+      const auto step = number_of(start.environment, kStep);
+      const auto line = step && *step < recording_.commands.size() ? recording_.commands[*step].line : 0;
+      shells_of_tasks_.try_emplace(start.pid, line > 0 || place == nullptr ? line : place->line);
+    }
     const auto file = script_of_shell(argv);
     if (file) {
       const auto path = layer_.resolved(fs::path(start.folder) / *file, true, start.pid);
       std::error_code error;
       if (path && !fs::exists(layer_.map_to_read(*path), error)) {
-        recording_.not_here.push_back(*path);
+        name_as_absent(*path);
         note(start, argv, Fate::recorded);
         return answer({});
       }
     }
+    // What this machine's logins read is not what the cluster's do.
+    const bool login = std::ranges::any_of(argv, [](const auto& word) {
+      return word == "--login" || (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('l'));
+    });
+    if (login && !has(argv, "--noprofile"))
+      return script("export BASH_ENV={}\nexec /bin/bash --noprofile \"$@\"\n", own_.start());
     const bool tells = program == "bash" && value_of(start.environment, "BASH_ENV") == own_.start();
     return tells ? start.path
                  : script("export BASH_ENV={} PATH=\"${{PATH:-/usr/bin:/bin}}:{}\"\nexec /bin/bash \"$@\"\n",
@@ -368,8 +721,15 @@ class Recorder final : public Watcher {
         command.files[fd] = file;
     }
     command.background = start.background;
+    command.has_input = has_own_input(start);
+    if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
     if (const auto step = number_of(start.environment, kStep); step && *step < recording_.commands.size())
       command.launcher = *step;
+    if (command.launcher) {
+      const auto& launcher = recording_.commands[*command.launcher];
+      const auto folder = folder_of_tasks(launcher.argv);
+      if (!folder.empty() && command.folder == launcher.folder) command.folder = folder;
+    }
     if (value_of(start.environment, kInTask)) {
       command.task = Task{number_of(start.environment, "SLURM_PROCID").value_or(0),
                           number_of(start.environment, "SLURM_LOCALID").value_or(0), node_of_process(start)};
@@ -384,7 +744,49 @@ class Recorder final : public Watcher {
     if (const auto out = start.files.find(STDOUT_FILENO);
         fate == Fate::recorded && out != start.files.end() && out->second.starts_with("pipe:"))
       printing_.emplace_back(recording_.commands.size(), out->second);
+    if (fate == Fate::answered) {
+      ++waits_;
+      last_wait_ = waits_ == 1 ? command.line : std::max(last_wait_, command.line);
+    } else {
+      waits_ = 0;
+      for (const auto& [fd, file] : command.files)
+        if (fd > 0) outputs_.insert(file);
+    }
     recording_.commands.push_back(std::move(command));
+  }
+
+  /// Its standard input is another one than that of the shell that starts it.
+  [[nodiscard]] bool has_own_input(const ProgramStart& start) const {
+    const auto in = start.files.find(STDIN_FILENO);
+    if (in == start.files.end() || in->second == "/dev/null") return false;
+    const auto shell = parents_.find(start.pid);
+    if (shell == parents_.end()) return true;
+    std::error_code error;
+    return fs::read_symlink(fmt::format("/proc/{}/fd/0", shell->second), error) != in->second;
+  }
+
+  /// What bash has written into the pipe before it started the program, and nobody can add to.
+  static std::optional<std::string> here_document(const ProgramStart& start) {
+    if (!start.files.at(STDIN_FILENO).starts_with("pipe:")) return std::nullopt;
+    const sys::UniqueFd pipe(
+        ::open(fmt::format("/proc/{}/fd/0", start.pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (pipe.get() < 0) return std::nullopt;
+    std::string text;
+    std::array<char, 65536> room{};
+    for (;;) {
+      const auto got = ::read(pipe.get(), room.data(), room.size());
+      if (got < 0) return std::nullopt;  // somebody still has its other end
+      if (got == 0) return text;
+      text.append(room.data(), static_cast<std::size_t>(got));
+    }
+  }
+
+  /// The folder in which srun starts its tasks; empty: in its own.
+  static std::string folder_of_tasks(const Words& argv) {
+    if (program_name(argv[0]) != "srun") return {};
+    const auto within = option(argv, words_of_srun(argv), "", "--container-workdir");
+    const auto folder = within ? within : option(argv, words_of_srun(argv), "-D", "--chdir");
+    return folder && folder->starts_with('/') ? *folder : "";
   }
 
   // --- Who reads what a program prints ---
@@ -437,10 +839,17 @@ class Recorder final : public Watcher {
       if (task.local_rank > 1 && !last) continue;
       auto variables = variables_of(task);
       variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(task.node)));
+      for (const auto& one : started.variables) {
+        if (one.find('=') != std::string::npos) variables.push_back(text::shell_quote(one));
+        if (one.find('=') == std::string::npos && !started.keeps_environment && is_name(one))
+          variables.push_back(fmt::format("{0}=\"${0}\"", one));
+      }
       if (mpi) {
         variables.push_back(fmt::format("OMPI_COMM_WORLD_RANK={}", task.rank));
         variables.push_back(fmt::format("OMPI_COMM_WORLD_LOCAL_RANK={}", task.local_rank));
         variables.push_back(fmt::format("OMPI_COMM_WORLD_SIZE={}", size));
+        variables.push_back(fmt::format("OMPI_COMM_WORLD_LOCAL_SIZE={}",
+                                        std::ranges::count(started.tasks, task.node, &Task::node)));
       }
       if (started.keeps_environment) {
         script += fmt::format("(export {}; {})\n", text::join(variables, " "), command);
@@ -497,6 +906,27 @@ class Recorder final : public Watcher {
       trace_.read({room.data(), got}, own_.folder);
       if (got < room.size()) break;
     }
+    note_traced();
+  }
+
+  /// Keeps what is new in the trace; what is of a text has the place of the shell that it was given to.
+  void note_traced() {
+    const auto& commands = trace_.commands();
+    // The last may go on: a value of several lines.
+    if (recording_.traced.size() > 0 && recording_.traced.size() <= commands.size())
+      recording_.traced.back().text = commands[recording_.traced.size() - 1].text;
+    for (auto i = recording_.traced.size(); i < commands.size(); ++i) {
+      auto& one = recording_.traced.emplace_back(commands[i]);
+      if (!one.script.empty()) continue;
+      one.line_of_text = std::exchange(one.line, 0);
+      const auto* place = place_of(one.shell);
+      // Where the first command of the text was told: later the shell may have come to other files.
+      const auto text =
+          place == nullptr ? texts_.find(one.shell) : texts_.try_emplace(one.shell, *place).first;
+      if (text == texts_.end()) continue;
+      one.script = text->second.script;
+      one.line = text->second.line;
+    }
   }
 
   const RecordRequest& request_;
@@ -506,7 +936,15 @@ class Recorder final : public Watcher {
   Trace trace_;
   sys::UniqueFd trace_file_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");  ///< of the PATH that a script begins with
+  std::set<std::string> existing_;                          ///< files that the request says are there
+  std::set<std::string> outputs_;                           ///< files that recorded programs would write
+  std::map<std::string, int> tests_;                        ///< how often `[ -f PATH ]` was asked
+  std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
+  std::uint32_t last_wait_ = 0;                     ///< the last line of them
+  std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::map<pid_t, pid_t> parents_;
+  std::map<pid_t, Place> texts_;  ///< of shells that were given a text: where they were started
+  pid_t script_shell_ = 0;
   std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
   std::map<std::string, std::string> passed_on_;               ///< a pipe → where its reader prints
@@ -568,9 +1006,8 @@ Result<Recording> record_until(const RecordRequest& request, int& signal) {
   if (!end) return std::unexpected(end.error());
   signal = end->signal;
   auto recording = recorder.take(*end);
-  constexpr std::uint64_t kLargestOutput = 64U << 20U;
   constexpr std::size_t kKept = 64U << 10U;
-  const auto said = sys::read_regular_file(own.output(), kLargestOutput).value_or("");
+  const auto said = recorder.output();
   recording.output = layer.without_layer(said.substr(said.size() - std::min(said.size(), kKept)));
   return recording;
 }

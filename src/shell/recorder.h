@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -31,16 +32,42 @@ struct RecordedCommand {
   std::optional<std::size_t> launcher;  ///< index of the command that starts it: srun, timeout, a container
   std::optional<Task> task;             ///< of the step that it is in
   bool output_is_read = false;          ///< by the script, which read nothing: it is recorded only
+  bool has_input = false;  ///< a here-document, a pipe or a file that it alone has as standard input
+  std::optional<std::string> input;  ///< its here-document
+};
+
+/// A file, a folder or a variable that the script asks for and that is not here.
+struct Absent {
+  std::uint32_t line = 0;
+  std::string name;
 };
 
 struct Recording {
   std::vector<RecordedCommand> commands;  ///< in their order; a launcher's own behind it
   std::vector<Assignment> assignments;
+  std::vector<TracedCommand> traced;     ///< all that the shells ran, in its order
   std::vector<std::string> environment;  ///< that the script began with
-  std::vector<std::string> not_here;     ///< files and folders that are on the cluster alone
-  std::string output;                    ///< what the script printed, its last 64 KiB
-  int exit_code = 0;                     ///< 128 + N for a signal
-  std::string stopped;                   ///< the limit that ended it (GuardedEnd); empty: it ran to its end
+  std::vector<std::string> given;  ///< names in it that belong to this one job: of the request, of an array
+  std::vector<std::string> not_here;  ///< files and folders that are on the cluster alone, taken as empty
+  std::vector<Absent> asked_for;      ///< `[ -f PATH ]` was answered with no
+  std::vector<Absent> made_up;  ///< the script reads what a command prints, which is made up or true of this
+                                ///< machine and moment alone: `name` is the command
+  std::vector<std::string> written;  ///< files that the script writes itself
+  std::vector<Absent> failed;        ///< shells of tasks that ended with another code than 0, which is `name`
+  std::vector<Absent> unset;         ///< variables that the script uses and nothing sets: they are empty
+  std::vector<Absent> unread;        ///< a program wanted to read it, and the script what the program prints
+  std::string output;                ///< what the script printed, its last 64 KiB
+  int exit_code = 0;                 ///< 128 + N for a signal
+  std::uint32_t last_line = 0;       ///< of the script, where it ended
+  bool at_its_end = false;           ///< no command of the script stands behind that line
+  std::string stopped;               ///< the limit that ended it (GuardedEnd); empty: none
+  bool waits = false;                ///< that was in a loop that only waits
+
+  /// It ran to its end. The exit code alone does not say so: that of a last `[ ... ] && ...` may be 1. A last
+  /// loop that watches what the script has started has no end.
+  [[nodiscard]] bool whole() const {
+    return stopped.empty() ? exit_code == 0 || at_its_end : waits && at_its_end;
+  }
 
   /// The last setting of a variable to that value; nullptr where no script has set it.
   [[nodiscard]] const Assignment* origin(const std::string& name, const std::string& value) const;
@@ -50,6 +77,11 @@ struct RecordRequest {
   std::string script;  ///< its file
   std::vector<std::string> arguments;
   std::vector<std::string> variables;  ///< "NAME=VALUE", of the environment in which it is submitted
+  std::string folder{};                ///< in which it is submitted; empty: the script's own
+  std::string chdir{};                 ///< in which it runs (sbatch --chdir); empty: the same
+  /// What a command prints in whose line a text stands: {"get_free_port", "29500"}.
+  std::vector<std::pair<std::string, std::string>> prints{};
+  std::vector<std::string> existing{};  ///< files that the cluster has, and folders, which end with a slash
   Allocation allocation;
   Limits limits;
 };

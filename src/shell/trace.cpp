@@ -25,7 +25,68 @@ std::string unquoted(std::string value) {
   return value;
 }
 
+/// $'a\tb': from behind the quote to behind the closing one.
+std::string escaped_text(std::string_view text, std::size_t& at) {
+  constexpr std::string_view kLetters = "abefnrtv";
+  constexpr std::string_view kMeanings = "\a\b\x1b\f\n\r\t\v";
+  std::string out;
+  for (; at < text.size() && text[at] != '\''; ++at) {
+    if (text[at] != '\\' || at + 1 == text.size()) {
+      out += text[at];
+      continue;
+    }
+    const char next = text[++at];
+    const auto letter = kLetters.find(next == 'E' ? 'e' : next);
+    if (letter != std::string_view::npos) {
+      out += kMeanings[letter];
+    } else if (next >= '0' && next <= '7') {  // bytes that are no text are told as \NNN
+      int code = 0;
+      std::size_t digits = 0;
+      for (; digits < 3 && at + digits < text.size() && text[at + digits] >= '0' && text[at + digits] <= '7';
+           ++digits)
+        code = code * 8 + (text[at + digits] - '0');
+      out += static_cast<char>(code);
+      at += digits - 1;
+    } else {
+      out += next;
+    }
+  }
+  ++at;
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::string> words_of(std::string_view traced) {
+  std::vector<std::string> words;
+  bool within = false;  // a word has begun
+  for (std::size_t at = 0; at < traced.size();) {
+    const char c = traced[at];
+    if (c == ' ' || c == '\t' || c == '\n') {
+      within = false;
+      ++at;
+      continue;
+    }
+    if (!within) words.emplace_back();
+    within = true;
+    auto& word = words.back();
+    if (c == '\'') {
+      const auto end = std::min(traced.find('\'', at + 1), traced.size());
+      word += traced.substr(at + 1, end - at - 1);
+      at = end + 1;
+    } else if (traced.substr(at).starts_with("$'")) {
+      at += 2;
+      word += escaped_text(traced, at);
+    } else if (c == '\\' && at + 1 < traced.size()) {
+      word += traced[at + 1];
+      at += 2;
+    } else {
+      word += c;
+      ++at;
+    }
+  }
+  return words;
+}
 
 void Trace::read(std::string_view bytes, const std::string& own) {
   pending_ += bytes;
@@ -53,6 +114,7 @@ void Trace::take(std::string_view line, const std::string& own) {
     if (place->second.command.size() > kLongest) return;
     place->second.command += '\n';
     place->second.command += line;
+    if (!commands_.empty() && commands_.back().shell == last_) commands_.back().text = place->second.command;
     if (!last_assigned_) return;
     assignments_.pop_back();
     return note_assignment(place->second);
@@ -68,6 +130,8 @@ void Trace::take(std::string_view line, const std::string& own) {
   last_ = 0;
   last_assigned_ = false;
   if (place.script.starts_with(own)) return;
+  constexpr std::size_t kMost = 200'000;
+  if (commands_.size() < kMost) commands_.push_back({*pid, place.script, place.line, 0, place.command});
   const auto known = places_.find(*pid);
   if (place.script.empty() && known != places_.end() && !known->second.script.empty()) return;
   if (place.command == "set +x") place.line = 0;  // from here on it tells nothing

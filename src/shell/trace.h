@@ -24,11 +24,23 @@ struct Assignment {
   std::uint32_t line = 0;
 };
 
+/// A command that a shell ran.
+struct TracedCommand {
+  pid_t shell = 0;
+  std::string script;      ///< the file that holds it, or that starts the shell which was given it as a text
+  std::uint32_t line = 0;  ///< of that file
+  std::uint32_t line_of_text = 0;  ///< where it is of a text (bash -c, eval): the line of that; else 0
+  std::string text;                ///< expanded and quoted as `set -x` does
+};
+
+/// The words of such a text, without their quotes.
+std::vector<std::string> words_of(std::string_view traced);
+
 /// What bash tells of the commands that it runs (`set -x`), read as it is written.
 class Trace {
  public:
   /// For PS4, with $'...': each line begins with the shell's pid, its script and the line.
-  static constexpr const char* kPrompt = "+\\x01${BASHPID}\\x01${BASH_SOURCE[0]}\\x01${LINENO}\\x01";
+  static constexpr const char* kPrompt = "+\\x01${BASHPID}\\x01${BASH_SOURCE[0]-}\\x01${LINENO}\\x01";
 
   /// Lines, the last of which may be cut. What is of scripts below `own` is left out.
   void read(std::string_view bytes, const std::string& own);
@@ -36,6 +48,9 @@ class Trace {
   /// The newest place of a shell; nullptr where it has told of none.
   [[nodiscard]] const Place* place_of(pid_t pid) const;
   [[nodiscard]] const std::vector<Assignment>& assignments() const { return assignments_; }
+  /// In the order in which bash told of them; the newest of very many are left out. Of a command without a
+  /// script the line is that of its text.
+  [[nodiscard]] const std::vector<TracedCommand>& commands() const { return commands_; }
 
  private:
   void take(std::string_view line, const std::string& own);
@@ -46,6 +61,7 @@ class Trace {
   bool last_assigned_ = false;  ///< it set a variable
   std::map<pid_t, Place> places_;
   std::vector<Assignment> assignments_;
+  std::vector<TracedCommand> commands_;
 };
 
 }  // namespace nlaunch::shell

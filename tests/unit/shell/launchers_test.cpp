@@ -48,7 +48,9 @@ TEST(Launchers, SrunRunsOnTheNodesThatItNames) {
   EXPECT_EQ(started("srun --ntasks-per-node=1 -w rec-node-[0-2] a", 3), "a | 0/0@0 1/0@1 2/0@2");
   EXPECT_EQ(started("srun --ntasks-per-node=1 --relative=1 a", 3), "a | 0/0@1 1/0@2");
   EXPECT_EQ(started("srun --ntasks-per-node=1 -x rec-node-0 a", 3), "a | 0/0@1 1/0@2");
-  EXPECT_EQ(started("srun --ntasks-per-node=1 --relative=9 a", 3), "a");
+  EXPECT_EQ(started("srun --ntasks-per-node=1 --relative=9 a", 3), "nothing");
+  EXPECT_EQ(started("srun -N1 -n1 -w '' a", 3), "nothing");
+  EXPECT_EQ(started("srun --ntasks-per-node=1 -w rec-node-2,rec-node-0 a", 3), "a | 0/0@2 1/0@0");
 }
 
 TEST(Launchers, OptionsOfSrunWithAValueAreNotTheProgram) {
@@ -68,7 +70,9 @@ TEST(Launchers, MpirunSharesItsTasksOut) {
 TEST(Launchers, ContainersStartWhatStandsBehindTheirImage) {
   EXPECT_EQ(started("apptainer exec --nv -B /a:/b img.sif python x.py"), "python x.py");
   EXPECT_EQ(started("singularity --quiet exec img.sif bash -c ls"), "bash -c ls");
-  EXPECT_EQ(started("apptainer run img.sif a"), "nothing");
+  EXPECT_EQ(started("apptainer run img.sif a"), "a");
+  EXPECT_EQ(started("apptainer run img.sif"), "nothing");
+  EXPECT_EQ(started("shifter --image=a:1 --env A=1 python x.py"), "python x.py");
   EXPECT_EQ(started("docker run --rm --gpus all -v /a:/a image:1 python x.py"), "python x.py");
   EXPECT_EQ(started("podman-hpc run --rm -e A=1 image a b"), "a b");
   EXPECT_EQ(started("docker pull image"), "nothing");

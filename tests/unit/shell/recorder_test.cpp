@@ -190,7 +190,7 @@ TEST_F(Recorded, EnvironmentsOfPythonAreActivated) {
   EXPECT_EQ(variable("VIRTUAL_ENV"), "/cluster/venv");
   EXPECT_EQ(variable("PATH"), "/cluster/venv/bin:/usr/local/bin:/usr/bin:/bin");
   record("eval \"$(conda shell.bash hook)\"\nconda activate grpo\nsrun bash -c 'python x.py'\n");
-  EXPECT_EQ(variable("CONDA_PREFIX"), "/rec/conda/envs/grpo");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "/rec/home/miniconda3/envs/grpo");
   EXPECT_EQ(variable("LD_LIBRARY_PATH"), "(unset)");
   record("set -u\nmodule load cuda\nexport LD_LIBRARY_PATH=/x:$LD_LIBRARY_PATH\npython x.py\n");
   EXPECT_EQ(variable("LD_LIBRARY_PATH"), "/x:/rec/modules/lib");
@@ -242,6 +242,21 @@ TEST_F(Recorded, ArgumentsAndVariablesAreThoseOfTheRequest) {
   EXPECT_EQ(commands("set -u\npython x.py \"$1\" $2 $MODEL\n"), Lines{"2: python x.py a b c m"});
 }
 
+TEST_F(Recorded, ALoginShellReadsNoProfileOfThisMachine) {
+  EXPECT_EQ(
+      commands(
+          "bash -lc 'python a.py'\nbash --login -c 'python b.py'\nbash -euo pipefail -c 'python c.py'\n"),
+      (Lines{"1: python a.py", "2: python b.py", "3: python c.py"}));
+}
+
+TEST_F(Recorded, EachCommandOfAShellIsTraced) {
+  record("A=1\nbash -c 'B=2\ntrue'\n");
+  Lines traced;
+  for (const auto& one : recording_.traced)
+    traced.push_back(fmt::format("{}/{} {}", one.line, one.line_of_text, one.text));
+  EXPECT_EQ(traced, (Lines{"1/0 A=1", "2/0 bash -c 'B=2\ntrue'", "2/1 B=2", "2/2 true"}));
+}
+
 TEST_F(Recorded, AScriptThatFailsSaysSo) {
   EXPECT_EQ(commands("set -u\npython a.py\npython x.py $DATA\n"), Lines{"2: python a.py"});
   EXPECT_EQ(recording_.exit_code, 1);
@@ -285,6 +300,100 @@ TEST_F(Recorded, LeavesNothingBehind) {
   request_.limits.time = std::chrono::milliseconds(300);
   record("sleep 1000 & (while :; do read -t 1; done) & disown; exit 0\n");
   EXPECT_EQ(scratch(), before);
+}
+
+/// "1: /no/such", of what was missing.
+std::vector<std::string> texts_of(const std::vector<Absent>& all) {
+  std::vector<std::string> out;
+  for (const auto& one : all) out.push_back(fmt::format("{}: {}", one.line, one.name));
+  return out;
+}
+
+TEST_F(Recorded, WhatIsNotHereIsNamed) {
+  record(
+      "A=$(cat /no/such)\nread B < /no/other\nsource env.sh\n[ -d /data/x ] && C=1\nls /no/such\npython x.py "
+      "$A $NOPE\n");
+  EXPECT_EQ(texts_of(recording_.unread),
+            (Lines{"1: /no/such", fmt::format("3: {}", (folder_ / "env.sh").native()), "2: /no/other"}));
+  EXPECT_EQ(texts_of(recording_.asked_for), Lines{"4: /data/x"});
+  EXPECT_EQ(texts_of(recording_.unset), Lines{"6: NOPE"});
+}
+
+TEST_F(Recorded, WhatIsNotHereMayBeGiven) {
+  request_.existing = {"/data/x/", "a.txt"};
+  request_.prints = {{"count.py", "8"}, {"/no/such", "b"}};
+  EXPECT_EQ(commands("[ -d /data/x ] && [ -f a.txt ] && python x.py $(python count.py) $(cat /no/such)\n"),
+            Lines{"1: python x.py 8 b"});
+  EXPECT_EQ(recording_.unread.size() + recording_.asked_for.size() + recording_.written.size(), 0U);
+}
+
+TEST_F(Recorded, WhatIsTrueOfThisMomentAloneIsNamed) {
+  record("A=$(date +%s)\nnvidia-smi\nB=$(nvidia-smi -L | wc -l)\ndate\npython x.py $A $B $(hostname)\n");
+  EXPECT_EQ(texts_of(recording_.made_up), (Lines{"1: date +%s", "3: nvidia-smi -L"}));
+}
+
+TEST_F(Recorded, FilesThatTheScriptWritesAreNamed) {
+  record("mkdir out\necho a > out/b\npython x.py > log\n");
+  EXPECT_EQ(recording_.written, Lines{(folder_ / "out/b").native()});
+}
+
+TEST_F(Recorded, CopiesArePartOfTheJob) {
+  EXPECT_EQ(commands("cp /no/such /tmp/a && ln -s x y && mv a b\n"),
+            (Lines{"1: cp /no/such /tmp/a", "1: ln -s x y", "1: mv a b"}));
+  EXPECT_EQ(recording_.exit_code, 0);
+}
+
+TEST_F(Recorded, TasksThatFailAreNamed) {
+  record("srun -n1 bash -c 'python x.py; exit 3'\nbash -c 'exit 4'\n");
+  EXPECT_EQ(texts_of(recording_.failed), Lines{"1: 3"});
+}
+
+TEST_F(Recorded, AHereDocumentIsKept) {
+  record("python - a <<EOF\nprint(1)\nEOF\ncat x | python y.py\npython z.py\n");
+  ASSERT_EQ(recording_.commands.size(), 3U);
+  EXPECT_EQ(recording_.commands[0].input, "print(1)\n");
+  EXPECT_TRUE(recording_.commands[1].has_input);
+  EXPECT_FALSE(recording_.commands[2].has_input);
+}
+
+TEST_F(Recorded, AFileThatIsWaitedForComes) {
+  EXPECT_EQ(commands("while [ ! -f ready ]; do sleep 1; done\npython x.py\n"), Lines{"2: python x.py"});
+  EXPECT_TRUE(recording_.whole());
+}
+
+TEST_F(Recorded, ALastLoopThatOnlyWatchesIsTheEnd) {
+  commands("python x.py &\nwhile true; do curl -s localhost:1/health; sleep 9; done\n");
+  EXPECT_TRUE(recording_.waits);
+  EXPECT_TRUE(recording_.whole());
+  commands("python x.py &\nwhile true; do sleep 9; done\npython y.py\n");
+  EXPECT_FALSE(recording_.whole());
+}
+
+TEST_F(Recorded, TheLogOfARecordedProgramHasWhatIsLookedFor) {
+  EXPECT_EQ(commands("vllm serve m > log 2>&1 &\nuntil grep -q ready log; do sleep 1; done\npython x.py\n"),
+            (Lines{"1: vllm serve m", "3: python x.py"}));
+}
+
+TEST_F(Recorded, ATaskOfAnArrayHasItsNumber) {
+  request_.allocation.array = {3, 4, 9};
+  record("python x.py $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MAX\n");
+  EXPECT_EQ(recording_.commands.at(0).argv, (Lines{"python", "x.py", "3", "3", "9"}));
+  EXPECT_EQ(recording_.given, Lines{"SLURM_ARRAY_TASK_ID"});
+}
+
+TEST_F(Recorded, AScriptRunsInTheFolderOfItsJob) {
+  request_.chdir = "/no/such/folder";
+  record("python x.py\n");
+  EXPECT_EQ(recording_.commands.at(0).folder, "/no/such/folder");
+}
+
+TEST_F(Recorded, VariablesOfTheLauncherReachItsTasks) {
+  record("export A=1 B=2\nsrun -n1 --export=ALL,C=3 python x.py\n");
+  EXPECT_EQ(variable("A") + variable("C"), "13");
+  record("export A=1 B=2\nsrun -n1 --export=A,C=3 python x.py\n");
+  EXPECT_EQ(variable("A") + variable("B") + variable("C"), "1(unset)3");
+  record("mpirun -np 1 -x C=3 python x.py\n");
+  EXPECT_EQ(variable("C"), "3");
 }
 
 }  // namespace

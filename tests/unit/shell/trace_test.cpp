@@ -75,5 +75,24 @@ TEST(Trace, WhatIsNoLineOfBashIsNone) {
   EXPECT_EQ(assigned(trace), "");
 }
 
+TEST(Trace, KeepsTheCommandsInTheirOrder) {
+  Trace trace;
+  trace.read(told(7, "a.sh", 1, "A='one\ntwo'") + told(8, "", 2, "ls -l") + told(7, "/own/x", 3, "hidden") +
+                 told(7, "a.sh", 4, "cat x"),
+             "/own");
+  std::vector<std::string> all;
+  for (const auto& one : trace.commands())
+    all.push_back(fmt::format("{} {}:{} {}", one.shell, one.script, one.line, one.text));
+  EXPECT_EQ(all, (std::vector<std::string>{"7 a.sh:1 A='one\ntwo'", "8 :2 ls -l", "7 a.sh:4 cat x"}));
+}
+
+TEST(Trace, WordsLoseTheirQuotes) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of("export 'A=a b' B='it'\\''s'  C="), (Words{"export", "A=a b", "B=it's", "C="}));
+  EXPECT_EQ(words_of("x '' a\\ b $'one\\ntwo\\303\\244'"), (Words{"x", "", "a b", "one\ntwo\303\244"}));
+  EXPECT_EQ(words_of("x 'open"), (Words{"x", "open"}));
+  EXPECT_EQ(words_of(""), Words{});
+}
+
 }  // namespace
 }  // namespace nlaunch::shell
