@@ -24,6 +24,7 @@ struct LintArgs {
   std::vector<std::string> files;
   std::vector<std::string> allow;
   std::vector<std::string> releases;
+  lint::ScriptJob job;  ///< how scripts are called
   std::string explain;
   bool strict = false;
   bool json = false;
@@ -131,7 +132,7 @@ class Lint {
     if (kind == lint::FileKind::profile) {
       return failure("cli.lint", "{} is a site profile: lint an experiment with --site {}", path, path);
     }
-    auto input = lint::file_input(file);
+    auto input = lint::file_input(file, args_.job);
     if (input && !args_.plan.site.empty()) {
       const auto site = load_site(args_.plan, context_, machine_);
       if (!site) return std::unexpected(site.error());
@@ -159,7 +160,15 @@ class Lint {
   std::size_t settings_ = 0;
 };
 
-int run_lint(const LintArgs& args, const Context& context) {
+int run_lint(LintArgs& args, const Context& context) {
+  // The parser gives all words to the first name that takes several.
+  auto& words = args.files;
+  words.insert(words.end(), args.job.arguments.begin(), args.job.arguments.end());
+  const auto files = words.end() - static_cast<std::ptrdiff_t>(std::min(context.behind_dashes, words.size()));
+  args.job.arguments.assign(files, words.end());
+  words.erase(files, words.end());
+  args.job.nodes = args.plan.nodes;
+  args.job.variables = args.plan.env;
   if (!args.explain.empty()) return explain(args.explain, context);
   if (args.files.empty() && args.plan.plan_file.empty()) {
     context.console.say(
@@ -173,11 +182,17 @@ int run_lint(const LintArgs& args, const Context& context) {
 
 void add_lint(Command program, Context& context) {
   auto args = std::make_shared<LintArgs>();
+  constexpr long kMostGpus = 1024;
   auto command = program.subcommand("lint", "What is wrong with an environment: of a plan, or of any script");
   command.option("FILE", args->files,
-                 "Experiments, sbatch and shell scripts, .env files, Beaker specs, nccl.conf");
+                 "Experiments, sbatch and shell scripts, .env files, Beaker specs, nccl.conf; arguments of "
+                 "scripts stand behind --");
+  // The parser takes no second name of any number of words; it needs one to read options behind -- as words.
+  command.option("ARGUMENT", args->job.arguments, "Of the scripts, after --").words(1).hidden();
   command.option("--plan", args->plan.plan_file, "A frozen plan (plan.json)");
-  add_site_options(command, args->plan);
+  add_site_options(command, args->plan);  // --nodes and --env are of a script, too
+  command.option("--gpus", args->job.gpus, "Of each node, for a script whose directives do not say it")
+      .in_range(0, kMostGpus);
   command.option("--allow", args->allow, "Leave a rule out; may be repeated").one_word_each();
   command
       .option("--release", args->releases, "OWNER=VERSION that will be loaded: NCCL=2.27.5; may be repeated")

@@ -34,11 +34,17 @@ void add_arguments(const config::Node& task, const std::string& file, LintInput&
   if (!shell) return;
   const auto& argument = arguments->items.front();
   const auto name = fmt::format("{}:{} (arguments)", file, argument.span.line);
-  auto inner = script_input(std::make_shared<const SourceFile>(SourceFile{name, argument.text}));
+  ScriptJob job;
+  for (const auto& setting : input.environments.back().settings)
+    job.variables.push_back(fmt::format("{}={}", setting.name, setting.value.value_or("")));
+  job.nodes = input.nodes;
+  auto inner = recorded_script(std::make_shared<const SourceFile>(SourceFile{name, argument.text}), job);
   std::ranges::move(inner.files, std::back_inserter(input.files));
-  std::ranges::move(inner.environments.front().settings,
-                    std::back_inserter(input.environments.back().settings));
+  auto& environment = input.environments.back();
+  for (auto& one : inner.environments)
+    std::ranges::move(one.settings, std::back_inserter(environment.settings));
   std::ranges::move(inner.readings, std::back_inserter(input.readings));
+  std::ranges::move(inner.secrets, std::back_inserter(input.secrets));
   input.modules = std::move(inner.modules);
   input.script = std::move(inner.script);
 }
@@ -79,9 +85,11 @@ LintInput binary_scene(const std::shared_ptr<const SourceFile>& file) {
   input.environments.emplace_back();
   Script script;
   script.file = file;
-  Unread& one = script.unread.emplace_back();
-  one.span.file = file;
-  one.message = "this is no text: it has bytes that are zero";
+  Unread all;
+  all.span = {file, 0, 0, 1};
+  all.message = "this is no text: it has bytes that are zero";
+  all.why = "nothing of it was looked at";
+  script.unread.push_back(std::move(all));
   input.script = std::move(script);
   return input;
 }
@@ -101,7 +109,7 @@ FileKind kind_of(const std::shared_ptr<const SourceFile>& file) {
   return FileKind::script;
 }
 
-Result<LintInput> file_input(const std::shared_ptr<const SourceFile>& file) {
+Result<LintInput> file_input(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
   if (file->text.find('\0') != std::string::npos) return binary_scene(file);
   switch (kind_of(file)) {
     case FileKind::beaker:
@@ -111,7 +119,7 @@ Result<LintInput> file_input(const std::shared_ptr<const SourceFile>& file) {
     case FileKind::nccl_conf:
       return lines_scene(file, Lines::nccl_conf);
     default:
-      return script_input(file);
+      return recorded_script(file, job);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "lint/lint_input.h"
+#include "lint/script_input.h"
 
 namespace nlaunch::lint {
 
@@ -16,7 +16,8 @@ enum class FileKind {
 };
 FileKind kind_of(const std::shared_ptr<const SourceFile>& file);
 
-/// The scene of a Beaker spec, a .env file, an nccl.conf or a script. A failure is a spec that is no YAML.
-Result<LintInput> file_input(const std::shared_ptr<const SourceFile>& file);
+/// The input of a Beaker spec, a .env file, an nccl.conf or a script, which is called as `job` says. A
+/// failure is a spec that is no YAML.
+Result<LintInput> file_input(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job = {});
 
 }  // namespace nlaunch::lint

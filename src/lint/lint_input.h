@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "base/units.h"
 #include "base/words.h"
 #include "lint/secrets.h"
-#include "lint/shell/shell.h"
 
 /// What rules look at: environments as somebody wrote them down, and what is known of where they will be
 /// used. A plan, a script, a .env file and a Beaker spec all become one of these.
@@ -20,12 +20,12 @@ namespace nlaunch::lint {
 /// One change to an environment.
 struct Setting {
   std::string name;
-  std::optional<std::string> value;  ///< nothing: known only when it runs
+  std::optional<std::string> value{};  ///< nothing: known only when it runs
   bool unset = false;
   bool exported = true;      ///< false: a variable of the shell alone
   bool sure = true;          ///< false: under a condition that is not decided here
   bool one_command = false;  ///< for one command alone: NAME=VALUE command
-  SourceSpan span;
+  SourceSpan span{};
 
   /// The value is one that nobody should read: never to be printed.
   [[nodiscard]] bool holds_secret() const;
@@ -54,7 +54,7 @@ struct Environment {
   [[nodiscard]] const Version* release(std::string_view owner) const;
 };
 
-/// A text that may read variables by name: a program's source, a script.
+/// A text that may read variables by name: a program's source, a script's own expansions.
 struct Reading {
   std::string name;
   std::string text;
@@ -65,7 +65,7 @@ struct Module {
   SourceSpan span;
 };
 
-/// An option of sbatch or srun.
+/// An option of sbatch or srun, its short name written out.
 struct StepOption {
   std::string text;  ///< "--network=disable_rdzv_get"
   SourceSpan span;
@@ -73,11 +73,45 @@ struct StepOption {
 
 /// A step of Slurm that starts more than a helper.
 struct Step {
-  std::string program;  ///< without folders; empty: only known when it runs
-  std::string script;   ///< that a shell runs: of bash -c
+  std::vector<std::string> argv;  ///< of what it starts
   std::vector<StepOption> options;
-  bool open_ended = false;  ///< there are more, which are only known when it runs
+  bool open_ended = false;         ///< there are more, which are only known when it runs
+  bool several = false;            ///< it has more than one task
+  std::set<std::string> exported;  ///< names in the environment of its tasks
+  std::string text;                ///< of its command, as it is written
   SourceSpan span;
+};
+
+/// A line that is a comment.
+struct Comment {
+  std::string text;  ///< with the #
+  SourceSpan span;
+};
+
+/// A command that bash ran.
+struct ScriptCommand {
+  std::vector<std::string> words;  ///< as the command gets them
+  SourceSpan span;
+  int shell = 0;       ///< the process that ran it
+  bool works = false;  ///< it starts a program that does the work
+};
+
+/// Something of a script that bash did not come to.
+struct Unread {
+  SourceSpan span{};
+  Severity severity = Severity::warning;
+  std::string message{};
+  std::string why{};
+  std::string instead{};
+};
+
+/// A shell script: its text as far as sbatch reads it, and what bash ran of it.
+struct Script {
+  std::shared_ptr<const SourceFile> file;
+  std::vector<Comment> comments;
+  std::uint32_t first_command = 0;      ///< the line behind which sbatch looks for no directive; 0: none
+  std::vector<ScriptCommand> commands;  ///< in the order in which they ran; empty: it was not recorded
+  std::vector<Unread> unread;
 };
 
 struct LintInput {
@@ -86,19 +120,22 @@ struct LintInput {
   /// Those that talk through one NCCL communicator, by index: name of the group, environments.
   std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
   std::optional<std::uint32_t> nodes;
-  std::string gpu;   ///< model as the profile says: "GH200"; empty: unknown
-  std::string nics;  ///< "cxi", "ib", "efa"; empty: unknown
+  std::optional<std::uint32_t> gpus;  ///< of each node, as the directives ask for them
+  std::string gpu;                    ///< model as the profile says: "GH200"; empty: unknown
+  std::string nics;                   ///< "cxi", "ib", "efa"; empty: unknown
   bool slurm = false;
   bool plan = false;        ///< of a plan: what nlaunch itself takes care of cannot go wrong
   bool by_nlaunch = false;  ///< a script that starts `nlaunch`: the environment is a plan's
   std::vector<Step> steps;
   std::vector<StepOption> batch;       ///< of the job
+  std::vector<StepOption> stray;       ///< words of #SBATCH lines that belong to no option
   std::vector<Setting> conf;           ///< what nccl.conf files of this machine add; their spans say which
   std::vector<Module> modules;         ///< as a script loads them
   std::vector<Setting> from_modules;   ///< what a plan's modules set, where they could be loaded
-  std::vector<ExposedSecret> secrets;  ///< among the words of a script's commands
+  std::vector<ExposedSecret> secrets;  ///< in a script's text and its commands
   std::vector<Reading> readings;
   std::optional<Script> script;
+  std::set<std::string> began_with;  ///< names of the environment that a script began with
   /// Whether a folder is on this machine; nothing: not looked (a script is often linted elsewhere).
   std::function<bool(const std::string&)> folder_exists;
   /// The file system of a path, where it is one that several machines share: "nfs"; else empty.

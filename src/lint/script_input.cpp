@@ -3,19 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "base/json.h"
+#include "base/secrets.h"
 #include "base/text.h"
-#include "lint/script_arguments.h"
-#include "lint/script_steps.h"
+#include "lint/script_text.h"
+#include "shell/launchers.h"
+#include "sys/command.h"
+#include "sys/files.h"
 
 namespace nlaunch::lint {
 namespace {
 
-std::string base_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
+namespace fs = std::filesystem;
+using shell::program_name;
+using shell::RecordedCommand;
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// APPTAINERENV_NAME sets NAME within the container; nothing for other names.
+std::optional<std::string> name_in_container(std::string_view name) {
+  for (const std::string_view prefix : {"APPTAINERENV_", "SINGULARITYENV_"}) {
+    if (name.starts_with(prefix) && is_variable_name(name.substr(prefix.size())))
+      return std::string(name.substr(prefix.size()));
+  }
+  return std::nullopt;
 }
 
 /// What is set for a container's inside is a setting of the name that it has there.
@@ -26,316 +48,641 @@ void rename_in_container(Setting& setting) {
   setting.one_command = true;  // what the script itself sets does not meet it
 }
 
-class ScriptInputBuilder {
+/// Something of the made-up job or machine, which has another value when the script runs.
+bool is_made_up(std::string_view value) {
+  constexpr std::array<std::string_view, 10> kMarkers{"rec-node-",     "10.77.",   "424242",    "42777",
+                                                      "/rec/",         "rec-user", "rec-login", "rec-cluster",
+                                                      "rec-partition", "GPU-0000"};
+  return std::ranges::any_of(
+      kMarkers, [&](std::string_view marker) { return value.find(marker) != std::string_view::npos; });
+}
+
+/// Programs that look, copy, install or wait: what they get matters to nobody.
+bool is_helper(const shell::Words& argv) {
+  static const shell::Options kHelpers{
+      "ml",         "module",   "pip",    "pip3",        "conda",   "mamba",
+      "micromamba", "git",      "wget",   "curl",        "rsync",   "scp",
+      "tar",        "unzip",    "gzip",   "zstd",        "pigz",    "huggingface-cli",
+      "hf",         "wandb",    "make",   "cmake",       "gcc",     "g++",
+      "nvcc",       "scancel",  "sbatch", "pkill",       "killall", "kill",
+      "nvidia-smi", "rocm-smi", "ip",     "ibstat",      "lfs",     "tmux",
+      "screen",     "aws",      "gsutil", "gcloud",      "kubectl", "ibv_devinfo",
+      "env",        "printenv", "source", "notify-send", "mail",    "top",
+      "htop",       "dcgmi",    "uname",  "fuser",       "ulimit",  "ssh-keygen",
+      "numactl"};
+  const auto name = program_name(argv.at(0));
+  if (kHelpers.contains(name)) return true;
+  const std::string_view verb = argv.size() > 1 ? argv[1] : "";
+  if (name == "ray") return is_one_of(verb, {"stop", "status", "--version"});
+  if (name == "uv") return verb != "run";
+  if (name == "enroot" || name == "apptainer" || name == "singularity" || name == "docker")
+    return is_one_of(verb, {"import", "create", "pull", "build", "remove", "rm", "stop", "load", "inspect"});
+  const bool pip = argv.size() > 2 && verb == "-m" && is_one_of(argv[2], {"pip", "venv", "ensurepip"});
+  return name.starts_with("python") && (pip || is_one_of(verb, {"--version", "-V"}));
+}
+
+/// What a script sets and loads says where it is meant to run.
+void guess_machine(LintInput& input) {
+  for (const auto& environment : input.environments) {
+    for (const auto& setting : environment.settings) {
+      const bool cxi =
+          setting.name.starts_with("FI_CXI_") || (setting.name == "FI_PROVIDER" && setting.value == "cxi");
+      if (cxi && !setting.unset) input.nics = "cxi";
+      if (setting.name == "FI_PROVIDER" && setting.value == "efa") input.nics = "efa";
+    }
+  }
+  const auto says_grace = [](std::string_view text) {
+    return text.find("gh200") != std::string_view::npos || text.find("ghx4") != std::string_view::npos;
+  };
+  for (const auto& module : input.modules) {
+    if (module.name.starts_with("brics/")) input.gpu = "GH200";  // Isambard-AI's own
+  }
+  for (const auto& option : input.batch) {
+    const bool place = option.text.starts_with("--partition") || option.text.starts_with("--constraint");
+    if (place && says_grace(text::lower(option.text))) input.gpu = "GH200";
+  }
+}
+
+/// The variables of a Ray job, from the JSON of --runtime-env-json; of others than texts the value is not
+/// known.
+std::vector<std::pair<std::string, std::optional<std::string>>> runtime_variables(const std::string& json) {
+  std::vector<std::pair<std::string, std::optional<std::string>>> out;
+  const auto environment = parse_ordered_json(json);
+  if (!environment.is_object()) return out;
+  const auto variables = environment.find("env_vars");
+  if (variables == environment.end() || !variables->is_object()) return out;
+  for (const auto& [name, value] : variables->items()) {
+    std::optional<std::string> text;
+    if (value.is_string()) text = value.get<std::string>();
+    if (is_variable_name(name)) out.emplace_back(name, std::move(text));
+  }
+  return out;
+}
+
+/// One change of a variable that a shell made.
+struct Change {
+  enum class Kind { set, pass_on, unset };  // pass_on: `export NAME`
+  Kind kind = Kind::set;
+  std::optional<std::string> value;  ///< nothing: not told
+  SourceSpan span;
+};
+
+class RecordingReader {
  public:
-  explicit ScriptInputBuilder(const std::shared_ptr<const SourceFile>& file, std::size_t depth = 0)
-      : depth_(depth) {
-    input_.files = {file};
-    input_.script = read_shell(file);
-    input_.environments.emplace_back();
+  RecordingReader(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
+                  const std::string& path)
+      : recording_(recording), input_(script_input(file)), path_(absolute(path)) {
+    sources_.emplace(path_, SourceLines(file));
+    for (const auto& entry : recording.environment) {
+      begin_.insert(entry);
+      input_.began_with.insert(entry.substr(0, entry.find('=')));
+    }
+    for (const auto& entry : recording.environment) {
+      constexpr std::string_view kFolder = "SLURM_SUBMIT_DIR=";
+      if (entry.starts_with(kFolder)) folder_ = entry.substr(kFolder.size());
+    }
   }
 
-  LintInput build() {
-    const auto& script = *input_.script;
-    input_.batch = batch_options(script);
-    for (const auto& option : input_.batch) {
-      read_directive(option);
-      read_export(option, true, false);
+  LintInput read() {
+    for (const auto& one : recording_.traced) read_traced(one);
+    read_commands();
+    for (auto& command : input_.script->commands) {
+      const auto& span = command.span;
+      command.works = std::ranges::any_of(working_, [&](const auto& one) {
+        const auto& [script, line, program] = one;
+        return line == span.line && program == program_name(command.words[0]) &&
+               source(script).file() == span.file;
+      });
     }
-    for (const auto& command : script.commands) read(command);
-    // Exported in the end, a variable is in the environment from then on.
-    for (auto& setting : settings()) setting.exported = setting.exported || exported_.contains(setting.name);
-    for (auto& setting : settings()) rename_in_container(setting);
-    input_.readings.push_back({script.file->name, readable(script)});
-    guess_machine();
+    add_exports_of_batch();
+    add_local_variables();
+    for (auto& environment : input_.environments) {
+      for (auto& setting : environment.settings) rename_in_container(setting);
+    }
+    add_secrets();
+    add_unread();
+    for (auto& [path, lines] : sources_) {
+      input_.readings.push_back({lines.file()->name, names_read(lines)});
+      if (path != path_) input_.files.push_back(lines.file());
+    }
+    guess_machine(input_);
     return std::move(input_);
   }
 
  private:
-  std::vector<Setting>& settings() { return input_.environments.front().settings; }
+  static constexpr std::size_t kMostEnvironments = 64;
 
-  /// What a script sets and loads says where it is meant to run.
-  void guess_machine() {
-    for (const auto& setting : settings()) {
-      const bool cxi =
-          setting.name.starts_with("FI_CXI_") || (setting.name == "FI_PROVIDER" && setting.value == "cxi");
-      if (cxi && !setting.unset) input_.nics = "cxi";
+  static std::string absolute(const std::string& path) {
+    std::error_code error;
+    return fs::absolute(path, error).lexically_normal();
+  }
+
+  // --- Places ---
+
+  /// A script by the path that bash tells; without lines where it is not on this machine.
+  const SourceLines& source(const std::string& script) {
+    auto path = fs::path(script);
+    std::error_code error;
+    // As the shell has found it, whose folder may have been another one: the script's, or one above.
+    if (path.is_relative()) {
+      auto folder = fs::path(path_).parent_path();
+      while (!fs::exists(folder / path, error) && folder.has_relative_path()) folder = folder.parent_path();
+      path = folder.has_relative_path() ? folder / path : fs::path(path_).parent_path() / path;
     }
-    const auto says_grace = [](std::string_view text) {
-      return text.find("gh200") != std::string_view::npos || text.find("ghx4") != std::string_view::npos;
+    const auto key = path.lexically_normal().string();
+    const auto found = sources_.find(key);
+    if (found != sources_.end()) return found->second;
+    constexpr std::uint64_t kLargest = 1U << 20U;
+    auto text = sys::read_regular_file(key, kLargest);
+    const auto beside = fs::relative(key, fs::path(path_).parent_path(), error).string();
+    // Named as the main script is: beside it, where it lies there.
+    auto name = fs::path(sources_.at(path_).file()->name).parent_path() / beside;
+    if (beside.empty() || beside.starts_with("..")) name = key;
+    return sources_
+        .emplace(key, SourceLines(std::make_shared<const SourceFile>(
+                          SourceFile{name.string(), text ? std::move(*text) : std::string()})))
+        .first->second;
+  }
+
+  /// Where a variable stands in a command; the command, where it does not.
+  SourceSpan place_of(std::string_view name, const std::string& script, std::uint32_t line,
+                      std::uint32_t line_of_text = 0) {
+    const auto& lines = source(script);
+    const auto last = lines.end_of_command(line);
+    if (line_of_text > 1) {
+      if (auto span = lines.find(name, line + line_of_text - 1, last)) return span;
+    }
+    if (auto span = lines.find(name, line, last)) return span;
+    if (lines.count() > 0) return lines.whole(line);
+    // A script that this one wrote and that is gone: the main script has its text.
+    const auto& main = sources_.at(path_);
+    const auto span = main.find(name, 1, main.count());
+    return span ? span : SourceSpan{lines.file(), 0, 0, 1};
+  }
+
+  /// Where the main script gives a variable a value, of which bash told nothing (set +x); else `otherwise`,
+  /// as for `env $VARIABLES program`.
+  SourceSpan place_in_main(const std::string& name, const SourceSpan& otherwise) const {
+    const auto& main = sources_.at(path_);
+    const auto span = main.find(name, 1, main.count());
+    const auto line = main.line(span.line);
+    return span && line.find(name + "=") != std::string_view::npos ? span : otherwise;
+  }
+
+  // --- What the shells did ---
+
+  void read_traced(const shell::TracedCommand& one) {
+    auto words = shell::words_of(one.text);
+    if (words.empty()) return;
+    constexpr std::size_t kMostWords = 256;  // more than anybody writes by hand
+    words.resize(std::min(words.size(), kMostWords));
+    const auto& name = words[0];
+    const auto place = [&](std::string_view of) {
+      return place_of(of, one.script, one.line, one.line_of_text);
     };
-    for (const auto& module : input_.modules) {
-      if (module.name.starts_with("brics/")) input_.gpu = "GH200";  // Isambard-AI's own
-    }
-    for (const auto& option : input_.batch) {
-      const bool place = option.text.starts_with("--partition") || option.text.starts_with("--constraint");
-      if (place && says_grace(text::lower(option.text))) input_.gpu = "GH200";
-    }
-  }
-
-  /// What the script hands to other programs as text: they may read a variable by its name. What is read as
-  /// a script of its own has readings of its own.
-  std::string readable(const Script& script) const {
-    std::string text;
-    for (const auto& name : script.uses) text += "$" + name + "\n";
-    for (const auto& command : script.commands) {
-      for (const auto& word : command.words) {
-        if (word.quoted && !scripts_.contains(&word)) text += word.shown() + "\n";
+    input_.script->commands.push_back({words, source(one.script).whole(one.line), one.shell});
+    if (is_one_of(name, {"export", "declare", "typeset", "readonly", "local"})) {
+      declare(words, place);
+    } else if (name == "unset") {
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        if (is_variable_name(words[i]))
+          changes_[words[i]].push_back({Change::Kind::unset, {}, place(words[i])});
       }
-      for (const auto& heredoc : command.heredocs) text += heredoc.text;
+    } else if (name == "set") {
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        const auto& word = words[i];
+        const bool all = (word.size() > 1 && word[1] != '-' && word.find('a') != std::string::npos &&
+                          (word[0] == '-' || word[0] == '+')) ||
+                         word == "allexport";
+        if (all) all_exported_ = word == "allexport" ? words[i - 1].starts_with('-') : word[0] == '-';
+      }
+    } else if (name == "module" || name == "ml") {
+      load_modules(words, input_.script->commands.back().span);
+    } else {
+      (void)assign(name, all_exported_, place);
     }
-    return text;
   }
 
-  /// In single quotes what is known only at run time looks like a text.
-  static std::optional<std::string> without_gaps(std::optional<std::string> value) {
-    if (value && value->find(kOnlyAtRunTime) != std::string::npos) return std::nullopt;
-    return value;
-  }
-
-  std::optional<std::string> known(std::string_view name) const {
-    const auto found = values_.find(std::string(name));
-    return found == values_.end() ? std::nullopt : found->second;
-  }
-
-  std::optional<std::string> value_of(const Word& word) const {
-    return word.resolve([this](std::string_view name) { return known(name); });
-  }
-
-  void read_directive(const StepOption& option) {
-    input_.slurm = true;
-    constexpr std::string_view kNodes = "--nodes=";
-    if (!option.text.starts_with(kNodes)) return;
-    const auto text = option.text.substr(kNodes.size());
-    std::uint32_t nodes = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nodes);
-    if (error == std::errc() && end == text.data() + text.size()) input_.nodes = nodes;
-  }
-
-  void set(const Command& command, const Assignment& one, bool exported) {
-    Setting setting;
-    setting.name = one.name;
-    if (!one.append && !one.array) setting.value = without_gaps(value_of(one.value));
-    setting.exported = exported;
-    setting.sure = command.sure;
-    setting.one_command = !command.words.empty() && !is_declaration(command.name());
-    setting.span = one.span;
-    if (!setting.one_command) {
-      // A value under a condition is one of two: nobody knows which.
-      values_[one.name] = command.sure ? setting.value : std::nullopt;
-    }
-    settings().push_back(std::move(setting));
-  }
-
-  /// NAME=VALUE as an argument: of env, of mpirun's -x, of a container's --env.
-  void set_argument(const std::string& text, const SourceSpan& span, bool sure, bool one_command = true) {
-    const auto equals = text.find('=');
-    if (equals == std::string::npos || !is_variable_name(text.substr(0, equals))) return;
-    Setting setting;
-    setting.name = text.substr(0, equals);
-    if (text.find('$') == std::string::npos) setting.value = text.substr(equals + 1);
-    setting.sure = sure;
-    setting.one_command = one_command;
-    setting.span = span;
-    settings().push_back(std::move(setting));
-  }
-
-  static bool is_declaration(std::string_view name) {
-    return name == "export" || name == "declare" || name == "typeset" || name == "readonly" ||
-           name == "local";
-  }
-
-  void read(const Command& command) {
-    const auto name = command.name();
-    if (is_declaration(name)) return declare(command, name);
-    for (const auto& one : command.assignments) set(command, one, all_exported_ || !command.words.empty());
-    if (name == "unset") return unset(command);
-    if (name == "set") return set_option(command);
-    if (name == "module" || name == "ml") return load_modules(command, name);
-    read_arguments(command);
-    read_inner(command);
-    look_for_secrets(command);
-    if (name == "srun") add_step(command);
-    const auto program =
-        name == "exec" && command.words.size() > 1 ? base_name(command.words[1].shown()) : name;
-    if (program == "nlaunch") input_.by_nlaunch = true;
-  }
-
-  void declare(const Command& command, const std::string& name) {
-    bool exports = name == "export";
-    for (const auto& word : command.words) {
-      const auto text = word.constant().value_or("");
-      if (text.starts_with('-')) {
-        exports = (exports || text.find('x') != std::string::npos) && text.find('n') == std::string::npos;
-      } else if (exports && is_variable_name(text) && &word != &command.words.front()) {
-        exported_.insert(text);
+  template <class Place>
+  void declare(const shell::Words& words, const Place& place) {
+    bool exports = words[0] == "export" || all_exported_;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const auto& word = words[i];
+      if (word.starts_with('-')) {
+        exports = (exports || word.find('x') != std::string::npos) && word.find('n') == std::string::npos;
+      } else if (!assign(word, exports, place) && exports && is_variable_name(word)) {
+        exported_.insert(word);
+        changes_[word].push_back({Change::Kind::pass_on, {}, place(word)});
       }
     }
-    for (const auto& one : command.assignments) set(command, one, exports || all_exported_);
-    declare_words(command, exports || all_exported_);
   }
 
-  /// `export "NAME=value"`: in quotes it is a word, and assigns all the same.
-  void declare_words(const Command& command, bool exported) {
-    for (const auto& word : arguments_of(command, [this](const Word& one) { return value_of(one); })) {
-      const auto equals = word.text.find('=');
-      if (equals == std::string::npos || !is_variable_name(word.text.substr(0, equals))) continue;
-      Setting setting;
-      setting.name = word.text.substr(0, equals);
-      if (word.known) setting.value = without_gaps(word.text.substr(equals + 1));
-      setting.exported = exported;
-      setting.sure = command.sure;
-      setting.span = word.span;
-      values_[setting.name] = command.sure ? setting.value : std::nullopt;
-      settings().push_back(std::move(setting));
-    }
-  }
-
-  void unset(const Command& command) {
-    for (const auto& word : command.words) {
-      const auto text = word.constant().value_or("");
-      if (&word == &command.words.front() || !is_variable_name(text)) continue;
-      Setting setting;
-      setting.name = text;
-      setting.unset = true;
-      setting.sure = command.sure;
-      setting.span = word.span;
-      settings().push_back(std::move(setting));
-      values_.erase(text);
-    }
-  }
-
-  void set_option(const Command& command) {
-    for (std::size_t i = 1; i < command.words.size(); ++i) {
-      const auto text = command.words[i].constant().value_or("");
-      const auto before = command.words[i - 1].constant().value_or("");
-      const bool option = text.size() > 1 && (text[0] == '-' || text[0] == '+');
-      if (option && text[1] != '-' && text.find('a') != std::string::npos) all_exported_ = text[0] == '-';
-      if (text == "allexport" && before.ends_with('o')) all_exported_ = before[0] == '-';
-    }
-  }
-
-  void load_modules(const Command& command, const std::string& name) {
-    std::size_t first = 1;
-    if (name == "module") {
-      const auto verb = command.words.size() > 1 ? command.words[1].constant().value_or("") : "";
-      if (verb != "load" && verb != "add" && verb != "swap" && verb != "switch") return;
-      first = 2;
-    }
-    for (auto i = first; i < command.words.size(); ++i) {
-      const auto text = value_of(command.words[i]);
-      if (text && !text->starts_with('-') && *text != "load")
-        input_.modules.push_back({*text, command.words[i].span});
-    }
-  }
-
-  void read_arguments(const Command& command) {
-    const auto words = arguments_of(command, [this](const Word& word) { return value_of(word); });
-    bool env = command.name() == "env";
-    std::string before;
-    for (const auto& word : words) {
-      const auto option = std::exchange(before, word.text);
-      if (read_runtime_environment(word, option, command.sure) || !word.known) continue;
-      const auto& text = word.text;
-      const bool is_env = text == "env" || text.ends_with("/env");
-      if (is_env) env = true;
-      if (env || option == "-x" || option == "-e" || option == "--env") {
-        set_argument(text, word.span, command.sure);
-      } else if (text.starts_with("--env=")) {
-        for (const auto& one : text::split(text.substr(6), ',')) set_argument(one, word.span, command.sure);
-      }
-      const bool of_option = option == "-u" || option == "-C";  // env -u NAME
-      if (env && !text.starts_with('-') && !of_option && text.find('=') == std::string::npos && !is_env)
-        env = false;
-    }
-  }
-
-  /// The variables that `ray job submit --runtime-env-json` gives to a job.
-  bool read_runtime_environment(const Argument& word, std::string_view before, bool sure) {
-    constexpr std::string_view kOption = "--runtime-env-json";
-    const bool joined = word.text.starts_with(kOption) && word.text.substr(kOption.size()).starts_with('=');
-    if (!joined && before != kOption) return false;
-    const auto json = joined ? word.text.substr(kOption.size() + 1) : word.text;
-    for (auto& [name, value] : runtime_variables(json)) {
-      Setting setting;
-      setting.name = name;
-      setting.value = std::move(value);
-      setting.sure = sure;
-      setting.one_command = true;
-      setting.span = place_of(name, word.span.line, word.span.column, word.span);
-      settings().push_back(std::move(setting));
-    }
+  /// NAME=value, NAME+=value; of an array nothing is in an environment.
+  template <class Place>
+  bool assign(const std::string& word, bool exports, const Place& place) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos) return false;
+    const bool appends = equals > 0 && word[equals - 1] == '+';
+    const auto name = word.substr(0, equals - (appends ? 1 : 0));
+    if (!is_variable_name(name)) return false;
+    auto value = word.substr(equals + 1);
+    if (value.starts_with('(')) return true;
+    if (exports) exported_.insert(name);
+    Change change{Change::Kind::set, appends ? std::nullopt : std::optional(std::move(value)), place(name)};
+    // bash tells `export A=1` twice: as it is written, and as the assignment.
+    auto& all = changes_[name];
+    const bool told = !all.empty() && all.back().kind == change.kind && all.back().value == change.value &&
+                      all.back().span.line == change.span.line && all.back().span.file == change.span.file;
+    if (!told) all.push_back(std::move(change));
     return true;
   }
 
-  /// `bash -c 'export NAME=VALUE; program'`: what a shell within the command does, for that command alone.
-  void read_inner(const Command& command) {
-    constexpr std::size_t kDeepest = 4;
-    const auto* word = depth_ < kDeepest ? script_word(command) : nullptr;
-    if (word == nullptr) return;
-    scripts_.insert(word);
-    const auto text = script_text(*word, [this](std::string_view name) { return known(name); });
-    ScriptInputBuilder inner(std::make_shared<const SourceFile>(SourceFile{input_.script->file->name, text}),
-                             depth_ + 1);
-    for (const auto& setting : settings()) {
-      if (!setting.exported && !exported_.contains(setting.name)) continue;
-      inner.exported_.insert(setting.name);
-      if (const auto found = values_.find(setting.name); found != values_.end()) inner.values_.insert(*found);
+  void load_modules(const shell::Words& words, const SourceSpan& span) {
+    std::size_t first = 1;
+    if (words[0] == "module") {
+      if (words.size() < 2 || !is_one_of(words[1], {"load", "add", "swap", "switch"})) return;
+      first = 2;
     }
-    auto input = inner.build();
-    // Each place is looked for in the file: of very many the word is place enough.
-    const bool few = input.environments.front().settings.size() < 1000;
-    const auto place = [&](const SourceSpan& span, std::string_view name) {
-      if (!few) return word->span;
-      const auto column = span.line == 1 ? word->span.column + span.column : span.column;
-      return place_of(name, word->span.line + span.line - 1, column, word->span);
+    for (auto i = first; i < words.size(); ++i) {
+      const bool known = std::ranges::find_if(input_.modules, [&](const Module& one) {
+                           return one.name == words[i] && one.span.line == span.line;
+                         }) != input_.modules.end();
+      if (!known && !words[i].starts_with('-') && words[i] != "load")
+        input_.modules.push_back({words[i], span});
+    }
+  }
+
+  // --- What they started ---
+
+  void read_commands() {
+    std::vector<bool> works(recording_.commands.size());  // itself, or what it starts
+    for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+      const auto& command = recording_.commands[i];
+      for (const auto& entry : command.environment) started_with_.insert(entry.substr(0, entry.find('=')));
+      const auto name = program_name(command.argv.at(0));
+      if (name == "nlaunch") input_.by_nlaunch = true;
+      if (command.fate != shell::Fate::recorded || command.output_is_read || is_helper(command.argv))
+        continue;
+      for (auto at = std::optional(i); at; at = recording_.commands[*at].launcher) {
+        works[*at] = true;
+        working_.insert({recording_.commands[*at].script, recording_.commands[*at].line,
+                         program_name(recording_.commands[*at].argv[0])});
+      }
+      add_environment(command);
+    }
+    for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+      if (program_name(recording_.commands[i].argv[0]) == "srun") {
+        input_.slurm = true;
+        if (works[i]) add_step(i);
+      }
+    }
+    if (input_.environments.size() > 1) {
+      input_.environments.erase(
+          input_.environments.begin());  // the empty one of a script that starts nothing
+    }
+    add_last_exports(input_.environments.size() == 1 && known_.empty());
+  }
+
+  /// The settings of a command that the script made; one environment for all commands that have the same.
+  void add_environment(const RecordedCommand& command) {
+    if (input_.environments.size() > kMostEnvironments) return;
+    Environment environment;
+    std::set<std::string, std::less<>> names;
+    for (const auto& entry : command.environment) {
+      const auto equals = entry.find('=');
+      const auto name = entry.substr(0, equals);
+      names.insert(name);
+      if (begin_.contains(entry) || equals == std::string::npos || name == "PWD") continue;
+      if (auto setting = setting_of(name, entry.substr(equals + 1), command))
+        environment.settings.push_back(std::move(*setting));
+    }
+    for (const auto& [name, changes] : changes_) {
+      if (names.contains(name) || changes.back().kind != Change::Kind::unset) continue;
+      environment.settings.push_back({.name = name, .unset = true, .span = changes.back().span});
+    }
+    for (auto at = std::optional(&command); at;
+         at = (*at)->launcher ? std::optional(&recording_.commands[*(*at)->launcher]) : std::nullopt)
+      add_arguments(**at, environment);
+    std::ranges::stable_sort(environment.settings, {},
+                             [](const Setting& one) { return std::pair(one.span.line, one.span.column); });
+    std::string key;
+    for (const auto& one : environment.settings)
+      key += fmt::format("{}\n{}\n{}\n{}\n", one.name, one.value.value_or("\x01"), one.span.line, one.unset);
+    if (known_.insert(key).second) input_.environments.push_back(std::move(environment));
+  }
+
+  std::optional<Setting> setting_of(const std::string& name, const std::string& value,
+                                    const RecordedCommand& command) {
+    Setting setting{.name = name, .value = known(value)};
+    const auto found = changes_.find(name);
+    const auto last = [&](const auto& fits) -> const Change* {
+      if (found == changes_.end()) return nullptr;
+      const auto change = std::ranges::find_if(found->second.rbegin(), found->second.rend(), fits);
+      return change == found->second.rend() ? nullptr : &*change;
     };
-    for (auto& setting : input.environments.front().settings) {
-      setting.span = place(setting.span, setting.name);
-      setting.sure = setting.sure && command.sure;
+    const auto* change = last([&](const Change& one) { return one.value == value; });
+    const auto& lines = source(command.script);
+    const auto here = lines.find(name, command.line, lines.end_of_command(command.line));
+    if (change == nullptr && here) {  // env NAME=VALUE program
+      setting.span = here;
       setting.one_command = true;
-      settings().push_back(std::move(setting));
+    } else {
+      if (change == nullptr) change = last([](const Change& one) { return one.kind != Change::Kind::unset; });
+      if (change == nullptr && is_of_login(name)) return std::nullopt;
+      setting.span = change != nullptr ? change->span : place_in_main(name, lines.whole(command.line));
+      const auto line = setting.span.source_line();
+      setting.one_command = change == nullptr ? line.find("export " + name) == std::string::npos
+                                              : !exported_.contains(name) && !is_of_begin(name);
     }
-    for (auto& module : input.modules) input_.modules.push_back({module.name, word->span});
-    for (auto& secret : input.secrets)
-      input_.secrets.push_back({std::move(secret.what), std::move(secret.value), word->span});
-    std::ranges::move(input.readings, std::back_inserter(input_.readings));
-    input_.by_nlaunch = input_.by_nlaunch || input.by_nlaunch;
+    if (value.empty() && is_computed(setting.span)) setting.value = std::nullopt;
+    return setting;
   }
 
-  /// Secrets among a command's words, as far as they are not a setting's value already.
-  void look_for_secrets(const Command& command) {
-    for (auto& secret : exposed_secrets(command)) {
-      const bool told = std::ranges::any_of(settings(), [&](const Setting& setting) {
-        return setting.span.line == secret.span.line && setting.value == secret.value &&
-               setting.holds_secret();
-      });
-      if (!told) input_.secrets.push_back(std::move(secret));
+  bool is_of_begin(const std::string& name) const { return input_.began_with.contains(name); }
+
+  /// What Slurm, a module, a virtual environment or the recorder sets.
+  static bool is_of_login(std::string_view name) {
+    constexpr std::array<std::string_view, 7> kBegins{"SLURM", "OMPI_",  "CONDA_", "LMOD_",
+                                                      "BASH",  "MODULE", "_"};
+    return is_one_of(name, {"PATH", "LD_LIBRARY_PATH", "MANPATH", "VIRTUAL_ENV", "HOSTNAME", "HOME", "PWD",
+                            "OLDPWD", "SHLVL", "LOADEDMODULES", "PS1"}) ||
+           std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); });
+  }
+
+  /// The line gives it something that is only known when it runs.
+  static bool is_computed(const SourceSpan& span) {
+    const auto line = span.source_line();
+    const auto behind = std::string_view(line).substr(std::min<std::size_t>(line.size(), span.column));
+    return behind.find_first_of("$`") != std::string_view::npos;
+  }
+
+  /// Nothing, where it is another one when the script runs.
+  std::optional<std::string> known(const std::string& value) const {
+    const bool of_folder = folder_.rfind('/') > 0 && value.find(folder_) != std::string::npos;
+    return is_made_up(value) || of_folder ? std::nullopt : std::optional(value);
+  }
+
+  /// What the script has exported and none of its programs has got: all, in one that is there to be sourced.
+  void add_last_exports(bool starts_nothing) {
+    auto& settings = input_.environments.back().settings;
+    for (const auto& [name, changes] : changes_) {
+      const bool got = !starts_nothing &&
+                       std::ranges::any_of(input_.environments,
+                                           [&](const Environment& one) { return one.find(name) != nullptr; });
+      if (!exported_.contains(name) || got) continue;
+      for (const auto& change : changes) {
+        if (change.kind == Change::Kind::pass_on) continue;
+        const bool unset = change.kind == Change::Kind::unset;
+        if (unset && !starts_nothing) continue;
+        Setting setting{.name = name, .unset = unset, .span = change.span};
+        const bool computed = change.value && change.value->empty() && is_computed(change.span);
+        if (change.value && !computed) setting.value = known(*change.value);
+        settings.push_back(std::move(setting));
+      }
+    }
+    std::ranges::stable_sort(settings, {},
+                             [](const Setting& one) { return std::pair(one.span.line, one.span.column); });
+  }
+
+  /// Variables of the shell that no program has seen.
+  void add_local_variables() {
+    for (const auto& [name, changes] : changes_) {
+      if (exported_.contains(name) || started_with_.contains(name) || is_of_begin(name)) continue;
+      const auto& change = changes.back();
+      if (change.kind != Change::Kind::set) continue;
+      input_.environments.front().settings.push_back(
+          {.name = name, .value = change.value, .exported = false, .span = change.span});
     }
   }
 
-  void add_step(const Command& command) {
-    input_.slurm = true;
-    auto step = read_step(command, [this](const Word& word) { return value_of(word); });
-    for (const auto& option : step.options) read_export(option, command.sure, true);
-    if (!is_helper(step)) input_.steps.push_back(std::move(step));
+  // --- Variables among the words of commands ---
+
+  void add_argument(std::string_view text, const RecordedCommand& command, Environment& environment) {
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos || !is_variable_name(text.substr(0, equals))) return;
+    Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true};
+    setting.value = known(std::string(text.substr(equals + 1)));
+    setting.span = place_of(setting.name, command.script, command.line);
+    if (setting.value && setting.value->empty() && is_computed(setting.span)) setting.value = std::nullopt;
+    environment.settings.push_back(std::move(setting));
   }
 
-  /// --export=ALL,NAME=VALUE
-  void read_export(const StepOption& option, bool sure, bool one_command) {
+  /// docker -e NAME=VALUE, apptainer --env A=B,C=D, sbatch --export=ALL,NAME=VALUE.
+  void add_arguments(const RecordedCommand& command, Environment& environment) {
+    const auto& argv = command.argv;
+    const auto program = program_name(argv[0]);
+    const bool container = is_one_of(program, {"docker", "podman", "podman-hpc", "apptainer", "singularity"});
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+      const std::string_view word = argv[i];
+      const std::string_view next = i + 1 < argv.size() ? std::string_view(argv[i + 1]) : "";
+      if (container && is_one_of(word, {"-e", "--env"})) {
+        for (const auto& one : text::split(next, ',')) add_argument(one, command, environment);
+      }
+      if (container && word.starts_with("--env=")) {
+        for (const auto& one : text::split(word.substr(6), ',')) add_argument(one, command, environment);
+      }
+      if (program == "sbatch" && word.starts_with("--export=")) {
+        for (const auto& one : text::split(word.substr(9), ',')) add_argument(one, command, environment);
+      }
+      constexpr std::string_view kRuntime = "--runtime-env-json";
+      const bool joined = word.starts_with(kRuntime) && word.substr(kRuntime.size()).starts_with('=');
+      if (!joined && word != kRuntime) continue;
+      for (auto& [name, value] :
+           runtime_variables(std::string(joined ? word.substr(kRuntime.size() + 1) : next))) {
+        Setting setting{.name = name, .one_command = true};
+        if (value) setting.value = known(*value);
+        setting.span = place_of(name, command.script, command.line);
+        if (setting.value && setting.value->empty()) setting.value = std::nullopt;
+        environment.settings.push_back(std::move(setting));
+      }
+    }
+  }
+
+  /// #SBATCH --export=ALL,NAME=VALUE
+  void add_exports_of_batch() {
     constexpr std::string_view kExport = "--export=";
-    if (!option.text.starts_with(kExport)) return;
-    for (const auto& one : text::split(option.text.substr(kExport.size()), ','))
-      set_argument(one, option.span, sure, one_command);
+    for (const auto& option : input_.batch) {
+      if (!option.text.starts_with(kExport)) continue;
+      for (const auto& one : text::split(option.text.substr(kExport.size()), ',')) {
+        const auto equals = one.find('=');
+        if (equals == std::string::npos || !is_variable_name(one.substr(0, equals))) continue;
+        for (auto& environment : input_.environments) {
+          environment.settings.insert(
+              environment.settings.begin(),
+              {.name = one.substr(0, equals), .value = one.substr(equals + 1), .span = option.span});
+        }
+      }
+    }
   }
 
+  void add_step(std::size_t index) {
+    const auto& command = recording_.commands[index];
+    Step step;
+    for (const auto& one : recording_.commands) {
+      if (one.launcher != index) continue;
+      step.several = step.several || (one.task && one.task->rank > 0);
+      for (const auto& entry : one.environment) step.exported.insert(entry.substr(0, entry.find('=')));
+    }
+    const auto& lines = source(command.script);
+    step.span = lines.whole(command.line);
+    const shell::Words words = shell::rest(command.argv, 1);
+    const auto program = read_options(words, step.span, step.options, nullptr);
+    step.argv = shell::rest(words, program);
+    for (auto& option : step.options) {
+      const auto last = lines.end_of_command(command.line);
+      const auto found = lines.find_text(option.text, command.line, last);
+      if (found.source_line().find(option.text) != std::string::npos) option.span = found;
+    }
+    // A variable that nobody set holds no option here, and may hold some elsewhere.
+    step.text = lines.command(command.line);
+    for (const auto& word : text::split(step.text, ' ')) {
+      auto name = std::string_view(word);
+      name = name.substr(std::min(name.find_first_not_of("\"{"), name.size()));
+      if (!name.starts_with('$')) continue;
+      name.remove_prefix(1);
+      if (name.starts_with('{')) name.remove_prefix(1);
+      const auto end =
+          name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+      const std::string variable(name.substr(0, end));
+      if (is_variable_name(variable) && !changes_.contains(variable) && !is_of_begin(variable))
+        step.open_ended = true;
+    }
+    const bool told = std::ranges::any_of(input_.steps, [&](const Step& one) {
+      return one.span.file == step.span.file && one.span.line == step.span.line && one.argv == step.argv;
+    });
+    if (!told) input_.steps.push_back(std::move(step));
+  }
+
+  // --- Secrets ---
+
+  void add_secrets() {
+    for (const auto& command : input_.script->commands) add_secrets_of(command.words, command.span);
+    for (const auto& command : recording_.commands) {
+      if (source(command.script).count() > 0)
+        add_secrets_of(command.argv, source(command.script).whole(command.line));
+    }
+    const auto& main = sources_.at(path_);
+    for (std::uint32_t number = 1; number <= main.count(); ++number) {
+      const auto line = main.line(number);
+      const auto password = password_in(line);
+      const auto key = key_in(line);
+      if (!password.empty() && line.find('$') == std::string_view::npos)
+        add_secret({"the password of an address", std::string(password), main.whole(number)});
+      if (!key.empty()) add_secret({"what looks like a key", std::string(key), main.whole(number)});
+    }
+  }
+
+  void add_secrets_of(const shell::Words& words, const SourceSpan& span) {
+    for (auto& secret : exposed_secrets(words, span)) add_secret(std::move(secret));
+  }
+
+  /// One that stands in the file, and is not told as a setting's value.
+  void add_secret(ExposedSecret secret) {
+    if (!secret.span.file || secret.span.file->text.find(secret.value) == std::string::npos) return;
+    for (const auto& [path, lines] : sources_) {
+      if (lines.file() == secret.span.file)
+        secret.span = lines.find_text(secret.value, secret.span.line, lines.end_of_command(secret.span.line));
+    }
+    for (const auto& environment : input_.environments) {
+      for (const auto& setting : environment.settings) {
+        if (setting.holds_secret() && setting.value->find(secret.value) != std::string::npos) return;
+      }
+    }
+    const bool told = std::ranges::any_of(input_.secrets, [&](const ExposedSecret& one) {
+      return one.value == secret.value || one.value.find(secret.value) != std::string::npos;
+    });
+    if (!told) input_.secrets.push_back(std::move(secret));
+  }
+
+  // --- Where it ended ---
+
+  void add_unread() {
+    if (recording_.whole()) return;
+    const auto& main = sources_.at(path_);
+    const auto& ran = input_.script->commands;
+    Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
+                                                               : ran.back().span};
+    one.why = "what comes later was not looked at";
+    if (!recording_.stopped.empty()) {
+      one.message = fmt::format("bash was stopped here: it has reached the limit of {}", recording_.stopped);
+    } else {
+      auto lines = text::split(recording_.output, '\n');
+      while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
+      auto said = lines.empty() ? std::string_view() : text::trim(lines.back());
+      // What bash itself says names the line that it did not come through.
+      if (const auto before = path_ + ": line "; said.starts_with(before)) {
+        said.remove_prefix(before.size());
+        const auto colon = std::min(said.find(": "), said.size());
+        if (const auto line = text::whole_number<std::uint32_t>(said.substr(0, colon)))
+          one.span = main.whole(*line);
+        said.remove_prefix(std::min(colon + 2, said.size()));
+      }
+      one.message = fmt::format("the script ends here with {}, without what the cluster would give it{}{}",
+                                recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
+      one.instead = "its arguments behind --, its variables as --env NAME=VALUE";
+    }
+    input_.script->unread.push_back(std::move(one));
+  }
+
+  const shell::Recording& recording_;
   LintInput input_;
-  std::map<std::string, std::optional<std::string>> values_;
+  std::string path_;
+  std::string folder_;
+  std::map<std::string, SourceLines> sources_;  ///< by path
+  std::set<std::string, std::less<>> begin_;    ///< the environment that the script began with
+  std::map<std::string, std::vector<Change>> changes_;
   std::set<std::string> exported_;
-  std::set<const Word*> scripts_;  ///< words that were read as scripts
-  std::size_t depth_ = 0;          ///< of a script within a script
+  std::set<std::string> started_with_;  ///< names in the environment of any command
+  std::set<std::string> known_;         ///< environments
+  /// Commands that do the work: script, line, program.
+  std::set<std::tuple<std::string, std::uint32_t, std::string>> working_;
   bool all_exported_ = false;
 };
+
+/// A file of this text, for bash, which goes with it.
+struct TemporaryScript {
+  fs::path folder;
+  std::string path;
+  explicit TemporaryScript(const std::string& text) {
+    std::error_code error;
+    auto name = (fs::temp_directory_path(error) / "nlaunch-lint-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) return;
+    folder = fs::canonical(name, error);
+    path = folder / "script.sh";
+    (void)sys::write_file_atomically(path, text, 0644);
+  }
+  TemporaryScript(const TemporaryScript&) = delete;
+  TemporaryScript& operator=(const TemporaryScript&) = delete;
+  ~TemporaryScript() {
+    std::error_code error;
+    if (!folder.empty()) fs::remove_all(folder, error);
+  }
+};
+
+/// What `bash -n` has against the script's text.
+std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& path) {
+  sys::SpawnRequest request;
+  request.argv = {"/bin/bash", "-n", path};
+  const auto result = sys::run_command(std::move(request), std::chrono::seconds(10));
+  if (!result || result->status.ok()) return std::nullopt;
+  constexpr std::string_view kLine = ": line ";
+  std::string said;
+  for (const auto& line : text::split(result->err, '\n')) {
+    if (said.empty() && line.find(kLine) != std::string::npos &&
+        line.find(": warning: ") == std::string::npos)
+      said = line;
+  }
+  const auto at = said.find(kLine);
+  if (at == std::string::npos) return std::nullopt;
+  const auto rest = std::string_view(said).substr(at + kLine.size());
+  const auto colon = std::min(rest.find(": "), rest.size());
+  const auto line = text::whole_number<std::uint32_t>(rest.substr(0, colon)).value_or(0);
+  return Unread{.span = lines.whole(std::min(line, lines.count())),
+                .severity = Severity::error,
+                .message = fmt::format("bash cannot read this: {}",
+                                       text::printable(rest.substr(std::min(colon + 2, rest.size())))),
+                .why = "the script ends there; what comes later was not looked at"};
+}
 
 /// The value of a .env file's line: what its quotes hold, or what stands before a comment.
 std::string_view without_quotes(std::string_view value) {
@@ -348,8 +695,44 @@ std::string_view without_quotes(std::string_view value) {
 
 }  // namespace
 
-LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
-  return ScriptInputBuilder(file).build();
+LintInput script_input(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
+                       const std::string& path) {
+  return RecordingReader(file, recording, path).read();
+}
+
+LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
+  auto input = script_input(file);
+  if (job.nodes) input.nodes = *job.nodes;
+  // bash takes each carriage return for a part of a word: nothing that it would do is what is meant.
+  if (file->text.find("\r\n") != std::string::npos) return input;
+  std::error_code error;
+  const bool there = fs::is_regular_file(file->name, error);
+  const auto copy = there ? nullptr : std::make_unique<TemporaryScript>(file->text);
+  const auto path = there ? file->name : copy->path;
+  const auto wrong = syntax_error(SourceLines(file), path);
+  shell::RecordRequest request;
+  request.script = path;
+  request.arguments = job.arguments;
+  request.variables = job.variables;
+  request.allocation = allocation_of(input);
+  request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
+  request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
+  const auto recording = shell::record(request);
+  if (recording) {
+    auto unread = std::move(input.script->unread);
+    input = script_input(file, *recording, path);
+    if (job.nodes) input.nodes = *job.nodes;
+    // What bash says at the wrong line is said by the syntax error.
+    if (wrong) input.script->unread.clear();
+  } else {
+    Unread all;
+    all.span = {file, 0, 0, 1};
+    all.message = "bash could not be run here: " + recording.error().first_message();
+    all.why = "only the #SBATCH lines were looked at";
+    input.script->unread.push_back(std::move(all));
+  }
+  if (wrong) input.script->unread.push_back(*wrong);
+  return input;
 }
 
 LintInput lines_scene(const std::shared_ptr<const SourceFile>& file, Lines kind) {

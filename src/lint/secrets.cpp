@@ -119,12 +119,9 @@ bool may_be_secret(std::string_view value) {
          value.find_first_not_of("0123456789.") != std::string_view::npos;
 }
 
-std::vector<ExposedSecret> exposed_secrets(const Command& command) {
-  std::vector<std::string> words;
-  for (const auto& word : command.words) words.push_back(word.shown());
+std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words, const SourceSpan& span) {
   std::vector<ExposedSecret> found;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto& span = command.words[i].span;
     const auto add = [&](std::string what, std::string_view value) {
       found.push_back({std::move(what), std::string(value), span});
     };

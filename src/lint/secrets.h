@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lint/shell/shell.h"
+#include "base/source.h"
 
 /// Secrets that stand in a text: by what they look like, and by the option or the command that takes them.
 namespace nlaunch::lint {
@@ -17,12 +17,12 @@ bool is_to_be_filled_in(std::string_view value);
 /// A path, a number or a yes is no secret, whatever the variable is called.
 bool may_be_secret(std::string_view value);
 
-/// A secret among the words of a command.
+/// A secret in a line, or among the words of a command.
 struct ExposedSecret {
   std::string what;   ///< "the value of --token"
   std::string value;  ///< never to be printed
   SourceSpan span;
 };
-std::vector<ExposedSecret> exposed_secrets(const Command& command);
+std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words, const SourceSpan& span);
 
 }  // namespace nlaunch::lint

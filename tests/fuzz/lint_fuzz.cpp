@@ -1,5 +1,5 @@
-// Whatever a text is, lint ends with it, as a script, as a .env file and as a Beaker spec, and what it finds
-// has a place within it. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
+// Whatever a text is, lint ends with it, as a script that is not run, as a .env file and as a Beaker spec,
+// and what it finds has a place within it. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,7 +29,9 @@ void check(const lint::Finding& finding) {
 extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                                                              std::size_t size) {
   const std::string text(data, data + size);
-  for (const auto* name : {"job.sbatch", "job.env", "spec.yaml"}) {
+  const auto script = lint::script_input(std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text}));
+  for (const auto& finding : lint::lint(script)) check(finding);
+  for (const auto* name : {"job.env", "spec.yaml"}) {
     const auto input = lint::file_input(std::make_shared<const SourceFile>(SourceFile{name, text}));
     if (!input) continue;
     for (const auto& finding : lint::lint(*input)) check(finding);

@@ -18,11 +18,9 @@ std::string folder_of(const std::string& path) {
 /// Some command of the script makes folders, and names this one.
 bool is_made(const LintInput& input, const std::string& folder) {
   if (!input.script) return false;
-  return std::ranges::any_of(input.script->commands, [&](const Command& command) {
-    return command.name() == "mkdir" && std::ranges::any_of(command.words, [&](const Word& word) {
-             // A variable in it: it may well be this one.
-             const auto text = word.constant();
-             return text ? *text == folder || text->starts_with(folder + "/") : true;
+  return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
+    return command.words[0] == "mkdir" && std::ranges::any_of(command.words, [&](const std::string& word) {
+             return word == folder || word.starts_with(folder + "/");
            });
   });
 }

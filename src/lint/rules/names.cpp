@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "base/registry.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
 #include "lint/rule.h"
@@ -195,24 +197,89 @@ const Registered<Rule> not_exported_rule{{
     .check = check_not_exported,
 }};
 
-/// The lines of the commands that may start a program, or read a file of settings.
-std::vector<std::uint32_t> starts_in(const Script& script) {
-  constexpr std::array<std::string_view, 13> kOfTheShell{"export", "declare", "typeset", "readonly", "local",
-                                                         "unset",  "set",     "ulimit",  "cd",       "echo",
-                                                         "mkdir",  "module",  "ml"};
-  std::vector<std::uint32_t> lines;
-  for (const auto& command : script.commands) {
-    const bool starts =
-        !command.words.empty() && std::ranges::find(kOfTheShell, command.name()) == kOfTheShell.end();
-    if (starts) lines.push_back(command.span.line);
+/// A command that may start a program, or read a file of settings.
+bool may_start(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 19> kOfTheShell{
+      "export", "declare", "typeset", "readonly", "local", "unset", "set",  "ulimit", "cd",  "echo",
+      "printf", "mkdir",   "module",  "ml",       "[",     "[[",    "test", "trap",   "true"};
+  const auto& name = command.words[0];
+  const auto equals = name.find('=');
+  const bool assigns = equals != std::string::npos && equals > 0 && name.find('/') > equals;
+  return !assigns && std::ranges::find(kOfTheShell, name) == kOfTheShell.end();
+}
+
+struct Given {
+  std::string value;
+  SourceSpan span;
+};
+
+/// NAME=value, also behind `export`: a word of a command that sets a variable of the catalogue.
+std::vector<std::pair<std::string, Given>> given_by(const ScriptCommand& command) {
+  std::vector<std::pair<std::string, Given>> given;
+  const bool exports = command.words[0] == "export" || command.words[0] == "declare";
+  for (std::size_t i = exports ? 1 : 0; i < (exports ? command.words.size() : 1); ++i) {
+    const auto equals = command.words[i].find('=');
+    if (equals == std::string::npos) continue;
+    const auto name = command.words[i].substr(0, equals);
+    if (find_variables(name).empty()) continue;
+    given.emplace_back(name, Given{command.words[i].substr(equals + 1), command.span});
   }
-  std::ranges::sort(lines);
-  return lines;
+  return given;
+}
+
+/// The later line stands deeper, behind a test, or makes its value of the earlier one: it is not in its
+/// place.
+bool builds_on(const SourceSpan& later, const SourceSpan& earlier, const std::string& name) {
+  const auto line = later.source_line();
+  const auto depth = [](const SourceSpan& span) { return span.source_line().find_first_not_of(" \t"); };
+  return depth(later) > depth(earlier) || line.find("$" + name) != std::string::npos ||
+         line.find("${" + name) != std::string::npos || line.find("&&") != std::string::npos ||
+         line.find("||") != std::string::npos;
+}
+
+/// The place of a name in its line.
+SourceSpan place_of(const std::string& name, SourceSpan span) {
+  const auto at = span.source_line().find(name + "=");
+  if (at == std::string::npos) return span;
+  span.column = static_cast<std::uint32_t>(at) + 1;
+  span.length = static_cast<std::uint32_t>(name.size());
+  return span;
+}
+
+void tell_set_twice(const std::string& name, const Given& before, const Given& now, Report& report) {
+  report.warning(
+      place_of(name, before.span),
+      {fmt::format("{}={} is set again in line {}, to {}", name, before.value, now.span.line,
+                   now.value.empty() ? "nothing" : now.value),
+       "nothing is started in between: no program ever sees the first value", "one of the two", ""});
+}
+
+void check_set_twice_in_script(const Script& script, Report& report) {
+  std::map<int, std::map<std::string, Given>> shells;  // what each has set since it last started something
+  for (const auto& command : script.commands) {
+    if (may_start(command)) shells.clear();
+    auto& last = shells[command.shell];
+    if (command.words[0] == "unset") {
+      for (const auto& name : command.words) last.erase(name);
+    }
+    for (auto& [name, now] : given_by(command)) {
+      if (now.value.empty() && now.span.source_line().find('$') != std::string::npos) {
+        last.erase(name);  // what it is, only the run shows
+        continue;
+      }
+      const auto before = last.find(name);
+      if (before != last.end() && before->second.span.file == now.span.file &&
+          before->second.span.line < now.span.line && before->second.value != now.value &&
+          !builds_on(now.span, before->second.span, name) && !report.full())
+        tell_set_twice(name, before->second, now, report);
+      last.insert_or_assign(name, std::move(now));
+    }
+  }
 }
 
 void check_set_twice(const LintInput& input, Report& report) {
   if (input.plan) return;  // there one layer stands above another, by design
-  const auto starts = input.script ? starts_in(*input.script) : std::vector<std::uint32_t>();
+  if (input.script) return check_set_twice_in_script(*input.script, report);
   for (const auto& environment : input.environments) {
     report.of(environment.name);
     std::map<std::string_view, const Setting*> last;
@@ -220,16 +287,10 @@ void check_set_twice(const LintInput& input, Report& report) {
       if (setting.one_command || report.full()) continue;
       const auto* before = std::exchange(last[setting.name], &setting);
       if (before == nullptr || before->span.file != setting.span.file) continue;
-      const bool plain = before->sure && setting.sure && before->value && setting.value;
-      if (!plain || *before->value == *setting.value || find_variables(setting.name).empty()) continue;
-      // What is started in between has the first value.
-      const auto next = std::ranges::lower_bound(starts, before->span.line);
-      if (next != starts.end() && *next <= setting.span.line) continue;
-      report.warning(
-          before->span,
-          {fmt::format("{}={} is set again in line {}, to {}", setting.name, *before->value,
-                       setting.span.line, setting.value->empty() ? "nothing" : *setting.value),
-           "nothing is started in between: no program ever sees the first value", "one of the two", ""});
+      if (!before->sure || !setting.sure || !before->value || !setting.value ||
+          *before->value == *setting.value || find_variables(setting.name).empty())
+        continue;
+      tell_set_twice(setting.name, {*before->value, before->span}, {*setting.value, setting.span}, report);
     }
   }
 }
@@ -242,6 +303,89 @@ const Registered<Rule> set_twice_rule{{
                "taken out.",
     .source = "bash(1), ENVIRONMENT",
     .check = check_set_twice,
+}};
+
+/// Some command of the script got it, or some line of the script gives it a value.
+bool is_given(const LintInput& input, const std::string& name) {
+  for (const auto& environment : input.environments) {
+    if (std::ranges::any_of(environment.settings,
+                            [&](const Setting& one) { return one.name == name && !one.unset; }))
+      return true;
+  }
+  return false;
+}
+
+void check_never_set(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  std::set<std::string> told;
+  for (const auto& command : input.script->commands) {
+    if (command.words[0] != "export" || report.full()) continue;
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      const auto& name = command.words[i];
+      // Only names of the stack: what else a login has, nobody knows here.
+      if (find_variables(name).empty() || is_given(input, name) || input.began_with.contains(name) ||
+          looks_like_secret(name) || !told.insert(name).second)
+        continue;
+      report.warning(
+          command.span,
+          {fmt::format("{} is exported, and nothing sets it", name),
+           "export hands on a value that is there, and makes none: programs do not see the name, unless "
+           "the job inherits it from where it is submitted",
+           fmt::format("export {}=VALUE", name), ""});
+    }
+  }
+}
+
+const Registered<Rule> never_set_rule{{
+    .order = 52,
+    .name = "never-set",
+    .title = "an export of a variable that nothing sets",
+    .explain =
+        "export NAME marks a variable for the programs that follow. Where it has no value, there is nothing "
+        "to hand on, and nobody says so.",
+    .source = "bash(1), export",
+    .check = check_never_set,
+}};
+
+void check_set_to_itself(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  std::set<std::string> told;
+  for (const auto& command : input.script->commands) {
+    const bool exports = command.words[0] == "export";
+    for (std::size_t i = exports ? 1 : 0; i < (exports ? command.words.size() : 1) && !report.full(); ++i) {
+      const auto& word = command.words[i];
+      if (!word.ends_with('=')) continue;
+      const auto name = word.substr(0, word.size() - 1);
+      const auto line = command.span.source_line();
+      const auto plain = "$" + name;
+      const auto braced = "${" + name + "}";
+      const bool itself = std::ranges::any_of(
+          std::array{plain, braced, '"' + plain + '"', '"' + braced + '"'}, [&](const std::string& form) {
+            const auto at = line.find(word + form);
+            if (at == std::string::npos) return false;
+            const auto end = at + word.size() + form.size();
+            return end == line.size() || std::string_view(" \t;&").find(line[end]) != std::string_view::npos;
+          });
+      if (!itself || input.began_with.contains(name) || !told.insert(name).second) continue;
+      report.note(
+          command.span,
+          {fmt::format("{} is set to itself, and nothing has set it", name),
+           "where the job does not inherit it from where it is submitted, programs now see an empty value "
+           "in place of none",
+           fmt::format("leave it out; ${{{}:?}} ends the script where it is missing", name), ""});
+    }
+  }
+}
+
+const Registered<Rule> set_to_itself_rule{{
+    .order = 54,
+    .name = "set-to-itself",
+    .title = "a variable that is set to itself",
+    .explain =
+        "export NAME=$NAME changes nothing where the variable is there. Where it is not, it makes it empty, "
+        "which many programs take for a value.",
+    .source = "bash(1), ENVIRONMENT",
+    .check = check_set_to_itself,
 }};
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/catalogue.h"
 #include "lint/rule.h"
 #include "lint/values.h"
 
@@ -285,6 +288,111 @@ const Registered<Rule> mpich_gpu_rule{{
     .explain = "Cray MPICH and NCCL both wait for the GPU, and can wait for each other.",
     .source = "eth-cscs/cscs-docs nccl.md",
     .check = check_mpich,
+}};
+
+void check_ib_elsewhere(const LintInput& input, Report& report) {
+  if (input.nics != "cxi" && input.nics != "efa") return;
+  const std::string_view network = input.nics == "cxi" ? "Slingshot" : "EFA";
+  each_setting(input, report, [&](const Environment& environment, const Setting& setting) {
+    if (!setting.name.starts_with("NCCL_IB_") || setting.name == "NCCL_IB_DISABLE" || setting.unset ||
+        find_variables(setting.name).empty())
+      return;
+    const auto net = environment.value("NCCL_NET");
+    if (net && text::lower(*net) == "ib") return;
+    report.warning(
+        setting.span,
+        {fmt::format("{} is for InfiniBand, and the network here is {}", setting.name, network),
+         "NCCL's own InfiniBand transport reads it, and here the libfabric plugin (aws-ofi-nccl) is "
+         "the transport: the setting is without effect",
+         fmt::format("leave it out; {} has the plugin's settings", input.nics == "cxi"
+                                                                       ? "nlaunch env --list 'FI_CXI_*'"
+                                                                       : "nlaunch env --list 'OFI_NCCL_*'"),
+         ""});
+  });
+}
+
+const Registered<Rule> ib_elsewhere_rule{{
+    .order = 215,
+    .name = "ib-elsewhere",
+    .title = "settings for InfiniBand on another network",
+    .explain =
+        "NCCL_IB_* are read by NCCL's InfiniBand transport alone. On Slingshot and on EFA traffic goes "
+        "through the libfabric plugin, which does not read them.",
+    .source = "NCCL src/transport/net_ib; aws-ofi-nccl README",
+    .check = check_ib_elsewhere,
+}};
+
+/// The devices of "0,1,2", in this order; nothing for ranges and what is no list.
+std::optional<std::vector<std::string>> devices_of(const std::string& value) {
+  auto devices = text::split(value, ',');
+  const bool plain = std::ranges::all_of(devices, [](const std::string& one) {
+    return !one.empty() &&
+           (one.find_first_not_of("0123456789") == std::string::npos || one.starts_with("GPU-"));
+  });
+  return plain ? std::optional(std::move(devices)) : std::nullopt;
+}
+
+void check_visible_devices(const LintInput& input, Report& report) {
+  if (!input.script || !input.gpus) return;
+  for (const auto* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
+    std::set<std::string> seen;  // by any program
+    const Setting* last = nullptr;
+    bool all_known = true;
+    for (const auto& environment : input.environments) {
+      const auto value = environment.value(name);
+      const auto devices = value ? devices_of(*value) : std::nullopt;
+      all_known = all_known && devices.has_value();
+      if (!devices) break;
+      seen.insert(devices->begin(), devices->end());
+      last = environment.find(name);
+    }
+    if (!all_known || last == nullptr || seen.size() >= *input.gpus) continue;
+    report.warning(last->span, {fmt::format("{}={} shows {} of the {} that the job asks for", name,
+                                            *last->value, seen.size(), text::count(*input.gpus, "GPU")),
+                                "the others stay idle for as long as the job lasts",
+                                "leave it out: Slurm sets it to what the job has; or ask for fewer", ""});
+  }
+}
+
+const Registered<Rule> visible_devices_rule{{
+    .order = 222,
+    .name = "visible-devices",
+    .title = "a list of devices that leaves out GPUs of the job",
+    .explain = "A list that was written for another machine hides GPUs that the job pays for. Slurm sets the "
+               "variable by itself where it hands out GPUs.",
+    .source = "CUDA C++ programming guide, CUDA_VISIBLE_DEVICES; HIP docs, environment variables",
+    .check = check_visible_devices,
+}};
+
+void check_debug_left_on(const LintInput& input, Report& report) {
+  if (input.plan) return;  // there an overlay asks for it
+  each_value(input, report, "NCCL_DEBUG",
+             [&](const Environment& environment, const Setting& setting, const std::string& value) {
+               const auto level = text::lower(value);
+               if (!setting.exported) return;
+               if (level != "info" && level != "trace") return;
+               if (environment.may("NCCL_DEBUG_FILE", [](const std::string& file) { return !file.empty(); }))
+                 return;
+               report.note(
+                   setting.span,
+                   {fmt::format("NCCL_DEBUG={} writes NCCL's log into the job's own output", value),
+                    level == "trace" ? "a release build of NCCL has no trace lines: it writes what INFO "
+                                       "writes, hundreds of lines for each rank and communicator"
+                                     : "each rank writes hundreds of lines for each communicator, among "
+                                       "which an error is hard to find",
+                    "NCCL_DEBUG=WARN, or NCCL_DEBUG_FILE=FOLDER/nccl.%h.%p.log beside it", ""});
+             });
+}
+
+const Registered<Rule> debug_left_on_rule{{
+    .order = 305,
+    .name = "debug-left-on",
+    .title = "NCCL_DEBUG=INFO or TRACE left on",
+    .explain =
+        "INFO is for looking at one start. At scale its lines fill the log of the job. WARN says what is "
+        "wrong and nothing else; NCCL_DEBUG_FILE puts the rest where it is out of the way.",
+    .source = "NCCL src/debug.cc, src/include/debug.h",
+    .check = check_debug_left_on,
 }};
 
 }  // namespace

@@ -1,22 +1,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
+#include <utility>
 
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 
 namespace nlaunch::lint {
 namespace {
 
 /// What `set -e`, `set -euo pipefail` or a first line with -e do; nothing for any other command.
-std::optional<bool> sets_errexit(const Command& command) {
-  if (command.name() != "set") return std::nullopt;
+std::optional<bool> sets_errexit(const ScriptCommand& command) {
+  if (command.words[0] != "set") return std::nullopt;
   for (std::size_t i = 1; i < command.words.size(); ++i) {
-    const auto text = command.words[i].constant().value_or("");
-    const auto before = command.words[i - 1].constant().value_or("");
-    if (text == "errexit" && (before.ends_with('o'))) return before.starts_with('-');
+    const auto& text = command.words[i];
+    const auto& before = command.words[i - 1];
+    if (text == "errexit" && before.ends_with('o')) return before.starts_with('-');
     if (text.size() > 1 && (text[0] == '-' || text[0] == '+') && text[1] != '-' &&
         text.find('e') != std::string::npos) {
       return text[0] == '-';
@@ -34,42 +36,45 @@ bool shebang_has_e(const Script& script) {
          });
 }
 
-bool takes_exit_code(const Assignment& one) {
-  return one.value.parts.size() == 1 && one.value.parts.front().kind == Part::Kind::variable &&
-         one.value.parts.front().text == "?";
+/// `code=$?`, at the beginning of a line: bash tells only what it came to.
+bool takes_exit_code(const SourceSpan& span) {
+  const auto line = span.source_line();
+  const auto equals = line.find('=');
+  if (equals == std::string::npos || !is_variable_name(line.substr(0, equals))) return false;
+  const auto value = text::trim(std::string_view(line).substr(equals + 1));
+  return value == "$?" || value == "\"$?\"" || value.starts_with("$? ") || value.starts_with("$?;");
 }
 
 /// A trap on EXIT or ERR cleans up whatever happens.
+bool is_trap(const ScriptCommand& command) {
+  return command.words[0] == "trap" && std::ranges::any_of(command.words, [](const std::string& word) {
+           return word == "EXIT" || word == "ERR" || word == "0";
+         });
+}
+
 bool has_trap(const Script& script) {
-  return std::ranges::any_of(script.commands, [](const Command& command) {
-    return command.name() == "trap" && std::ranges::any_of(command.words, [](const Word& word) {
-             const auto text = word.constant().value_or("");
-             return text == "EXIT" || text == "ERR" || text == "0";
-           });
-  });
+  return std::ranges::any_of(script.commands, is_trap);
 }
 
 void check_unreadable(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& one : input.script->unread) {
-    report.warning(one.span, {one.message, "what stands within was not looked at", "", ""});
-  }
-  for (const auto& command : input.script->commands) {
-    if (command.name() != "eval" || command.nested) continue;
-    const bool constant =
-        std::ranges::all_of(command.words, [](const Word& word) { return word.constant().has_value(); });
-    if (constant) continue;
-    report.note(command.span, {"eval runs a text that is made when the script runs",
-                               "what it sets is not known here", "", ""});
-    return;
+    if (one.severity == Severity::error) {
+      report.error(one.span, {one.message, one.why, one.instead, ""});
+    } else {
+      report.warning(one.span, {one.message, one.why, one.instead, ""});
+    }
   }
 }
 
 const Registered<Rule> unreadable_rule{{
     .order = 350,
     .name = "unreadable",
-    .title = "a part of a script that could not be read",
-    .explain = "The rest was read.",
+    .title = "a part of a script that bash did not come to",
+    .explain =
+        "A script is looked at by letting bash run it where it has no effect. It may end early there: an "
+        "argument is missing, or a variable under set -u, or it runs into a limit. What it did up to that "
+        "line is linted. Arguments go behind --, variables into --env NAME=VALUE.",
     .check = check_unreadable,
 }};
 
@@ -96,24 +101,45 @@ const Registered<Rule> line_ends_rule{{
     .check = check_line_ends,
 }};
 
+/// The lines from one to before another, where a failure would be looked at.
+bool is_guarded(const SourceSpan& from, const SourceSpan& to) {
+  for (auto at = from; at.line < to.line; ++at.line) {
+    const auto line = at.source_line();
+    const auto text = text::trim(line);
+    if (text.starts_with("if ") || text.starts_with("while ") || text.starts_with("until ") ||
+        text.starts_with("! ") || line.find("||") != std::string::npos ||
+        line.find("&&") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+bool is_indented(const SourceSpan& span) {
+  return span.source_line().find_first_not_of(" \t") != 0;
+}
+
 void check_exit_code_lost(const LintInput& input, Report& report) {
   if (!input.script || has_trap(*input.script)) return;
-  bool errexit = shebang_has_e(*input.script);
-  const Command* last = nullptr;
+  std::map<int, bool> errexit;
+  std::map<int, const ScriptCommand*> last;  // of each shell
   for (const auto& command : input.script->commands) {
-    if (command.nested) continue;
-    if (const auto now = sets_errexit(command)) errexit = *now;
-    const bool reads = command.words.empty() && std::ranges::any_of(command.assignments, takes_exit_code);
-    if (reads && errexit && last != nullptr && last->sure && !last->guarded && command.sure &&
-        !last->words.empty()) {
-      report.error(command.span, {fmt::format("under set -e this line is reached only where {} succeeded",
-                                              last->name().empty() ? "the command before it" : last->name()),
-                                  "a failure ends the script on the spot: what cleans up, keeps the exit "
-                                  "code or submits the next job below is "
-                                  "skipped",
-                                  "COMMAND || code=$?   (or: trap 'clean up' EXIT)", ""});
-    }
-    last = &command;
+    if (!errexit.contains(command.shell)) errexit[command.shell] = shebang_has_e(*input.script);
+    if (const auto now = sets_errexit(command)) errexit[command.shell] = *now;
+    const auto* before = std::exchange(last[command.shell], &command);
+    if (before == nullptr || !errexit[command.shell] || before->span.file != command.span.file ||
+        before->span.line >= command.span.line || !takes_exit_code(command.span))
+      continue;
+    // Within a function or a loop the failure may be looked at by whoever called it.
+    if (is_indented(command.span) || is_indented(before->span) || is_guarded(before->span, command.span))
+      continue;
+    const auto& program = before->words[0];
+    if (program.find('=') != std::string::npos) continue;
+    report.error(command.span, {fmt::format("under set -e this line is reached only where {} succeeded",
+                                            program.substr(program.rfind('/') + 1)),
+                                "a failure ends the script on the spot: what cleans up, keeps the exit "
+                                "code or submits the next job below is "
+                                "skipped",
+                                "COMMAND || code=$?   (or: trap 'clean up' EXIT)", ""});
   }
 }
 
@@ -159,6 +185,83 @@ const Registered<Rule> secret_rule{{
                "names (HF_TOKEN, --api-key), passwords in addresses, the key of wandb login, and keys that "
                "begin as those of well-known services do (hf_, sk-, ghp_).",
     .check = check_secret,
+}};
+
+void check_late_trap(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  const auto shell = input.script->commands.front().shell;
+  const ScriptCommand* trap = nullptr;
+  bool worked = false;
+  for (const auto& command : input.script->commands) {
+    if (command.shell != shell) continue;
+    const auto& name = command.words[0];
+    if (command.works || name == "wait") {
+      worked = worked || command.works;
+      trap = nullptr;  // there is still something for it to catch
+    } else if (name == "trap" && worked && command.words.size() > 2 && command.words[1] != "-" &&
+               !command.words[1].empty() && command.words[1] != "--") {
+      trap = &command;
+    }
+  }
+  if (trap == nullptr) return;
+  report.warning(trap->span,
+                 {"this trap is set when the work is done",
+                  "it catches nothing that happens before: the signal before the time limit ends the "
+                  "script, and a failure under set -e does",
+                  "set it above the first program", ""});
+}
+
+const Registered<Rule> late_trap_rule{{
+    .order = 375,
+    .name = "late-trap",
+    .title = "a trap that is set behind the work",
+    .explain =
+        "A trap holds from the line on that sets it. Behind the last program it saves nothing, asks for no "
+        "requeue and cleans up nothing of a job that failed.",
+    .source = "bash(1), trap",
+    .check = check_late_trap,
+}};
+
+/// What `set -o pipefail` does; nothing for any other command.
+std::optional<bool> sets_pipefail(const ScriptCommand& command) {
+  if (command.words[0] != "set") return std::nullopt;
+  for (std::size_t i = 2; i < command.words.size(); ++i) {
+    if (command.words[i] == "pipefail") return command.words[i - 1].starts_with('-');
+  }
+  return std::nullopt;
+}
+
+void check_exit_code_of_tee(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  bool pipefail = false;
+  const SourceLines lines(input.script->file);
+  if (input.script->file->text.find("PIPESTATUS") != std::string::npos) return;
+  for (const auto& command : input.script->commands) {
+    pipefail = sets_pipefail(command).value_or(pipefail);
+    if (pipefail || !command.works || command.span.file != input.script->file) continue;
+    const auto end = lines.end_of_command(command.span.line);
+    const auto last = lines.line(end);
+    const auto pipe = last.rfind("| tee ");
+    if (pipe == std::string_view::npos || text::trim(last).ends_with('&')) continue;
+    report.warning(
+        lines.find_text("| tee ", end, end),
+        {"behind | tee the exit code of the program is lost",
+         "without pipefail a pipe ends as its last command does: a run that failed counts as one that "
+         "succeeded, for Slurm, for set -e and for a job that depends on it",
+         "set -o pipefail, above", ""});
+    return;  // the first says it for all
+  }
+}
+
+const Registered<Rule> exit_code_of_tee_rule{{
+    .order = 372,
+    .name = "exit-code-of-tee",
+    .title = "a program whose exit code ends in tee",
+    .explain =
+        "The exit code of a pipe is that of its last command, and tee succeeds. With set -o pipefail it is "
+        "that of the last command that failed.",
+    .source = "bash(1), Pipelines",
+    .check = check_exit_code_of_tee,
 }};
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "lint/catalogue.h"
 #include "lint/rule.h"
+#include "plan/slurm.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -104,12 +105,23 @@ const Registered<Rule> cpus_per_task_rule{{
     .check = check_cpus_per_task,
 }};
 
+bool traps_usr1(const LintInput& input) {
+  return input.script && std::ranges::any_of(input.script->commands, [](const ScriptCommand& command) {
+           return command.words[0] == "trap" &&
+                  std::ranges::any_of(command.words, [](const std::string& word) {
+                    return word == "USR1" || word == "SIGUSR1" || word == "10";
+                  });
+         });
+}
+
 void check_usr1(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const auto signal = value_of(option, "--signal");
     if (signal.find("USR1") == std::string::npos && signal.find(":10@") == std::string::npos &&
         !signal.starts_with("10@"))
       continue;
+    // To the batch shell alone, and it has a trap: no library is asked.
+    if (signal.starts_with("B:") && traps_usr1(input)) continue;
     report.warning(
         option.span,
         {"--signal asks for USR1",
@@ -129,17 +141,38 @@ const Registered<Rule> usr1_rule{{
     .check = check_usr1,
 }};
 
+/// %j and the like, which no folder can have before the job is there.
+bool names_job(std::string_view folder) {
+  for (auto at = folder.find('%'); at != std::string_view::npos && at + 1 < folder.size();
+       at = folder.find('%', at + 2)) {
+    const auto letter = folder.find_first_not_of("0123456789", at + 1);
+    if (letter != std::string_view::npos &&
+        std::string_view("jJAats").find(folder[letter]) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
 void check_output_folder(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& option : input.batch) {
     for (const auto* name : {"--output", "--error"}) {
       const auto path = value_of(option, name);
       const auto slash = path.rfind('/');
+      if (slash != std::string::npos && names_job(path.substr(0, slash))) {
+        report.warning(
+            option.span,
+            {fmt::format("{} is in a folder that is named after the job", option.text),
+             "Slurm makes no folders, and nobody can make this one before the job has its number: the job "
+             "fails, and leaves no line",
+             "the number in the file's name: a folder that is there, then %x-%j.out", ""});
+        return;
+      }
       if (slash == std::string::npos || slash == 0 || path.find('%') < slash) continue;
       const auto folder = path.substr(0, slash);
-      const bool made = std::ranges::any_of(input.script->commands, [&](const Command& command) {
-        return command.name() == "mkdir" && std::ranges::any_of(command.words, [&](const Word& word) {
-                 const auto text = word.constant().value_or("");
+      const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
+        return command.words[0] == "mkdir" &&
+               std::ranges::any_of(command.words, [&](const std::string& text) {
                  return text == folder || text == folder + "/" || "./" + text == folder ||
                         text == "./" + folder;
                });
@@ -158,19 +191,21 @@ void check_output_folder(const LintInput& input, Report& report) {
 const Registered<Rule> output_folder_rule{{
     .order = 420,
     .name = "output-folder",
-    .title = "a log folder that is made too late",
-    .explain = "Slurm opens --output and --error before the script's first line.",
+    .title = "a log folder that is made too late, or cannot be there",
+    .explain =
+        "Slurm opens --output and --error before the script's first line, and makes no folders: one that the "
+        "script makes comes too late, and one named after the job (%j) cannot be there.",
     .source = "sbatch(1), --output",
     .check = check_output_folder,
 }};
 
 void check_lost_directive(const LintInput& input, Report& report) {
   if (!input.script) return;
-  const auto& commands = input.script->commands;
+  const auto first = input.script->first_command;
   for (const auto& comment : input.script->comments) {
     const auto word = comment.text.substr(0, comment.text.find_first_of(" \t"));
     const bool meant = word == "#SBATCH";
-    const bool late = meant && !commands.empty() && comment.span.line > commands.front().span.line;
+    const bool late = meant && first > 0 && comment.span.line > first;
     constexpr std::array<std::string_view, 6> kMisspelt{"#SBTACH", "#SBACTH", "#SABTCH",
                                                         "#SBATH",  "#SBTCH",  "#sbatch"};
     if (std::ranges::find(kMisspelt, word) != kMisspelt.end()) {
@@ -192,6 +227,211 @@ const Registered<Rule> lost_directive_rule{{
                "comment, and so is one that comes later.",
     .source = "sbatch(1)",
     .check = check_lost_directive,
+}};
+
+void check_sbatch_option(const LintInput& input, Report& report) {
+  constexpr std::array<std::string_view, 8> kOfSrun{"cpu-bind", "mpi",        "kill-on-bad-exit", "label",
+                                                    "pty",      "unbuffered", "multi-prog",       "relative"};
+  for (const auto& option : input.batch) {
+    if (!option.text.starts_with("--")) continue;
+    const auto name = option.text.substr(2, option.text.find('=') - 2);
+    if (name.empty() || plan::sbatch_takes(name)) continue;
+    const bool of_srun = std::ranges::find(kOfSrun, name) != kOfSrun.end();
+    auto known = plan::sbatch_options();
+    for (const auto* more :
+         {"nodes", "ntasks", "ntasks-per-node", "array", "export", "chdir", "signal", "requeue"})
+      known.emplace_back(more);
+    const auto near = text::nearest(name, known);
+    const bool begins =
+        std::ranges::any_of(known, [&](const std::string& one) { return one.starts_with(name); });
+    if (!near && !of_srun && !begins) continue;  // a site's plugins have options of their own
+    report.error(option.span, {of_srun ? fmt::format("--{} is an option of srun, and none of sbatch", name)
+                                       : fmt::format("sbatch has no option --{}", name),
+                               "sbatch refuses the script",
+                               of_srun ? fmt::format("srun --{}, in front of the program", name)
+                               : near  ? fmt::format("--{}, if that is meant", *near)
+                                       : "the whole name of the option",
+                               ""});
+  }
+}
+
+const Registered<Rule> sbatch_option_rule{{
+    .order = 435,
+    .name = "sbatch-option",
+    .title = "an option in #SBATCH that sbatch does not have",
+    .explain =
+        "A misspelt option, one of srun alone, or the beginning of several names. Others that are not known "
+        "may be of a plugin of the site, and are left alone.",
+    .source = "sbatch(1); Slurm src/common/slurm_opt.c",
+    .check = check_sbatch_option,
+}};
+
+void check_stray_word(const LintInput& input, Report& report) {
+  const SourceSpan* told = nullptr;
+  for (const auto& word : input.stray) {
+    if (word.text == "hetjob" || word.text == "packjob" || word.text == ":") continue;
+    if (told != nullptr && told->line == word.span.line) continue;
+    told = &word.span;
+    const auto before = std::ranges::find_if(input.batch, [&](const StepOption& option) {
+      return option.span.line == word.span.line &&
+             (option.text.starts_with("--nodelist") || option.text.starts_with("--exclude"));
+    });
+    const bool list = before != input.batch.end();
+    report.error(word.span,
+                 {fmt::format("'{}' belongs to no option", word.text),
+                  list ? "a list of nodes has commas, and no blanks: what follows a blank is not in it"
+                       : "sbatch takes it for an argument, and reads no option behind it",
+                  list ? fmt::format("{},{}", before->text, word.text)
+                       : "quotes around a value with blanks, a # before a comment",
+                  ""});
+  }
+}
+
+const Registered<Rule> stray_word_rule{{
+    .order = 437,
+    .name = "stray-word",
+    .title = "a word in #SBATCH that belongs to no option",
+    .explain =
+        "An option takes one word. The second node of --nodelist=a b, or a value with blanks and no quotes, "
+        "is lost, or ends the reading of options.",
+    .source = "sbatch(1); getopt(3)",
+    .check = check_stray_word,
+}};
+
+void check_array_name(const LintInput& input, Report& report) {
+  if (!input.script || has(input.batch, {"--array"}) ||
+      input.script->file->text.find("SLURM_ARRAY_") != std::string::npos)
+    return;
+  for (const auto& option : input.batch) {
+    const bool path = option.text.starts_with("--output=") || option.text.starts_with("--error=");
+    if (!path || option.text.find("%a") == std::string::npos) continue;
+    report.note(option.span, {"%a is the index in an array, and this job is none",
+                              "Slurm writes 4294967294 in its place", "%j, or --array", ""});
+    return;
+  }
+}
+
+const Registered<Rule> array_name_rule{{
+    .order = 425,
+    .name = "array-name",
+    .title = "an array's index in the name of a log, without an array",
+    .explain = "Without --array the index has the number that stands for none.",
+    .source = "sbatch(1), filename pattern; Slurm src/slurmd/slurmstepd/fname.c",
+    .check = check_array_name,
+}};
+
+/// A variable that srun sets in each task, where the shell that reads `text` expands it: neither in single
+/// quotes nor behind a backslash.
+std::string task_variable_in(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kOfTask{"SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID",
+                                                    "SLURMD_NODENAME"};
+  bool single = false;
+  bool twice = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\\' && !single) {
+      ++at;
+    } else if (c == '\'' && !twice) {
+      single = !single;
+    } else if (c == '"' && !single) {
+      twice = !twice;
+    } else if (c == '$' && !single) {
+      auto name = text.substr(at + 1);
+      if (name.starts_with('{')) name.remove_prefix(1);
+      for (const auto known : kOfTask) {
+        const auto end = name.substr(std::min(known.size(), name.size()));
+        if (name.starts_with(known) && (end.empty() || !is_upper_name(end.substr(0, 1))))
+          return std::string(known);
+      }
+    }
+  }
+  return {};
+}
+
+void check_rank_of_shell(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  // In a rendezvous of c10d the store decides about ranks.
+  const auto decides_itself = [](const Step& step) {
+    const auto names = [](std::string_view text) { return text.find("rdzv") != std::string_view::npos; };
+    return names(step.text) || std::ranges::any_of(step.argv, names);
+  };
+  const auto tell = [&](const SourceSpan& span, const std::string& name) {
+    report.error(
+        span,
+        {fmt::format("${} is expanded here, by the batch script's own shell", name),
+         "every task gets the value of the first node: all have one and the same rank",
+         fmt::format("srun bash -c '… ${} …', in single quotes, so that each task expands it", name), ""});
+  };
+  for (const auto& step : input.steps) {
+    // Of one node now, and written for more.
+    const bool grows =
+        step.text.find("NNODES") != std::string::npos || step.text.find("NUM_NODES") != std::string::npos;
+    if (!(step.several || grows) || step.span.file != input.script->file || decides_itself(step)) continue;
+    if (const auto name = task_variable_in(step.text); !name.empty()) tell(step.span, name);
+  }
+  if (input.steps.empty()) return;
+  const auto batch_shell = input.script->commands.front().shell;
+  for (const auto& command : input.script->commands) {
+    if (command.shell != batch_shell || command.span.file != input.script->file) continue;
+    const auto& word =
+        command.words.size() > 1 && command.words[0] == "export" ? command.words[1] : command.words[0];
+    const auto equals = word.find('=');
+    if (equals == std::string::npos || !is_upper_name(word.substr(0, equals))) continue;
+    const auto variable = word.substr(0, equals);
+    const bool used = std::ranges::any_of(input.steps, [&](const Step& step) {
+      return step.several && !decides_itself(step) && step.span.line > command.span.line &&
+             step.exported.contains(variable);
+    });
+    if (!used) continue;
+    if (const auto name = task_variable_in(command.span.source_line()); !name.empty())
+      tell(command.span, name);
+  }
+}
+
+const Registered<Rule> rank_of_shell_rule{{
+    .order = 405,
+    .name = "rank-of-shell",
+    .title = "a task's rank that the batch shell expands",
+    .explain =
+        "SLURM_NODEID, SLURM_PROCID and SLURM_LOCALID differ from task to task. In the batch script, before "
+        "srun, they are those of the first node: written into srun's command line or exported there, they "
+        "are "
+        "the same for all tasks.",
+    .source = "srun(1), OUTPUT ENVIRONMENT VARIABLES; sbatch(1)",
+    .check = check_rank_of_shell,
+}};
+
+void check_node_list(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& step : input.steps) {
+    for (const auto& option : step.options) {
+      constexpr std::string_view kList = "--nodelist=";
+      if (!option.text.starts_with(kList)) continue;
+      const auto list = std::string_view(option.text).substr(kList.size());
+      const bool several = list.find_first_of(" \n\t") != std::string_view::npos;
+      if (!several && !list.empty()) continue;
+      report.error(
+          step.span,
+          {several ? "srun -w gets several nodes in one word, with blanks between"
+                   : "srun -w gets no node: what should name it is empty",
+           "Slurm knows no node of this name, and the step does not start",
+           "an element for each node: NODES=($(scontrol show hostnames \"$SLURM_JOB_NODELIST\")), without "
+           "quotes around it",
+           ""});
+      break;
+    }
+  }
+}
+
+const Registered<Rule> node_list_rule{{
+    .order = 407,
+    .name = "node-list",
+    .title = "a step on nodes whose names are not parted",
+    .explain =
+        "NODES=(\"$LIST\") is an array of one element, which holds all names: the first is all of them, and "
+        "the second is empty. A list for srun has commas.",
+    .source = "bash(1), Arrays; srun(1), --nodelist",
+    .check = check_node_list,
 }};
 
 }  // namespace

@@ -90,22 +90,28 @@ const Registered<Rule> container_environment_rule{{
 }};
 
 bool stands_above(const SourceSpan& one, const SourceSpan& other) {
-  return one.line < other.line;
+  return one.file == other.file && one.line < other.line;
 }
 
 /// What is loaded in a script behind a setting may set it again: a module of NCCL does.
 void check_module_order(const LintInput& input, Report& report) {
   for (const auto& module : input.modules) {
     if (text::lower(module.name).find("nccl") == std::string::npos) continue;
-    for (const auto& setting : input.environments.front().settings) {
-      if (!setting.name.starts_with("NCCL_") || setting.unset || setting.one_command) continue;
-      if (!stands_above(setting.span, module.span)) continue;
-      report.warning(setting.span,
-                     {fmt::format("{} is set before the module {} is loaded", setting.name, module.name),
-                      "a module for NCCL sets NCCL's variables too, and the later one wins",
-                      "set it behind the last module load", ""});
-      return;  // the first says it for all
+    const Setting* first = nullptr;  // it says it for all
+    for (const auto& environment : input.environments) {
+      for (const auto& setting : environment.settings) {
+        if (!setting.name.starts_with("NCCL_") || setting.unset || setting.one_command || !setting.exported ||
+            !stands_above(setting.span, module.span))
+          continue;
+        if (first == nullptr || setting.span.line < first->span.line) first = &setting;
+      }
     }
+    if (first == nullptr) continue;
+    report.warning(first->span,
+                   {fmt::format("{} is set before the module {} is loaded", first->name, module.name),
+                    "a module for NCCL sets NCCL's variables too, and the later one wins",
+                    "set it behind the last module load", ""});
+    return;
   }
 }
 
@@ -144,7 +150,7 @@ void check_module_purge(const LintInput& input, Report& report) {
   if (!cray) return;
   for (const auto& command : input.script->commands) {
     const bool purge =
-        command.name() == "module" && command.words.size() > 1 && command.words[1].constant() == "purge";
+        command.words[0] == "module" && command.words.size() > 1 && command.words[1] == "purge";
     if (!purge) continue;
     report.warning(command.span, {"module purge on a Cray system",
                                   "it takes away what the site loads by itself, and with it TMPDIR, "

@@ -121,5 +121,56 @@ const Registered<Rule> noset_devices_rule{{
     .check = check_noset_devices,
 }};
 
+void check_launch_blocking(const LintInput& input, Report& report) {
+  for (const auto* name : {"CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL"}) {
+    each_value(
+        input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
+          const auto read = read_number(value);
+          if (!setting.exported || !read.whole || read.value == 0) return;
+          report.warning(
+              setting.span,
+              {fmt::format("{}={} waits for the end of every kernel", setting.name, value),
+               "nothing overlaps any more, neither kernels nor communication: it is for finding an error, "
+               "and may hide one of timing",
+               "leave it out of runs that are to be fast", ""});
+        });
+  }
+}
+
+const Registered<Rule> launch_blocking_rule{{
+    .order = 242,
+    .name = "launch-blocking",
+    .title = "CUDA_LAUNCH_BLOCKING=1 left on",
+    .explain =
+        "Each launch then waits until its kernel has ended. That shows which call an error comes from, and "
+        "costs much of the speed. HIP_LAUNCH_BLOCKING and AMD_SERIALIZE_KERNEL do the same on AMD's GPUs.",
+    .source = "CUDA C++ programming guide, environment variables; HIP docs, environment variables",
+    .check = check_launch_blocking,
+}};
+
+void check_distributed_debug(const LintInput& input, Report& report) {
+  each_value(input, report, "TORCH_DISTRIBUTED_DEBUG",
+             [&](const Environment&, const Setting& setting, const std::string& value) {
+               if (text::lower(value) != "detail" || !setting.exported) return;
+               report.warning(setting.span,
+                              {"TORCH_DISTRIBUTED_DEBUG=DETAIL checks every collective of every rank",
+                               "the ranks first compare shapes and order over a second process group: each "
+                               "collective waits for all of them",
+                               "leave it out, or INFO, once the error is found", ""});
+             });
+}
+
+const Registered<Rule> distributed_debug_rule{{
+    .order = 244,
+    .name = "distributed-debug",
+    .title = "TORCH_DISTRIBUTED_DEBUG=DETAIL left on",
+    .explain =
+        "DETAIL wraps each process group into one that compares what the ranks are about to do. It is for "
+        "finding ranks that call different collectives, and too slow for a run.",
+    .source =
+        "PyTorch docs, torch.distributed, Debugging; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp",
+    .check = check_distributed_debug,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

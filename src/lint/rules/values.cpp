@@ -165,8 +165,14 @@ void check_c_number(const Setting& setting, const Variable& variable, Report& re
   }
 }
 
+bool is_in_quotes(const std::string& value) {
+  return value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front();
+}
+
 const Variable* known_variable(const Setting& setting) {
-  if (setting.unset || !setting.value || setting.value->empty()) return nullptr;
+  // Quotes within a value are a rule's of their own.
+  if (setting.unset || !setting.value || setting.value->empty() || is_in_quotes(*setting.value))
+    return nullptr;
   const auto all = find_variables(setting.name);
   return all.empty() ? nullptr : all.front();
 }
@@ -315,6 +321,143 @@ const Registered<Rule> unknown_algorithm_rule{{
                "Lists for single functions (allreduce:ring) came with 2.24, too.",
     .source = "NCCL src/graph/tuning.cc (parseList), 2.23.4 and 2.24.3",
     .check = check_algorithms,
+}};
+
+/// A collective, and the algorithms that NCCL has for it.
+struct Collective {
+  std::string_view name;
+  std::string_view algorithms;  ///< with a blank on both sides
+};
+constexpr std::array<Collective, 5> kCollectives{{
+    {"allreduce", " tree ring collnetdirect collnetchain nvls nvlstree "},
+    {"allgather", " ring collnetdirect nvls pat "},
+    {"reducescatter", " ring collnetdirect nvls pat "},
+    {"broadcast", " ring "},
+    {"reduce", " ring "},
+}};
+
+/// The collectives for which a value of NCCL_ALGO leaves no algorithm.
+std::vector<std::string> collectives_without_algorithm(const std::string& value) {
+  std::vector<std::string> none;
+  for (const auto& collective : kCollectives) {
+    std::optional<WordList> list;
+    for (const auto& entry : text::split(value, ';')) {
+      const auto colon = entry.find(':');
+      const bool fits = colon == std::string::npos || text::lower(entry.substr(0, colon)) == collective.name;
+      if (fits) list = read_list(std::string_view(entry).substr(colon == std::string::npos ? 0 : colon + 1));
+    }
+    if (!list) continue;
+    const auto left =
+        std::ranges::any_of(text::split(text::trim(collective.algorithms), ' '), [&](const std::string& one) {
+          const bool named = std::ranges::any_of(
+              list->words, [&](const std::string& word) { return text::lower(word) == one; });
+          return named != list->inverted;
+        });
+    if (!left) none.emplace_back(collective.name);
+  }
+  return none;
+}
+
+void check_algorithm_missing(const LintInput& input, Report& report) {
+  const Version refuses{{2, 24, 3}};
+  each_value(
+      input, report, "NCCL_ALGO",
+      [&](const Environment& environment, const Setting& setting, const std::string& value) {
+        const auto* release = environment.release("NCCL");
+        if (value.empty() || (release != nullptr && *release < refuses)) return;
+        for (const auto& entry : text::split(value, ';')) {  // unknown names are another rule's
+          for (const auto& word : read_list(std::string_view(entry).substr(entry.find(':') + 1)).words) {
+            const auto* variable = known_variable(setting);
+            if (variable == nullptr || find_value(*variable, word) == nullptr) return;
+          }
+        }
+        const auto none = collectives_without_algorithm(value);
+        if (none.empty()) return;
+        Report::Saying saying{
+            fmt::format("NCCL_ALGO={} leaves no algorithm for {}", value, text::join(none, ", ")),
+            "from 2.24 on NCCL refuses such a collective (\"No algorithm/protocol available for "
+            "function\"); before, it kept Ring for all but all-reduces",
+            value.find_first_of(";:^") == std::string::npos
+                ? fmt::format("NCCL_ALGO=\"allreduce:{}\", or leave it out", value)
+                : "Ring in the list of each of them, or leave it out",
+            ""};
+        if (release != nullptr) {
+          report.error(setting.span, std::move(saying));
+        } else {
+          report.warning(setting.span, std::move(saying));
+        }
+      });
+}
+
+const Registered<Rule> algorithm_missing_rule{{
+    .order = 95,
+    .name = "algorithm-missing",
+    .title = "NCCL_ALGO names no algorithm that a collective has",
+    .explain =
+        "All-reduces have Tree, Ring, CollNetDirect, CollNetChain, NVLS and NVLSTree; all-gathers and "
+        "reduce-scatters have Ring, CollNetDirect, NVLS and PAT; broadcasts and reduces have Ring alone. "
+        "A list without a prefix is for all of them. Up to 2.23 NCCL kept Ring for what the list left "
+        "empty; from 2.24 on it refuses the call.",
+    .source = "NCCL src/graph/tuning.cc, src/enqueue.cc@2.30.7",
+    .check = check_algorithm_missing,
+}};
+
+void check_literal_quotes(const LintInput& input, Report& report) {
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
+    if (setting.unset || !setting.value || !is_in_quotes(*setting.value) ||
+        find_variables(setting.name).empty())
+      return;
+    const auto& value = *setting.value;
+    report.error(setting.span,
+                 {fmt::format("the quotes are a part of the value: {}={}", setting.name, value),
+                  "a shell takes off one pair of quotes, and Docker's --env-file takes off none: "
+                  "the program reads the rest as characters",
+                  fmt::format("{}={}", setting.name, value.substr(1, value.size() - 2)), ""});
+  });
+}
+
+const Registered<Rule> literal_quotes_rule{{
+    .order = 102,
+    .name = "literal-quotes",
+    .title = "a value with quotes that nobody takes off",
+    .explain = "export NAME=\"'value'\" hands the inner quotes on. So does a file for docker run --env-file, "
+               "whose lines are taken as they are.",
+    .source = "bash(1), QUOTING; Docker docs, docker run --env-file",
+    .check = check_literal_quotes,
+}};
+
+/// major.minor.stepping, as libhsakmt reads it.
+bool is_gfx_version(const std::string& value) {
+  const auto parts = text::split(value, '.');
+  constexpr std::array<unsigned, 3> kMost{63, 255, 255};
+  if (parts.size() != kMost.size()) return false;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto number = text::whole_number<unsigned>(parts[i]);
+    if (!number || *number > kMost[i]) return false;
+  }
+  return true;
+}
+
+void check_gfx_version(const LintInput& input, Report& report) {
+  each_value(input, report, "HSA_OVERRIDE_GFX_VERSION",
+             [&](const Environment&, const Setting& setting, const std::string& value) {
+               if (value.empty() || is_gfx_version(value)) return;
+               report.error(setting.span,
+                            {fmt::format("HSA_OVERRIDE_GFX_VERSION={} is not major.minor.stepping", value),
+                             "ROCm's runtime calls it invalid and finds no GPU",
+                             "three numbers: 9.4.2 for gfx942, 9.0.10 for gfx90a, 10.3.0 for gfx1030", ""});
+             });
+}
+
+const Registered<Rule> gfx_version_rule{{
+    .order = 104,
+    .name = "gfx-version",
+    .title = "HSA_OVERRIDE_GFX_VERSION that is no version",
+    .explain =
+        "It takes three numbers in base 10, parted by dots: up to 63, 255 and 255. gfx90a is 9.0.10, since "
+        "the stepping is written in base 16 in that name.",
+    .source = "ROCR-Runtime libhsakmt/src/topology.c",
+    .check = check_gfx_version,
 }};
 
 }  // namespace

@@ -9,15 +9,16 @@ namespace {
 
 using namespace support;
 
-/// "1:8 NAME=VALUE", "NAME?" for a value that is not known, "-NAME" for an unset; then what else it is.
+/// "1:8 NAME=VALUE", "NAME?" for a value that is not known, "-NAME" for an unset; then what else it is. A `|`
+/// parts environments.
 Texts shown(const LintInput& input) {
   Texts out;
   for (const auto& environment : input.environments) {
+    if (!out.empty()) out.emplace_back("|");
     for (const auto& one : environment.settings) {
       auto text = fmt::format("{}:{} ", one.span.line, one.span.column);
       text += one.unset ? "-" + one.name : one.name + (one.value ? "=" + *one.value : "?");
       if (!one.exported) text += " local";
-      if (!one.sure) text += " maybe";
       if (one.one_command) text += " once";
       out.push_back(std::move(text));
     }
@@ -25,272 +26,149 @@ Texts shown(const LintInput& input) {
   return out;
 }
 
-Texts settings(const std::string& text) {
-  return shown(script(text));
+Texts settings(const std::string& text, const ScriptJob& job = {}) {
+  return shown(script(text, job));
 }
 
-TEST(ScriptInput, WhatIsExportedAndWhatIsNot) {
-  EXPECT_EQ(settings("export A=1\nB=2\nC=3\nexport C\nD=4 python a.py\n"),
-            (Texts{"1:8 A=1", "2:1 B=2 local", "3:1 C=3", "5:1 D=4 once"}));
-  EXPECT_EQ(
-      settings("declare A=1\ndeclare -x B=2\ntypeset -rx C=3\nreadonly D=4\nlocal E=5\nexport -n F=6\n"),
-      (Texts{"1:9 A=1 local", "2:12 B=2", "3:13 C=3", "4:10 D=4 local", "5:7 E=5 local", "6:11 F=6 local"}));
-  EXPECT_EQ(settings("declare -x A\nA=1\n"), Texts{"2:1 A=1"});
-  EXPECT_EQ(settings("declare A\nA=1\n"), Texts{"2:1 A=1 local"});
-  EXPECT_EQ(settings("export A\nexport=1\nB=2\n"), (Texts{"2:1 export=1 local", "3:1 B=2 local"}));
-}
-
-TEST(ScriptInput, AllIsExportedWhileTheShellIsToldSo) {
-  for (const std::string on :
-       {"set -a", "set -a; set allexport", "set -ea", "set -o allexport", "set -x -a"}) {
-    EXPECT_EQ(settings(on + "\nA=1\n"), Texts{"2:1 A=1"}) << on;
-  }
-  for (const std::string off : {"set +a", "set -e", "set a", "set xa", "set --all", "set allexport",
-                                "set -a; set +a", "set -a; set +o allexport", "set -"}) {
-    EXPECT_EQ(settings(off + "\nA=1\n"), Texts{"2:1 A=1 local"}) << off;
-  }
-  EXPECT_EQ(settings("set -a\ndeclare A=1\ndeclare \"B=2\"\n"), (Texts{"2:9 A=1", "3:9 B=2"}));
-}
-
-TEST(ScriptInput, AssignmentsInQuotesAreAssignments) {
-  EXPECT_EQ(settings("export \"A=1 2\" 'B=3' C\n"), (Texts{"1:8 A=1 2", "1:16 B=3"}));
-  EXPECT_EQ(settings("export \"A=$(x)\" \"B-C=1\" \"=2\" \"D\"\n"), Texts{"1:8 A?"});
-  EXPECT_EQ(settings("export \"A=1\"\nexport B=$A\n"), (Texts{"1:8 A=1", "2:8 B=1"}));
-  EXPECT_EQ(settings("if a; then export \"A=1\"; fi\nexport B=$A\n"), (Texts{"1:19 A=1 maybe", "2:8 B?"}));
-  EXPECT_EQ(settings("declare \"A=1\"\n"), Texts{"1:9 A=1 local"});
-}
-
-TEST(ScriptInput, ValuesAreFollowed) {
-  EXPECT_EQ(settings("A=/a\nexport B=$A/b C=${A}\nexport D=$E\n"),
-            (Texts{"1:1 A=/a local", "2:8 B=/a/b", "2:15 C=/a", "3:8 D?"}));
-  EXPECT_EQ(settings("A=1\nif x; then A=2; fi\nexport B=$A\n"),
-            (Texts{"1:1 A=1 local", "2:12 A=2 local maybe", "3:8 B?"}));
-  EXPECT_EQ(settings("A=1\nunset A\nexport B=$A\n"), (Texts{"1:1 A=1 local", "2:7 -A", "3:8 B?"}));
-  EXPECT_EQ(settings("A=1\nA=2 python a.py\nexport B=$A\n"),
-            (Texts{"1:1 A=1 local", "2:1 A=2 once", "3:8 B=1"}));
-  EXPECT_EQ(settings("A=1\nA+=2\nexport B=$A C=(1 2)\n"),
-            (Texts{"1:1 A=1 local", "2:1 A? local", "3:8 B?", "3:13 C?"}));
-}
-
-TEST(ScriptInput, UnsetTakesNamesAlone) {
-  EXPECT_EQ(settings("unset A B-C -v D\nif x; then unset E; fi\n"),
-            (Texts{"1:7 -A", "1:16 -D", "2:18 -E maybe"}));
-  EXPECT_EQ(settings("unset\n"), Texts{});
-}
-
-TEST(ScriptInput, ConditionsMakeASettingUncertain) {
-  EXPECT_EQ(settings("if a; then export A=1; else B=2; fi\n[ -n \"$x\" ] && export C=3\nexport D=4\n"),
-            (Texts{"1:19 A=1 maybe", "1:29 B=2 local maybe", "2:23 C=3 maybe", "3:8 D=4"}));
-}
-
-TEST(ScriptInput, WhatEnvSetsIsForOneCommand) {
-  EXPECT_EQ(settings("env A=1 B=2 python C=3\n"), (Texts{"1:5 A=1 once", "1:9 B=2 once"}));
-  EXPECT_EQ(settings("env -i -u X A=1 -C /tmp B=2 python C=3\n"), (Texts{"1:13 A=1 once", "1:25 B=2 once"}));
-  EXPECT_EQ(settings("/usr/bin/env A=1 python\nsrun -n 2 env B=2 python\n"),
-            (Texts{"1:14 A=1 once", "2:15 B=2 once"}));
-  EXPECT_EQ(settings("srun /usr/bin/env A=1 python\n"), Texts{"1:19 A=1 once"});
-  EXPECT_EQ(settings("python A=1\nenv python A=1\nxenv A=1\n"), Texts{});
-  EXPECT_EQ(settings("if x; then env A=1 python; fi\n"), Texts{"1:16 A=1 maybe once"});
-  EXPECT_EQ(settings("env 'A=$x' B-C=1 python\n"), Texts{"1:5 A? once"});
-}
-
-TEST(ScriptInput, OptionsThatSetVariables) {
-  EXPECT_EQ(settings("mpirun -n 2 -x A=1 -x B python -y C=1\n"), Texts{"1:16 A=1 once"});
-  EXPECT_EQ(settings("docker run -e A=1 --env B=2 image\n"), (Texts{"1:15 A=1 once", "1:25 B=2 once"}));
-  EXPECT_EQ(settings("apptainer exec --env=A=1,B=2 image\n"), (Texts{"1:16 A=1 once", "1:16 B=2 once"}));
-  EXPECT_EQ(settings("O='-x A=1'\nmpirun $O python\n"), (Texts{"1:1 O=-x A=1 local", "2:8 A=1 once"}));
-  EXPECT_EQ(settings("O='1 -x B=2'\nmpirun -x A=$O python\n"),
-            (Texts{"1:1 O=1 -x B=2 local", "2:11 A=1 once", "2:11 B=2 once"}));
-  EXPECT_EQ(settings("O='1 -x B=2'\nmpirun -x \"A=$O\" python\n"),
-            (Texts{"1:1 O=1 -x B=2 local", "2:11 A=1 -x B=2 once"}));
-}
-
-TEST(ScriptInput, NamesInAContainer) {
-  EXPECT_EQ(settings("export APPTAINERENV_A=1 SINGULARITYENV_B=2 APPTAINERENV_=3 APPTAINERENV_4=5\n"),
-            (Texts{"1:8 A=1 once", "1:25 B=2 once", "1:44 APPTAINERENV_=3", "1:60 APPTAINERENV_4=5"}));
-}
-
-TEST(ScriptInput, ExportOfSlurm) {
-  EXPECT_EQ(settings("#SBATCH --export=ALL,A=1,B=$x\nsrun --export=NONE,C=2 python\n"),
-            (Texts{"1:1 A=1", "1:1 B?", "2:6 C=2 once"}));
-  EXPECT_EQ(settings("#SBATCH --export-file=A=1\nif x; then srun --export C=2 a; fi\n"),
-            Texts{"2:17 C=2 maybe once"});
-}
-
-TEST(ScriptInput, NodesAreTheDirectives) {
-  EXPECT_EQ(script("#SBATCH --nodes=4\n").nodes, 4U);
-  EXPECT_EQ(script("#SBATCH -N 4\n").nodes, 4U);
-  EXPECT_EQ(script("#SBATCH --nodes=2-4\n").nodes, std::nullopt);
-  EXPECT_EQ(script("#SBATCH --nodes=\n").nodes, std::nullopt);
-  EXPECT_EQ(script("#SBATCH --ntasks=4\n").nodes, std::nullopt);
-  EXPECT_EQ(script("srun --nodes=4 a\n").nodes, std::nullopt);
-}
-
-TEST(ScriptInput, SlurmIsWhatAsksForIt) {
-  EXPECT_TRUE(script("#SBATCH --time=1\n").slurm);
-  EXPECT_TRUE(script("srun hostname\n").slurm);
-  EXPECT_FALSE(script("echo srun\n").slurm);
-  EXPECT_EQ(script("srun hostname\nsrun python a.py\n").steps.size(), 1U);
-}
-
-/// "GPU NIC".
-std::string machine(const std::string& text) {
-  const auto input = script(text + "\n");
-  return input.gpu + " " + input.nics;
-}
-
-TEST(ScriptInput, TheMachineIsGuessed) {
-  EXPECT_EQ(machine("export FI_CXI_ATS=0"), " cxi");
-  EXPECT_EQ(machine("export FI_PROVIDER=cxi"), " cxi");
-  EXPECT_EQ(machine("export FI_PROVIDER=tcp A=cxi"), " ");
-  EXPECT_EQ(machine("unset FI_CXI_ATS"), " ");
-  EXPECT_EQ(machine("module load cuda brics/nccl"), "GH200 ");
-  EXPECT_EQ(machine("module load cuda my-brics/nccl"), " ");
-  EXPECT_EQ(machine("#SBATCH --partition=GH200"), "GH200 ");
-  EXPECT_EQ(machine("#SBATCH -C ghx4"), "GH200 ");
-  EXPECT_EQ(machine("#SBATCH --job-name=gh200"), " ");
-  EXPECT_EQ(machine("#SBATCH --partition=h100"), " ");
-}
-
-Texts modules(const std::string& text) {
+Texts options(const std::vector<StepOption>& all) {
   Texts out;
-  for (const auto& one : script(text + "\n").modules) out.push_back(one.span.where() + " " + one.name);
+  for (const auto& one : all) out.push_back(fmt::format("{}: {}", one.span.line, one.text));
   return out;
 }
 
-TEST(ScriptInput, ModulesThatAreLoaded) {
-  EXPECT_EQ(modules("module load a b/1"), (Texts{"job.sh:1:13 a", "job.sh:1:15 b/1"}));
-  EXPECT_EQ(modules("module add -f a"), Texts{"job.sh:1:15 a"});
-  EXPECT_EQ(modules("module swap a b"), (Texts{"job.sh:1:13 a", "job.sh:1:15 b"}));
-  EXPECT_EQ(modules("module switch a b").size(), 2U);
-  EXPECT_EQ(modules("ml a"), Texts{"job.sh:1:4 a"});
-  EXPECT_EQ(modules("ml load a"), Texts{"job.sh:1:9 a"});
-  EXPECT_EQ(modules("V=2\nmodule load a/$V $B"), Texts{"job.sh:2:13 a/2"});
-  for (const auto* other : {"module list", "module unload a", "module", "ml", "module use /a", "load a"}) {
-    EXPECT_EQ(modules(other), Texts{}) << other;
-  }
+TEST(Directives, AreReadAsSbatchReadsThem) {
+  const auto input = script_input(
+      a_file("job.sh",
+             "#!/bin/bash\n#SBATCH -N 2 --gres=gpu:4\n#SBATCH\t--job-name=\"a b\"  # a comment\n  #SBATCH "
+             "--time=1\n# SBATCH -n 4\n#SBATCH -q debug --exclusive\n\ntrue\n#SBATCH --mem=0\n"));
+  EXPECT_EQ(options(input.batch), (Texts{"2: --nodes=2", "2: --gres=gpu:4", "3: --job-name=a b",
+                                         "6: --qos=debug", "6: --exclusive"}));
+  EXPECT_EQ(input.nodes, 2U);
+  EXPECT_EQ(input.gpus, 4U);
+  EXPECT_EQ(input.script->first_command, 8U);
+  EXPECT_EQ(input.script->comments.size(), 7U);
+  EXPECT_TRUE(input.slurm);
 }
 
-TEST(ScriptInput, NlaunchMayBeStarted) {
-  EXPECT_TRUE(script("nlaunch run a.yaml\n").by_nlaunch);
-  EXPECT_TRUE(script("/opt/bin/nlaunch run a.yaml\n").by_nlaunch);
-  EXPECT_TRUE(script("exec nlaunch run a.yaml\n").by_nlaunch);
-  EXPECT_TRUE(script("exec /opt/bin/nlaunch run a.yaml\n").by_nlaunch);
-  EXPECT_TRUE(script("exec nlaunch\n").by_nlaunch);
-  EXPECT_TRUE(script("bash -c 'nlaunch run a.yaml'\n").by_nlaunch);
-  EXPECT_TRUE(script("bash -c 'nlaunch run a.yaml'\nbash -c true\n").by_nlaunch);
-  EXPECT_FALSE(script("exec\necho nlaunch\nexec echo nlaunch\nbash -c 'echo nlaunch'\n").by_nlaunch);
+TEST(Directives, AWordThatBelongsToNoOptionIsKept) {
+  const auto input =
+      script_input(a_file("job.sh", "#SBATCH --nodelist=a b -N 2\n#SBATCH --exclusive user\n"));
+  EXPECT_EQ(options(input.batch), (Texts{"1: --nodelist=a", "1: --nodes=2", "2: --exclusive"}));
+  EXPECT_EQ(options(input.stray), (Texts{"1: b", "2: user"}));
 }
 
-std::string readings(const std::string& text) {
-  std::string out;
-  for (const auto& one : script(text).readings) out += one.name + ": " + one.text + "|";
-  return out;
-}
-
-TEST(ScriptInput, WhatIsHandedOnAsTextMayReadVariables) {
-  EXPECT_EQ(readings("echo $A plain \"in $B quotes\"\n"), "job.sh: $A\n$B\nin $B quotes\n|");
-  EXPECT_EQ(readings("cat <<'E'\n$X\nE\n"), "job.sh: $X\n|");
-  EXPECT_EQ(readings("bash -c 'echo $A'\n"), "job.sh: $A\n|job.sh: |");
-}
-
-TEST(ScriptInput, AScriptWithinAScriptIsRead) {
-  EXPECT_EQ(settings("srun bash -c 'export A=1; B=2 python'\n"), (Texts{"1:22 A=1 once", "1:27 B=2 once"}));
-  EXPECT_EQ(settings("bash -lc \"\nexport A=1\n  export B=2\n\"\n"),
-            (Texts{"2:8 A=1 once", "3:10 B=2 once"}));
-  EXPECT_EQ(settings("if x; then bash -c 'export A=1'; fi\n"), Texts{"1:28 A=1 maybe once"});
-  EXPECT_EQ(settings("bash -c 'C=1'\n"), Texts{"1:10 C=1 local once"});
-  EXPECT_EQ(settings("bash -c 'export A=1; echo A'\n"), Texts{"1:17 A=1 once"});
-  EXPECT_EQ(settings("bash script.sh 'export A=1'\npython -c 'export A=1'\n"), Texts{});
-}
-
-TEST(ScriptInput, AScriptWithinKnowsWhatIsExported) {
-  EXPECT_EQ(settings("export A=1\nbash -c 'export B=$A'\n"), (Texts{"1:8 A=1", "2:17 B=1 once"}));
-  EXPECT_EQ(settings("A=1\nbash -c 'export B=$A'\n"), (Texts{"1:1 A=1 local", "2:17 B? once"}));
-  EXPECT_EQ(settings("A=1\nexport A\nbash -c 'export B=$A; A=2'\n"),
-            (Texts{"1:1 A=1", "3:17 B=1 once", "3:23 A=2 once"}));
-  EXPECT_EQ(settings("A=1\nbash -c \"export B=$A\"\n"), (Texts{"1:1 A=1 local", "2:17 B=1 once"}));
-  EXPECT_EQ(settings("bash -c \"export B=$A\"\n"), Texts{"1:17 B? once"});
-  EXPECT_EQ(settings("bash -c \"export 'B=$A'\"\n"), Texts{"1:18 B? once"});
-  EXPECT_EQ(settings("bash -c \"export B='$A'\"\n"), Texts{"1:17 B? once"});
-}
-
-TEST(ScriptInput, ModulesAndSecretsOfAScriptWithinAreThoseOfItsWord) {
-  const auto input = script("bash -c 'module load a; serve --token s3cr3t-value'\n");
-  ASSERT_EQ(input.modules.size(), 1U);
-  EXPECT_EQ(input.modules[0].span.where(), "job.sh:1:9");
-  ASSERT_EQ(input.secrets.size(), 1U);
-  EXPECT_EQ(input.secrets[0].what, "the value of --token");
-  EXPECT_EQ(input.secrets[0].value, "s3cr3t-value");
-  EXPECT_EQ(input.secrets[0].span.where(), "job.sh:1:9");
-}
-
-TEST(ScriptInput, ScriptsWithinScriptsEnd) {
-  std::string text = "export A=1";
-  for (int i = 0; i < 4; ++i) text = "bash -c " + text::shell_quote(text);
-  EXPECT_EQ(settings(text + "\n").size(), 1U);
-  EXPECT_EQ(settings("bash -c " + text::shell_quote(text) + "\n").size(), 0U);
-}
-
-TEST(ScriptInput, OfVeryManySettingsTheWordIsPlaceEnough) {
-  const auto places = [](int count) {
-    std::string inner;
-    for (int i = 0; i < count; ++i) inner += "export A=1;";
-    const auto input = script("bash -c '" + inner + "'\n");
-    return std::pair(input.environments[0].settings.size(), input.environments[0].settings[0].span.where());
+TEST(Directives, SayHowLargeTheJobIs) {
+  const auto job = [](const std::string& directives) {
+    const auto size = allocation_of(script_input(a_file("job.sh", "#SBATCH " + directives + "\n")));
+    return fmt::format("{} {} {}", size.nodes, size.tasks_per_node, size.gpus_per_node);
   };
-  EXPECT_EQ(places(999), std::pair(std::size_t{999}, std::string("job.sh:1:17")));
-  EXPECT_EQ(places(1000), std::pair(std::size_t{1000}, std::string("job.sh:1:9")));
+  EXPECT_EQ(job("-N 4 --gpus-per-node=h100:8"), "4 1 8");
+  EXPECT_EQ(job("-N 2 --ntasks-per-node=4 --gpus-per-task=1"), "2 4 4");
+  EXPECT_EQ(job("-n 8 --tasks-per-node=4 --gres=gpu:h100:4(S:0)"), "2 4 4");
+  EXPECT_EQ(job("-N 2 --gpus=16"), "2 1 8");
+  EXPECT_EQ(job("--gres=gpu"), "1 1 1");
 }
 
-TEST(ScriptInput, TheVariablesOfARayJob) {
-  const std::string json = R"({"env_vars": {"A": "1", "B": 2, "C": "$x", "D-E": "3"}, "pip": []})";
-  EXPECT_EQ(settings("ray job submit --runtime-env-json '" + json + "' -- python\n"),
-            (Texts{"1:51 A=1 once", "1:61 B? once", "1:69 C? once"}));
-  EXPECT_EQ(settings("ray job submit --runtime-env-json='{\"env_vars\": {\"A\": \"1\"}}'\n"),
-            Texts{"1:51 A=1 once"});
-  EXPECT_EQ(settings("if x; then ray job submit --runtime-env-json '{\"env_vars\": {\"A\": \"1\"}}'; fi\n"),
-            Texts{"1:62 A=1 maybe once"});
-  for (const auto* other : {"{}", "[]", "{\"env_vars\": []}", "{", "text"}) {
-    EXPECT_EQ(settings("ray job submit --runtime-env-json '" + std::string(other) + "'\n"), Texts{}) << other;
-  }
-  EXPECT_EQ(settings("ray job submit --runtime-env '{\"env_vars\": {\"A\": \"1\"}}'\n"), Texts{});
+TEST(Recorded, AnEnvironmentForEachThatWorks) {
+  EXPECT_EQ(settings("export A=1\npip install x\nexport B=2\npython a.py\nexport B=3\npython b.py\n"),
+            (Texts{"1:8 A=1", "3:8 B=2", "|", "1:8 A=1", "5:8 B=3"}));
+  EXPECT_EQ(settings("export A=1\npython a.py\npython b.py\n"), Texts{"1:8 A=1"});
+  EXPECT_EQ(settings("A=1 python a.py\n"), Texts{"1:1 A=1 once"});
+  EXPECT_EQ(settings("env -u HOME A=1 B='x y' python a.py\n"), (Texts{"1:13 A=1 once", "1:17 B=x y once"}));
 }
 
-TEST(ScriptInput, ASecretThatIsASettingIsToldOnce) {
-  EXPECT_EQ(found("secret", script("env HF_TOKEN=s3cr3t-value python\n")),
-            Texts{"warning job.sh:1:5 the value of HF_TOKEN stands in this file"});
-  EXPECT_EQ(found("secret", script("export HF_TOKEN=s3cr3t-value\nserve --token s3cr3t-value\n")).size(), 2U);
-  EXPECT_EQ(found("secret", script("HF_TOKEN=s3cr3t-value serve --token s3cr3t-other\n")).size(), 2U);
+TEST(Recorded, WhatStartsNothingIsThereToBeSourced) {
+  EXPECT_EQ(settings("export A=1\nB=2\nC=3\nexport C\nunset A\n"),
+            (Texts{"1:8 A=1", "3:1 C=3", "5:7 -A", "2:1 B=2 local"}));
+  EXPECT_EQ(settings("set -a\nA=1\nset +a\n"), Texts{"2:1 A=1"});
+  EXPECT_EQ(settings("export \"A=1 2\" 'B=3'\ndeclare -x C=4\n"),
+            (Texts{"1:9 A=1 2", "1:17 B=3", "2:12 C=4"}));
 }
 
-Texts dotenv(const std::string& text) {
-  return shown(lines_scene(a_file("a.env", text), Lines::dotenv));
-}
-Texts conf(const std::string& text) {
-  return shown(lines_scene(a_file("a.conf", text), Lines::nccl_conf));
+TEST(Recorded, BashItselfMakesTheValues) {
+  EXPECT_EQ(settings("P=(a b)\nexport A=\"${P[1]}\"\nexport A+=c\nexport B=${A^^} C=$((2*3))\npython a.py\n"),
+            (Texts{"3:8 A=bc", "4:8 B=BC", "4:17 C=6"}));
+  EXPECT_EQ(settings("f() {\n  export \"$1\"\n}\nf A=1\npython a.py\n"), Texts{"2:3 A=1"});
+  EXPECT_EQ(settings("while read -r line; do\n  export \"$line\"\ndone <<'END'\nA=1\nEND\npython a.py\n"),
+            Texts{"2:3 A=1"});
+  EXPECT_EQ(settings("eval 'export A=1'\npython a.py\n"), Texts{"1:14 A=1"});
 }
 
-TEST(LinesScene, ADotenvFileHasQuotesAndComments) {
+TEST(Recorded, WhatIsOfTheMadeUpJobIsKnownOnlyWhenItRuns) {
   EXPECT_EQ(
-      dotenv("A=1\n  export B = 2\nexport  C=3\n# D=4\n\nE\nF='a # b' # c\nG=\"h\"\r\nI=j # k\nL=m#n\n"),
-      (Texts{"1:1 A=1", "3:9 C=3", "7:1 F=a # b", "8:1 G=h", "9:1 I=j", "10:1 L=m#n"}));
-  EXPECT_EQ(dotenv("A=\nB=#c\nC='\nD=\"e\nF=$G\nH='a'b'\nI=  j  \n"),
-            (Texts{"1:1 A=", "2:1 B=", "3:1 C='", "4:1 D=\"e", "5:1 F?", "6:1 H=a'b", "7:1 I=j"}));
-  EXPECT_EQ(dotenv("A-B=1\n1C=2\n=3\nAPPTAINERENV_D=4\n"), Texts{"4:1 D=4 once"});
+      settings(
+          "export A=$(hostname) B=$SLURM_JOB_ID C=$HOME/x D=$(cat no-such-file) E=$NOT_THERE F=\npython a\n"),
+      (Texts{"1:8 A?", "1:22 B?", "1:38 C?", "1:48 D?", "1:70 E?", "1:83 F="}));
 }
 
-TEST(LinesScene, AnNcclConfIsTakenAsItIs) {
-  EXPECT_EQ(conf("A='1' # b\n C=$D\n#E=1\nF\nG=h\r\n=i\n"),
-            (Texts{"1:1 A='1' # b", "2:1  C=$D", "5:1 G=h", "6:1 =i"}));
+TEST(Recorded, AStepsShellsTellToo) {
+  EXPECT_EQ(settings("srun bash -c 'export A=1; python a.py'\n"), Texts{"1:22 A=1"});
+  EXPECT_EQ(settings("srun bash -c '\nexport A=1\npython a.py'\n"), Texts{"2:8 A=1"});
+  EXPECT_EQ(settings("cat > in.sh <<'END'\nexport A=1\npython a.py\nEND\nbash in.sh\n"), Texts{"2:8 A=1"});
 }
 
-TEST(LinesScene, TheFileAndTheLengthOfNamesAreKept) {
-  const auto input = lines_scene(a_file("a.env", "export NCCL_A=1\n"), Lines::dotenv);
-  EXPECT_EQ(input.files.size(), 1U);
-  const auto& span = input.environments.at(0).settings.at(0).span;
-  EXPECT_EQ(span.where(), "a.env:1:8");
-  EXPECT_EQ(span.length, 6U);
+TEST(Recorded, VariablesAmongWords) {
+  EXPECT_EQ(settings("mpirun -np 2 -x A=1 -x PATH python a.py\n"), Texts{"1:17 A=1 once"});
+  EXPECT_EQ(settings("docker run -e A=1 --env B=2 image python a.py\n"),
+            (Texts{"1:15 A=1 once", "1:25 B=2 once"}));
+  EXPECT_EQ(settings("apptainer exec --env A=1,B=2 image python a.py\n"),
+            (Texts{"1:22 A=1 once", "1:26 B=2 once"}));
+  EXPECT_EQ(settings("srun --export=ALL,A=1 python a.py\n"), Texts{"1:19 A=1 once"});
+  EXPECT_EQ(settings("#SBATCH --export=ALL,A=1\npython a.py\n"), Texts{"1:1 A=1"});
+  EXPECT_EQ(settings("export APPTAINERENV_A=1\napptainer exec image python a.py\n"), Texts{"1:8 A=1 once"});
+  EXPECT_EQ(
+      settings(
+          "ray job submit --runtime-env-json='{\"env_vars\":\n{\"A\": \"1\", \"B\": 2}}' -- python a.py\n"),
+      (Texts{"2:3 A=1 once", "2:13 B? once"}));
+}
+
+TEST(Recorded, ArgumentsAndVariablesAreGiven) {
+  const std::string text = "set -u\nexport A=$1 B=$SITE\npython a.py\n";
+  EXPECT_EQ(settings(text, {.arguments = {"x"}, .variables = {"SITE=y"}, .nodes = {}, .gpus = {}}),
+            (Texts{"2:8 A=x", "2:13 B=y"}));
+  const auto input = script("export A=1\npython a.py\nexport B=${1:?which model}\npython b.py\n");
+  EXPECT_EQ(shown(input), Texts{"1:8 A=1"});
+  ASSERT_EQ(input.script->unread.size(), 1U);
+  EXPECT_EQ(input.script->unread[0].span.line, 3U);
+  EXPECT_EQ(input.script->unread[0].instead, "its arguments behind --, its variables as --env NAME=VALUE");
+}
+
+TEST(Recorded, WhatBashCannotReadIsToldWithItsLine) {
+  const auto input = script("export A=1\npython a.py\nif true; then\n  echo \"open\nfi\n");
+  ASSERT_EQ(input.script->unread.size(), 1U);
+  EXPECT_EQ(input.script->unread[0].severity, Severity::error);
+  EXPECT_EQ(input.script->unread[0].message.substr(0, 49),
+            "bash cannot read this: unexpected EOF while looki");
+  EXPECT_EQ(shown(input), Texts{"1:8 A=1"});
+}
+
+TEST(Recorded, StepsWithTheirOptions) {
+  const auto input = script(
+      "#SBATCH -N 2\nARGS=\"-c 8 --mpi none\"\nsrun $ARGS --label python a.py\nsrun hostname\n"
+      "srun $EXTRA bash -c 'echo x; python b.py'\nsrun bash -c 'nvidia-smi'\n");
+  ASSERT_EQ(input.steps.size(), 2U);
+  EXPECT_EQ(options(input.steps[0].options), (Texts{"3: --cpus-per-task=8", "3: --mpi=none", "3: --label"}));
+  EXPECT_EQ(input.steps[0].argv, (Texts{"python", "a.py"}));
+  EXPECT_TRUE(input.steps[0].several);
+  EXPECT_FALSE(input.steps[0].open_ended);
+  EXPECT_TRUE(input.steps[1].open_ended);
+}
+
+TEST(Recorded, ModulesAndNlaunch) {
+  const auto input =
+      script("module load cuda/12 nccl\nml aws-ofi-nccl\nmodule list\nexec nlaunch run x.yaml\n");
+  Texts modules;
+  for (const auto& one : input.modules) modules.push_back(fmt::format("{}: {}", one.span.line, one.name));
+  EXPECT_EQ(modules, (Texts{"1: cuda/12", "1: nccl", "2: aws-ofi-nccl"}));
+  EXPECT_TRUE(input.by_nlaunch);
+}
+
+TEST(Recorded, WhatAScriptReadsByName) {
+  const auto reads = [](const std::string& text) { return script(text).readings.at(0).text; };
+  EXPECT_EQ(reads("export A=$B\n# $C\necho ${D:-1} \"$E\"\n"), "B\nD\nE\n");
+  EXPECT_EQ(reads("export A=${A:-1} B=\"$B\"\n"), "");
+  EXPECT_EQ(reads("python -c 'import os; os.environ[\"A\"]'\n"), "A\n");
+  EXPECT_EQ(reads("x '{\"A\": 1}' \"B=1\"\n"), "");
 }
 
 }  // namespace

@@ -72,8 +72,9 @@ inline LintInput scene(std::vector<Setting> settings) {
   return input;
 }
 
-inline LintInput script(const std::string& text) {
-  return script_input(a_file("job.sh", text));
+/// A script, which bash runs where it has no effect.
+inline LintInput script(const std::string& text, const ScriptJob& job = {}) {
+  return recorded_script(a_file("job.sh", text), job);
 }
 
 /// "error a.env:1:1 (learner, engine) rule: what".

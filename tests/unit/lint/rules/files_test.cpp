@@ -36,7 +36,7 @@ TEST(DebugFolder, WhatIsNotKnownIsNotTold) {
 TEST(DebugFolder, WhatTheScriptMakesWillBeThere) {
   EXPECT_EQ(said_of_file("/a/x", script("mkdir -p /a\n")), Texts{});
   EXPECT_EQ(said_of_file("/a/x", script("true\nmkdir -p /a/b\nls\n")), Texts{});
-  EXPECT_EQ(said_of_file("/a/x", script("mkdir -p $LOGS\n")), Texts{});
+  EXPECT_EQ(said_of_file("/a/x", script("LOGS=/a\nmkdir -p $LOGS\n")), Texts{});
   EXPECT_EQ(said_of_file("/a/x", script("mkdir -p /ab\n")), missing("/a"));
   EXPECT_EQ(said_of_file("/a/x", script("ls /a\n")), missing("/a"));
   EXPECT_EQ(said_of_file("/a/x", script("true\n")), missing("/a"));

@@ -220,5 +220,25 @@ TEST(SetTwice, OfTwoFilesOrInAPlanOneStandsAboveTheOther) {
   EXPECT_EQ(found("set-twice", input), Texts{});
 }
 
+TEST(NeverSet, AnExportWithoutAValue) {
+  EXPECT_EQ(found("never-set", script("export NCCL_IB_HCA\npython a.py\n")),
+            Texts{"warning job.sh:1:1 NCCL_IB_HCA is exported, and nothing sets it"});
+  for (const auto* fine :
+       {"NCCL_IB_HCA=mlx5\nexport NCCL_IB_HCA\npython a.py\n", "export MINE\npython a.py\n",
+        "export NCCL_IB_HCA\nNCCL_IB_HCA=mlx5\npython a.py\n", "export HF_TOKEN\npython a.py\n"}) {
+    EXPECT_EQ(found("never-set", script(fine)), Texts{}) << fine;
+  }
+  EXPECT_EQ(found("never-set", script("export NCCL_IB_HCA\n", {.variables = {"NCCL_IB_HCA=mlx5"}})), Texts{});
+}
+
+TEST(SetToItself, ChangesNothing) {
+  for (const auto* form : {"$WANDB_DIR", "${WANDB_DIR}", "\"$WANDB_DIR\"", "\"${WANDB_DIR}\" B=1"}) {
+    EXPECT_EQ(found("set-to-itself", script(fmt::format("export WANDB_DIR={}\npython a.py\n", form))),
+              Texts{"note job.sh:1:1 WANDB_DIR is set to itself, and nothing has set it"});
+  }
+  for (const auto* fine : {"export A=$A:x\n", "A=1\nexport A=$A\n", "export A=$B\n", "export A=${A:-1}\n"})
+    EXPECT_EQ(found("set-to-itself", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -243,5 +243,44 @@ TEST(MpichGpu, BesideNcclAlone) {
             Texts{});
 }
 
+TEST(IbElsewhere, OnAnotherNetwork) {
+  auto input = scene({set("NCCL_IB_HCA", "mlx5"), set("NCCL_IB_DISABLE", "1"), set("NCCL_DEBUG", "WARN")});
+  EXPECT_EQ(found("ib-elsewhere", input), Texts{});
+  input.nics = "cxi";
+  EXPECT_EQ(found("ib-elsewhere", input),
+            Texts{"warning a.env:1:1 NCCL_IB_HCA is for InfiniBand, and the network here is Slingshot"});
+  input.nics = "efa";
+  EXPECT_EQ(found("ib-elsewhere", input),
+            Texts{"warning a.env:1:1 NCCL_IB_HCA is for InfiniBand, and the network here is EFA"});
+  input.environments.push_back(environment("", {set("NCCL_NET", "IB"), set("NCCL_IB_TC", "106")}));
+  EXPECT_EQ(found("ib-elsewhere", input).size(), 1U);
+}
+
+TEST(VisibleDevices, FewerThanTheJobHas) {
+  const auto seen = [](const std::string& text) {
+    return found("visible-devices", script("#SBATCH --gres=gpu:4\n" + text + "\n"));
+  };
+  EXPECT_EQ(seen("export CUDA_VISIBLE_DEVICES=0,1\npython a.py"),
+            Texts{"warning job.sh:2:8 CUDA_VISIBLE_DEVICES=0,1 shows 2 of the 4 GPUs that the job asks for"});
+  for (const auto* fine :
+       {"export CUDA_VISIBLE_DEVICES=0,1,2,3\npython a.py",
+        "CUDA_VISIBLE_DEVICES=0 a &\nCUDA_VISIBLE_DEVICES=1,2,3 b", "CUDA_VISIBLE_DEVICES=0 a &\nb",
+        "python a.py", "export CUDA_VISIBLE_DEVICES=$X\npython a.py"}) {
+    EXPECT_EQ(seen(fine), Texts{}) << fine;
+  }
+  EXPECT_EQ(found("visible-devices", script("export CUDA_VISIBLE_DEVICES=0\npython a.py\n")), Texts{});
+}
+
+TEST(DebugLeftOn, InTheJobsOwnOutput) {
+  EXPECT_EQ(found("debug-left-on", scene({set("NCCL_DEBUG", "INFO")})),
+            Texts{"note a.env:1:1 NCCL_DEBUG=INFO writes NCCL's log into the job's own output"});
+  EXPECT_EQ(found("debug-left-on", scene({set("NCCL_DEBUG", "WARN")})), Texts{});
+  EXPECT_EQ(found("debug-left-on", scene({set("NCCL_DEBUG", "INFO"), set("NCCL_DEBUG_FILE", "/tmp/x")})),
+            Texts{});
+  auto plan = scene({set("NCCL_DEBUG", "INFO")});
+  plan.plan = true;
+  EXPECT_EQ(found("debug-left-on", plan), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

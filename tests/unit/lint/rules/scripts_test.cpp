@@ -14,15 +14,13 @@ Texts lost(const std::string& text) {
 TEST(ExitCodeLost, BehindACommandThatEndsTheScript) {
   EXPECT_EQ(lost("set -e\npython a.py\ncode=$?\n"),
             Texts{"error job.sh:3:1 under set -e this line is reached only where python succeeded"});
-  EXPECT_EQ(
-      lost("set -e\n$PYTHON a.py\ncode=$?\n"),
-      Texts{"error job.sh:3:1 under set -e this line is reached only where the command before it succeeded"});
-  EXPECT_EQ(lost("set -e\npython a.py\nA=1 code=$?\n").size(), 1U);
+  EXPECT_EQ(lost("PYTHON=/opt/python3\nset -e\n$PYTHON a.py\ncode=$?\n"),
+            Texts{"error job.sh:4:1 under set -e this line is reached only where python3 succeeded"});
 }
 
 TEST(ExitCodeLost, HoweverErrexitIsTurnedOn) {
   for (const std::string on : {"set -e", "set -euo pipefail", "set -o errexit", "set -x -e",
-                               "set -o pipefail -e", "set +x -e", "set -xo errexit", "set +e\nset -e"}) {
+                               "set -o pipefail -e", "set -xo errexit", "set +e\nset -e"}) {
     EXPECT_EQ(lost(on + "\npython a.py\ncode=$?\n").size(), 1U) << on;
   }
   for (const std::string off : {"true", "set -x", "set +e", "set -e\nset +e", "set -e\nset +o errexit",
@@ -68,18 +66,44 @@ TEST(ExitCodeLost, ACommandWithinASubstitutionIsNotTheOneBefore) {
   EXPECT_EQ(lost("echo $(set -e)\npython a.py\ncode=$?\n"), Texts{});
 }
 
-TEST(Unreadable, WhatIsNotClosedIsTold) {
-  EXPECT_EQ(found("unreadable", script("a\nif b\n")), Texts{"warning job.sh:2:1 'if' is not closed"});
+TEST(Unreadable, WhatBashCannotReadIsTold) {
+  EXPECT_EQ(found("unreadable", script("a\nif b\n")),
+            Texts{"error job.sh:2:1 bash cannot read this: syntax error: unexpected end of file"});
   EXPECT_EQ(found("unreadable", script("a\nif b; then c; fi\n")), Texts{});
 }
 
-TEST(Unreadable, AnEvalOfWhatIsNotKnown) {
-  EXPECT_EQ(found("unreadable", script("true\neval \"$A\"\neval $(b)\n")),
-            Texts{"note job.sh:2:1 eval runs a text that is made when the script runs"});
-  EXPECT_EQ(found("unreadable", script("eval 'export A=1'\necho $A\n")), Texts{});
-  EXPECT_EQ(found("unreadable", script("a=$(eval \"$A\")\n")), Texts{});
-  EXPECT_EQ(found("unreadable", script("eval 'export A=1'\neval export \"$A\"\n")),
-            Texts{"note job.sh:2:1 eval runs a text that is made when the script runs"});
+TEST(Unreadable, WhereTheScriptEndsWithoutWhatItNeeds) {
+  EXPECT_EQ(
+      whole("unreadable", script("set -u\npython $1\n")),
+      (Texts{"the script ends here with 1, without what the cluster would give it: $1: unbound variable",
+             "what comes later was not looked at",
+             "its arguments behind --, its variables as --env NAME=VALUE", ""}));
+  EXPECT_EQ(
+      found("unreadable", script("echo no model\nexit 2\npython a.py\n")),
+      Texts{"warning job.sh:2:1 the script ends here with 2, without what the cluster would give it: no "
+            "model"});
+  EXPECT_EQ(found("unreadable", script("set -u\npython $1\n", {.arguments = {"a.py"}})), Texts{});
+}
+
+TEST(ExitCodeOfTee, WithoutPipefail) {
+  EXPECT_EQ(found("exit-code-of-tee", script("python a.py \\\n  --x 2>&1 | tee log\n")),
+            Texts{"warning job.sh:2:12 behind | tee the exit code of the program is lost"});
+  for (const auto* fine :
+       {"set -o pipefail\npython a.py | tee log\n", "set -euo pipefail\npython a.py | tee log\n",
+        "python a.py | tee log &\nwait\n", "echo a | tee log\n", "python a.py > log\n",
+        "python a.py | tee log\nexit ${PIPESTATUS[0]}\n"}) {
+    EXPECT_EQ(found("exit-code-of-tee", script(fine)), Texts{}) << fine;
+  }
+}
+
+TEST(LateTrap, BehindTheWorkItCatchesNothing) {
+  EXPECT_EQ(found("late-trap", script("python a.py\ntrap 'rm x' EXIT\n")),
+            Texts{"warning job.sh:2:1 this trap is set when the work is done"});
+  for (const auto* fine :
+       {"trap 'rm x' EXIT\npython a.py\n", "python a.py &\ntrap 'kill %1' TERM\nwait\n", "trap 'rm x' EXIT\n",
+        "python a.py\ntrap - EXIT\n", "python a.py\ntrap 'rm x' EXIT\npython b.py\n"}) {
+    EXPECT_EQ(found("late-trap", script(fine)), Texts{}) << fine;
+  }
 }
 
 TEST(LineEnds, TheFirstIsTold) {

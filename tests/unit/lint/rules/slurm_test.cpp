@@ -76,6 +76,7 @@ TEST(Usr1, OthersTakeIt) {
   EXPECT_EQ(said("USR1@60"), "USR2, or TERM: --signal=USR2@…");
   EXPECT_EQ(said("SIGUSR1@60"), "USR2, or TERM: --signal=USR2@…");
   EXPECT_EQ(said("10@60"), "USR2, or TERM: --signal=USR2@…");
+  EXPECT_EQ(found("usr1", script("#SBATCH --signal=B:USR1@60\ntrap 'touch x' USR1\npython a.py\n")), Texts{});
   EXPECT_EQ(said("B:USR1@60"), "USR2, or TERM: --signal=B:USR2@…");
   EXPECT_EQ(said("B:10@60"), "USR2, or TERM: --signal=B:USR2@…");
   for (const auto* other : {"USR2@60", "B:TERM@10", "12@60", "B:12@60", "110@60"})
@@ -100,9 +101,9 @@ TEST(OutputFolder, TheScriptMakesItTooLate) {
 }
 
 TEST(OutputFolder, OtherFoldersAreNot) {
-  for (const auto* option : {"--output=%j.out", "--output=/x", "--output=logs/%j/x", "--output=other/x",
+  for (const auto* option : {"--output=%j.out", "--output=/x", "--output=logs/%u/x", "--output=other/x",
                              "--outputs=logs/x", "--input=logs/x"}) {
-    EXPECT_EQ(late_folder(option, "mkdir -p logs / logs/%j"), Texts{}) << option;
+    EXPECT_EQ(late_folder(option, "mkdir -p logs / logs/%u"), Texts{}) << option;
   }
   EXPECT_EQ(late_folder("--output=logs/x", "ls logs"), Texts{});
   EXPECT_EQ(late_folder("--output=logs/x", "mkdir $logs"), Texts{});
@@ -129,6 +130,77 @@ TEST(LostDirective, OneBehindTheFirstCommand) {
   EXPECT_EQ(directives("#SBATCH --time=1\n# a\n#SBATCH --nodes=1\ntrue\n# a comment\n"), Texts{});
   EXPECT_EQ(directives("#SBATCH --time=1\n"), Texts{});
   EXPECT_EQ(directives("true #SBATCH\n"), Texts{});
+}
+
+TEST(OutputFolder, NoFolderHasTheJobsNumber) {
+  EXPECT_EQ(late_folder("--output=logs/%j/x.out", "true"),
+            Texts{"warning job.sh:1:1 --output=logs/%j/x.out is in a folder that is named after the job"});
+  EXPECT_EQ(late_folder("--error=logs/%5A_%a/x", "true").size(), 1U);
+  EXPECT_EQ(late_folder("--output=logs/%u/%x/%j.out", "true"), Texts{});
+}
+
+TEST(SbatchOption, WhatSbatchDoesNotHave) {
+  const auto said = [](const std::string& option) {
+    const auto all = whole("sbatch-option", script("#SBATCH " + option + "\n"));
+    return all.empty() ? "" : all.at(0) + "; " + all.at(2);
+  };
+  EXPECT_EQ(said("--ntask-per-nodes=4"),
+            "sbatch has no option --ntask-per-nodes; --ntasks-per-node, if that is meant");
+  EXPECT_EQ(said("--job_name=a"), "sbatch has no option --job_name; --job-name, if that is meant");
+  EXPECT_EQ(said("--cpu-bind=none"),
+            "--cpu-bind is an option of srun, and none of sbatch; srun --cpu-bind, in front of the program");
+  for (const auto* fine :
+       {"-q debug", "--tasks-per-node=4", "--partit=gpu", "--nodes=2 # two", "--uenv=pytorch",
+        "--container-image=a", "--qos debug", "--array=1-4", "--exclusive", "--tres-per-task=cpu:4"}) {
+    EXPECT_EQ(said(fine), "") << fine;
+  }
+}
+
+TEST(StrayWord, WhatBelongsToNoOption) {
+  EXPECT_EQ(whole("stray-word", script("#SBATCH --nodelist=a b c\n")),
+            (Texts{"'b' belongs to no option",
+                   "a list of nodes has commas, and no blanks: what follows a blank is not in it",
+                   "--nodelist=a,b", "sbatch(1); getopt(3)"}));
+  EXPECT_EQ(found("stray-word", script("#SBATCH --comment=a b\n")),
+            Texts{"error job.sh:1:1 'b' belongs to no option"});
+  for (const auto* fine :
+       {"--comment=\"a b\"", "--nodes 2", "-p gpu # the large one", "hetjob", "--mem=0 #all"}) {
+    EXPECT_EQ(found("stray-word", script(std::string("#SBATCH ") + fine + "\n")), Texts{}) << fine;
+  }
+}
+
+TEST(ArrayName, WithoutAnArray) {
+  EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A_%a.out\n")),
+            Texts{"note job.sh:1:1 %a is the index in an array, and this job is none"});
+  EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A_%a.out\n#SBATCH --array=1-4\n")), Texts{});
+  EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%a.out\necho $SLURM_ARRAY_TASK_ID\n")), Texts{});
+  EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A.out\n")), Texts{});
+}
+
+TEST(NodeList, EachNodeIsAnElement) {
+  const std::string job = "#SBATCH -N 2\nlist=$(scontrol show hostnames)\n";
+  EXPECT_EQ(
+      found("node-list",
+            script(job + "nodes=(\"$list\")\nsrun -w \"${nodes[0]}\" ray start\nsrun -w \"${nodes[1]}\" "
+                         "ray start\n")),
+      (Texts{"error job.sh:4:1 srun -w gets several nodes in one word, with blanks between",
+             "error job.sh:5:1 srun -w gets no node: what should name it is empty"}));
+  EXPECT_EQ(found("node-list", script(job + "nodes=($list)\nsrun -w \"${nodes[1]}\" ray start\n")), Texts{});
+}
+
+TEST(RankOfShell, ATasksVariableInTheBatchScript) {
+  const std::string job = "#SBATCH -N 2\n";
+  EXPECT_EQ(
+      found("rank-of-shell", script(job + "srun bash -c \"torchrun --node_rank $SLURM_NODEID a.py\"\n")),
+      Texts{"error job.sh:2:1 $SLURM_NODEID is expanded here, by the batch script's own shell"});
+  EXPECT_EQ(found("rank-of-shell", script(job + "export NODE_RANK=$SLURM_PROCID\nsrun torchrun a.py\n")),
+            Texts{"error job.sh:2:1 $SLURM_PROCID is expanded here, by the batch script's own shell"});
+  for (const auto* fine : {"srun bash -c 'torchrun --node_rank $SLURM_NODEID a.py'\n",
+                           "srun bash -c \"x --rank \\$SLURM_PROCID\"\n",
+                           "srun -N 1 -n 1 bash -c \"x $SLURM_NODEID\"\n", "echo $SLURM_NODEID\nsrun x\n",
+                           "srun torchrun --rdzv_backend c10d --node_rank $SLURM_NODEID a.py\n"}) {
+    EXPECT_EQ(found("rank-of-shell", script(job + fine)), Texts{}) << fine;
+  }
 }
 
 }  // namespace

@@ -78,5 +78,18 @@ TEST(NosetDevices, NoIsYesForOlderRay) {
   EXPECT_EQ(with("", ""), Texts{});
 }
 
+TEST(LaunchBlocking, LeftOn) {
+  EXPECT_EQ(found("launch-blocking", scene({set("CUDA_LAUNCH_BLOCKING", "1"), set("HIP_LAUNCH_BLOCKING", "0"),
+                                            set("AMD_SERIALIZE_KERNEL", "3")})),
+            (Texts{"warning a.env:1:1 CUDA_LAUNCH_BLOCKING=1 waits for the end of every kernel",
+                   "warning a.env:3:1 AMD_SERIALIZE_KERNEL=3 waits for the end of every kernel"}));
+}
+
+TEST(DistributedDebug, DetailLeftOn) {
+  EXPECT_EQ(found("distributed-debug", scene({set("TORCH_DISTRIBUTED_DEBUG", "DETAIL")})),
+            Texts{"warning a.env:1:1 TORCH_DISTRIBUTED_DEBUG=DETAIL checks every collective of every rank"});
+  EXPECT_EQ(found("distributed-debug", scene({set("TORCH_DISTRIBUTED_DEBUG", "INFO")})), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

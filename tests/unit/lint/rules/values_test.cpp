@@ -238,5 +238,47 @@ TEST(UnknownAlgorithm, ListsForSingleFunctions) {
             Texts{"error a.env:1:1 NCCL_PROTO does not know 'Round': it takes LL, LL128 or Simple"});
 }
 
+Texts missing_algorithm(const std::string& value, const std::string& release = "") {
+  auto input = scene({set("NCCL_ALGO", value)});
+  if (!release.empty()) input.environments[0].releases["NCCL"] = version(release);
+  return found("algorithm-missing", input);
+}
+
+TEST(AlgorithmMissing, EachCollectiveNeedsOneThatItHas) {
+  EXPECT_EQ(missing_algorithm("NVLSTree"),
+            Texts{"warning a.env:1:1 NCCL_ALGO=NVLSTree leaves no algorithm for "
+                  "allgather, reducescatter, broadcast, reduce"});
+  EXPECT_EQ(missing_algorithm("tree,nvls", "2.27.5"),
+            Texts{"error a.env:1:1 NCCL_ALGO=tree,nvls leaves no algorithm for broadcast, reduce"});
+  EXPECT_EQ(missing_algorithm("allgather:tree"),
+            Texts{"warning a.env:1:1 NCCL_ALGO=allgather:tree leaves no algorithm for allgather"});
+  EXPECT_EQ(missing_algorithm("^ring"), Texts{"warning a.env:1:1 NCCL_ALGO=^ring leaves no algorithm for "
+                                              "broadcast, reduce"});
+  EXPECT_EQ(missing_algorithm("tree;broadcast:ring"),
+            Texts{"warning a.env:1:1 NCCL_ALGO=tree;broadcast:ring leaves "
+                  "no algorithm for allgather, reducescatter, reduce"});
+  for (const auto* fine :
+       {"Ring", "Ring,Tree", "^NVLS", "allreduce:tree", "Tree,Ring;allreduce:nvls", "", "Treee"})
+    EXPECT_EQ(missing_algorithm(fine), Texts{}) << fine;
+  EXPECT_EQ(missing_algorithm("Tree", "2.23.4"), Texts{});
+}
+
+TEST(LiteralQuotes, QuotesWithinQuotes) {
+  EXPECT_EQ(found("literal-quotes", script("export NCCL_DEBUG=\"'INFO'\"\n")),
+            Texts{"error job.sh:1:8 the quotes are a part of the value: NCCL_DEBUG='INFO'"});
+  EXPECT_EQ(found("literal-quotes", script("export NCCL_DEBUG='INFO' MINE=\"'a'\" NCCL_ALGO=\"'a\"\n")),
+            Texts{});
+}
+
+TEST(GfxVersion, ThreeNumbers) {
+  for (const auto* wrong : {"gfx90a", "9.4", "9.0.a", "90.10", "9.4.2.", "64.0.0", "9.256.0", "11"}) {
+    EXPECT_EQ(
+        found("gfx-version", scene({set("HSA_OVERRIDE_GFX_VERSION", wrong)})),
+        Texts{fmt::format("error a.env:1:1 HSA_OVERRIDE_GFX_VERSION={} is not major.minor.stepping", wrong)});
+  }
+  for (const auto* fine : {"9.4.2", "9.0.10", "10.3.0", ""})
+    EXPECT_EQ(found("gfx-version", scene({set("HSA_OVERRIDE_GFX_VERSION", fine)})), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

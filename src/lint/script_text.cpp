@@ -1,0 +1,315 @@
+#include "lint/script_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/text.h"
+#include "lint/script_input.h"
+#include "plan/slurm.h"
+#include "shell/launchers.h"
+
+namespace nlaunch::lint {
+namespace {
+
+bool is_part_of_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+constexpr std::string_view kDirective = "#SBATCH";
+/// Longer lines are no people's: nothing in them has a place of its own.
+constexpr std::size_t kLongestLine = 64U << 10U;
+
+/// "#SBATCH --nodes=2", not "#SBATCHES".
+bool is_directive(std::string_view line) {
+  return line.starts_with(kDirective) && (line.size() == kDirective.size() ||
+                                          line[kDirective.size()] == ' ' || line[kDirective.size()] == '\t');
+}
+
+/// The word that ends the here-document which a line begins; empty: it begins none.
+std::string heredoc_of(std::string_view line) {
+  const auto at = line.find("<<");
+  const bool number = line.find("((") != std::string_view::npos;  // a shift
+  if (at == std::string_view::npos || number || line.substr(at).starts_with("<<<")) return {};
+  auto word = line.substr(at + 2);
+  if (word.starts_with('-')) word.remove_prefix(1);
+  word = text::trim(word);
+  word.remove_prefix(std::min(word.find_first_not_of("\\'\""), word.size()));
+  const auto end = std::ranges::find_if_not(word, is_part_of_name);
+  return {word.begin(), end};
+}
+
+std::string value_of(const std::vector<StepOption>& options, std::string_view name) {
+  std::string value;
+  for (const auto& option : options) {
+    const std::string_view text = option.text;
+    if (text.starts_with(name) && text.substr(name.size()).starts_with('='))
+      value = text.substr(name.size() + 1);
+  }
+  return value;
+}
+
+/// The number that a text begins with; 0 where it begins with none.
+std::uint32_t number(std::string_view text) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr std::uint32_t kMost = 100'000;
+  return std::min(value, kMost);
+}
+
+/// The GPUs of "gpu:h100:8", "gpu:8", "h100:8", "8", "gpu".
+std::uint32_t gpus_of(const std::string& text) {
+  constexpr std::uint32_t kMost = 1024;
+  for (const auto& part : text::split(text, ',')) {
+    const auto one = part.substr(0, part.find('('));
+    if (const auto count = number(std::string_view(one).substr(one.rfind(':') + 1)); count > 0)
+      return std::min(count, kMost);
+    if (one == "gpu") return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_variable_name(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  return std::ranges::all_of(text, is_part_of_name);
+}
+
+SourceLines::SourceLines(std::shared_ptr<const SourceFile> file) : file_(std::move(file)) {
+  const std::string_view text = file_->text;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    lines_.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+std::string_view SourceLines::line(std::uint32_t number) const {
+  return number == 0 || number > count() ? std::string_view() : lines_[number - 1];
+}
+
+std::uint32_t SourceLines::end_of_command(std::uint32_t number) const {
+  constexpr std::uint32_t kMost = 200;
+  char quote = 0;
+  if (line(number).size() > kLongestLine) return number;
+  for (auto at = number; at < number + kMost && at <= count(); ++at) {
+    const auto text = line(at);
+    bool continues = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (c == '\\' && quote != '\'') {
+        continues = ++i >= text.size();
+      } else if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
+        break;
+      }
+    }
+    if (quote == 0 && !continues) return at;
+  }
+  return number;  // a quote that nothing closes continues nothing
+}
+
+std::string SourceLines::command(std::uint32_t number) const {
+  std::string text(line(number));
+  const auto last = end_of_command(number);
+  for (auto at = number + 1; at <= last; ++at) {
+    text += '\n';
+    text += line(at);
+  }
+  return text;
+}
+
+SourceSpan SourceLines::find(std::string_view name, std::uint32_t first, std::uint32_t last) const {
+  SourceSpan found;
+  for (auto number = first; number <= last && number <= count(); ++number) {
+    const auto text = line(number);
+    if (text.size() > kLongestLine) continue;
+    for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+      const auto end = at + name.size();
+      if (at > 0 && is_part_of_name(text[at - 1])) continue;
+      if (end < text.size() && is_part_of_name(text[end])) continue;
+      const bool assigns = end < text.size() && (text[end] == '=' || text.substr(end).starts_with("+="));
+      if (!assigns && found) continue;
+      found = {file_, number, static_cast<std::uint32_t>(text::characters(text.substr(0, at)).size()) + 1,
+               static_cast<std::uint32_t>(text::characters(name).size())};
+      if (assigns) return found;
+    }
+  }
+  return found;
+}
+
+SourceSpan SourceLines::find_text(std::string_view text, std::uint32_t first, std::uint32_t last) const {
+  for (auto number = first; number <= last && number <= count(); ++number) {
+    const auto at = line(number).find(text);
+    if (at == std::string_view::npos) continue;
+    return {file_, number,
+            static_cast<std::uint32_t>(text::characters(line(number).substr(0, at)).size()) + 1,
+            static_cast<std::uint32_t>(text::characters(text).size())};
+  }
+  return whole(first);
+}
+
+SourceSpan SourceLines::whole(std::uint32_t number) const {
+  const auto text = line(number);
+  const auto trimmed = text::trim(text);
+  if (trimmed.empty()) return {file_, number, number == 0 ? 0U : 1U, 1};
+  const auto before = static_cast<std::size_t>(trimmed.data() - text.data());
+  return {file_, number, static_cast<std::uint32_t>(text::characters(text.substr(0, before)).size()) + 1,
+          static_cast<std::uint32_t>(text::characters(trimmed).size())};
+}
+
+std::vector<std::string> directive_words(std::string_view text) {
+  std::vector<std::string> words;
+  bool within = false;
+  char quote = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool blank = c == ' ' || c == '\t' || c == '\r';
+    if (quote == 0 && c == '#') break;
+    if (quote == 0 && blank) {
+      within = false;
+      continue;
+    }
+    if (!within) words.emplace_back();
+    within = true;
+    if (c == '\\' && at + 1 < text.size()) {
+      words.back() += text[++at];
+    } else if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+std::string long_option(std::string_view option) {
+  constexpr std::pair<char, std::string_view> kShort[] = {
+      {'A', "account"},    {'a', "array"},         {'b', "begin"},         {'B', "extra-node-info"},
+      {'C', "constraint"}, {'c', "cpus-per-task"}, {'D', "chdir"},         {'d', "dependency"},
+      {'e', "error"},      {'F', "nodefile"},      {'G', "gpus"},          {'H', "hold"},
+      {'i', "input"},      {'J', "job-name"},      {'k', "no-kill"},       {'L', "licenses"},
+      {'M', "clusters"},   {'m', "distribution"},  {'N', "nodes"},         {'n', "ntasks"},
+      {'O', "overcommit"}, {'o', "output"},        {'p', "partition"},     {'Q', "quiet"},
+      {'q', "qos"},        {'S', "core-spec"},     {'s', "oversubscribe"}, {'t', "time"},
+      {'v', "verbose"},    {'w', "nodelist"},      {'x', "exclude"}};
+  if (option.starts_with("--") || option.size() < 2) return std::string(option);
+  for (const auto& [letter, word] : kShort) {
+    if (option[1] != letter) continue;
+    auto value = option.substr(2);
+    if (value.starts_with('=')) value.remove_prefix(1);
+    return value.empty() ? fmt::format("--{}", word) : fmt::format("--{}={}", word, value);
+  }
+  return std::string(option);
+}
+
+std::size_t read_options(const std::vector<std::string>& words, const SourceSpan& span,
+                         std::vector<StepOption>& options, std::vector<StepOption>* stray) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with('-') || words[i].size() < 2) {
+      if (stray == nullptr) return i;
+      stray->push_back({words[i], span});
+      continue;
+    }
+    StepOption option{long_option(words[i]), span};
+    const bool open = option.text.find('=') == std::string::npos;
+    const bool valued =
+        shell::takes_value_of_srun(option.text) || plan::sbatch_needs_value(option.text.substr(2));
+    if (open && valued && i + 1 < words.size() && !words[i + 1].starts_with("--"))
+      option.text += "=" + words[++i];
+    options.push_back(std::move(option));
+  }
+  return words.size();
+}
+
+std::string names_read(const SourceLines& lines) {
+  std::string names;
+  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
+    const auto text = lines.line(number);
+    if (text::trim(text).starts_with('#')) continue;
+    for (std::size_t at = 0; at < text.size();) {
+      if (!is_part_of_name(text[at])) {
+        ++at;
+        continue;
+      }
+      const auto begin = at;
+      while (at < text.size() && is_part_of_name(text[at])) ++at;
+      const auto name = text.substr(begin, at - begin);
+      const auto before = text.substr(0, begin);
+      const bool expanded = before.ends_with('$') || before.ends_with("${") || before.ends_with("${!");
+      const bool quoted = before.ends_with('"') || before.ends_with('\'');
+      // NAME=${NAME:-1} hands nothing on, and in {"NAME": "1"} the name is set.
+      const auto own = std::string(name) + "=";
+      const auto of_own = before.substr(0, before.find_last_not_of("${\"'") + 1);
+      const auto behind = text::trim(text.substr(std::min(text.find_first_not_of("\\\"'", at), text.size())));
+      const bool sets = at < text.size() && (text[at] == '=' || behind.starts_with(':'));
+      const bool upper = std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+      if (expanded ? !of_own.ends_with(own) : quoted && upper && !sets) names.append(name).push_back('\n');
+    }
+  }
+  return names;
+}
+
+LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
+  LintInput input;
+  input.files = {file};
+  input.environments.emplace_back();
+  auto& script = input.script.emplace();
+  script.file = file;
+  const SourceLines lines(file);
+  std::string heredoc;  // the word that ends the one that the line is in
+  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
+    const auto line = lines.line(number);
+    const auto trimmed = text::trim(line);
+    if (!heredoc.empty()) {
+      if (trimmed == heredoc) heredoc.clear();
+      continue;
+    }
+    if (trimmed.empty()) continue;
+    if (!trimmed.starts_with('#')) heredoc = heredoc_of(line);
+    if (!trimmed.starts_with('#')) {
+      if (script.first_command == 0) script.first_command = number;
+      continue;
+    }
+    script.comments.push_back({std::string(trimmed), lines.whole(number)});
+    if (script.first_command != 0 || !is_directive(line)) continue;
+    read_options(directive_words(line.substr(kDirective.size())), lines.whole(number), input.batch,
+                 &input.stray);
+  }
+  input.slurm = !input.batch.empty();
+  if (const auto nodes = text::whole_number<std::uint32_t>(value_of(input.batch, "--nodes")))
+    input.nodes = *nodes;
+  if (const auto gpus = allocation_of(input).gpus_per_node; gpus > 0) input.gpus = gpus;
+  return input;
+}
+
+shell::Allocation allocation_of(const LintInput& input) {
+  const auto value = [&](std::string_view name) { return value_of(input.batch, name); };
+  shell::Allocation job;
+  if (const auto name = value("--job-name"); !name.empty()) job.job_name = name;
+  auto per_node = number(value("--ntasks-per-node"));
+  if (per_node == 0) per_node = number(value("--tasks-per-node"));
+  const auto tasks = number(value("--ntasks"));
+  job.nodes = std::max(1U, number(value("--nodes")));
+  if (value("--nodes").empty() && per_node > 0 && tasks > per_node)
+    job.nodes = (tasks + per_node - 1) / per_node;
+  job.tasks_per_node = std::max(1U, per_node > 0 ? per_node : tasks / job.nodes);
+  job.cpus_per_task = number(value("--cpus-per-task"));
+  job.gpus_per_node = gpus_of(value("--gpus-per-node"));
+  if (const auto gres = value("--gres"); job.gpus_per_node == 0 && gres.find("gpu") != std::string::npos)
+    job.gpus_per_node = gpus_of(gres);
+  if (job.gpus_per_node == 0) job.gpus_per_node = gpus_of(value("--gpus")) / job.nodes;
+  if (job.gpus_per_node == 0) job.gpus_per_node = gpus_of(value("--gpus-per-task")) * job.tasks_per_node;
+  return job;
+}
+
+}  // namespace nlaunch::lint

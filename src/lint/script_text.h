@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/source.h"
+#include "lint/lint_input.h"
+
+/// The text of a shell script, by lines: what is read of it without bash.
+namespace nlaunch::lint {
+
+bool is_variable_name(std::string_view text);
+
+/// A file by its lines, which count from 1.
+class SourceLines {
+ public:
+  explicit SourceLines(std::shared_ptr<const SourceFile> file);
+
+  [[nodiscard]] const std::shared_ptr<const SourceFile>& file() const { return file_; }
+  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(lines_.size()); }
+  /// Empty where there is none.
+  [[nodiscard]] std::string_view line(std::uint32_t number) const;
+  /// The last line of the command that begins in a line: backslashes and open quotes continue it.
+  [[nodiscard]] std::uint32_t end_of_command(std::uint32_t number) const;
+  /// The command's lines, as one text.
+  [[nodiscard]] std::string command(std::uint32_t number) const;
+  /// Where `name` stands as a word of its own between two lines, first where `=` follows; a span without a
+  /// file where it does not.
+  [[nodiscard]] SourceSpan find(std::string_view name, std::uint32_t first, std::uint32_t last) const;
+  /// Where a text stands between two lines; the whole first line where it does not.
+  [[nodiscard]] SourceSpan find_text(std::string_view text, std::uint32_t first, std::uint32_t last) const;
+  /// The whole line without the blanks around it.
+  [[nodiscard]] SourceSpan whole(std::uint32_t number) const;
+
+ private:
+  std::shared_ptr<const SourceFile> file_;
+  std::vector<std::string_view> lines_;
+};
+
+/// The words of a line after #SBATCH, as sbatch reads them: quotes hold together, # begins a comment.
+std::vector<std::string> directive_words(std::string_view text);
+/// "--nodes" of "-N"; the option itself where it has no other name.
+std::string long_option(std::string_view option);
+/// Reads words as options of sbatch or srun: short ones are written out, a value becomes "--name=value".
+/// Stops at the first word that is none, whose index it returns; with `stray` such words go there.
+std::size_t read_options(const std::vector<std::string>& words, const SourceSpan& span,
+                         std::vector<StepOption>& options, std::vector<StepOption>* stray);
+
+/// The names of variables that a text expands, or holds in quotes as programs do that look them up.
+std::string names_read(const SourceLines& lines);
+
+}  // namespace nlaunch::lint
