@@ -1,16 +1,23 @@
-#include "import/import.h"
-
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include <filesystem>
 
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "cli/console.h"
+#include "config/experiment.h"
 #include "config/names.h"
+#include "config/site.h"
+#include "import/check.h"
+#include "import/import.h"
 #include "import/secrets.h"
 #include "import/slurm.h"
+#include "launch/machine.h"
 #include "lint/script_input.h"
+#include "plan/build.h"
 #include "report/recording_text.h"
 #include "shell/recorder.h"
 #include "sys/files.h"
@@ -28,8 +35,11 @@ struct ImportArgs {
   std::string output = ".";
   bool to_stdout = false;
   bool commands = false;
+  bool check = false;
   std::vector<std::string> arguments;
   std::vector<std::string> variables;
+  std::vector<std::string> prints;
+  std::vector<std::string> existing;
   std::optional<unsigned> nodes;
   std::optional<unsigned> gpus;
 };
@@ -54,31 +64,19 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
-int write(const ImportArgs& args, const import::Imported& imported, const Context& context) {
-  const auto folder = std::filesystem::path(args.output);
-  const std::pair<std::string, std::string> files[] = {
-      {(folder / (imported.name + ".yaml")).string(), import::experiment_text(imported)},
-      {(folder / (imported.name + ".site.yaml")).string(), import::profile_text(imported)}};
-  for (const auto& [path, content] : files) {
-    if (!is_there(path)) continue;
-    context.console.say(
-        fmt::format("nlaunch import: '{}' is there already: remove it, or give another --name or --output\n",
-                    text::printable(path)));
-    return exit_code::usage;
-  }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  for (const auto& [path, content] : files) {
-    if (const auto wrote = sys::write_named_file(path, content); !wrote)
-      return context.console.error(wrote.error());
-  }
-  if (!context.console.quiet) {
-    const std::vector<std::string> next{"nlaunch", "plan", files[0].first, "--site", files[1].first};
-    context.console.say(fmt::format("{} and {}: read them, decide what their comments ask, then: {}\n",
-                                    text::printable(files[0].first), text::printable(files[1].first),
-                                    text::shell_join(next)));
-  }
-  return 0;
+/// The two files that come of a script.
+struct Files {
+  std::string experiment, profile;  ///< their paths
+};
+
+Files files_in(const std::filesystem::path& folder, const import::Imported& imported) {
+  return {folder / (imported.name + ".yaml"), folder / (imported.name + ".site.yaml")};
+}
+
+Result<void> write(const Files& files, const import::Imported& imported) {
+  if (auto wrote = sys::write_named_file(files.experiment, import::experiment_text(imported)); !wrote)
+    return wrote;
+  return sys::write_named_file(files.profile, import::profile_text(imported));
 }
 
 /// Secrets that the script has in its text.
@@ -90,44 +88,176 @@ Masker masker_of(const std::string& script) {
   return masker;
 }
 
-int show_commands(const ImportArgs& args, const lint::LintInput& input, const Context& context) {
+/// What one call works on.
+struct Subject {
+  lint::LintInput input;
+  shell::Allocation allocation;
+  shell::Recording recording;
+  Masker masker;
+};
+
+Result<Subject> record(const ImportArgs& args) {
+  const auto script = read_script(args.script);
+  if (!script) return std::unexpected(script.error());
+  Subject subject{lint::script_input(*script), {}, {}, masker_of((*script)->text)};
   import::Imported unused;
-  auto allocation = import::allocation_of(import::import_directives(input, unused));
-  allocation.nodes = args.nodes.value_or(allocation.nodes);
-  allocation.gpus_per_node = args.gpus.value_or(allocation.gpus_per_node);
-  const auto recording = shell::record({.script = args.script,
-                                        .arguments = args.arguments,
-                                        .variables = args.variables,
-                                        .allocation = allocation,
-                                        .limits = {}});
-  if (!recording) return context.console.error(recording.error());
-  context.console.result(report::recording_text(*recording, args.script, allocation,
-                                                masker_of(input.script->file->text),
-                                                context.console.result_paint));
-  return recording->stopped.empty() && recording->exit_code == 0 ? 0 : exit_code::bad_input;
+  const auto directives = import::import_directives(subject.input, unused);
+  subject.allocation = import::allocation_of(directives);
+  subject.allocation.nodes = args.nodes.value_or(subject.allocation.nodes);
+  subject.allocation.gpus_per_node = args.gpus.value_or(subject.allocation.gpus_per_node);
+  std::error_code error;
+  shell::RecordRequest request{.script = args.script,
+                               .arguments = args.arguments,
+                               .variables = args.variables,
+                               .folder = std::filesystem::current_path(error),
+                               .chdir = directives.workdir.value,
+                               .existing = args.existing,
+                               .allocation = subject.allocation,
+                               .limits = {}};
+  for (const auto& entry : args.prints) {
+    const auto equals = entry.find('=');
+    request.prints.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  for (const auto& entry : args.variables) {
+    constexpr std::string_view kTask = "SLURM_ARRAY_TASK_ID=";
+    const auto id = entry.starts_with(kTask) ? text::whole_number<std::uint32_t>(entry.substr(kTask.size()))
+                                             : std::nullopt;
+    if (id) subject.allocation.array = {*id};
+  }
+  request.allocation = subject.allocation;
+  auto recording = shell::record(request);
+  if (!recording) return std::unexpected(recording.error());
+  subject.recording = std::move(*recording);
+  subject.input = lint::script_input(*script, subject.recording, args.script);
+  return subject;
 }
 
+std::string table_of(const Subject& subject, const ImportArgs& args, const std::vector<std::string>& became,
+                     const report::Paint& paint) {
+  return report::recording_text(subject.recording, args.script, subject.allocation, became, subject.masker,
+                                paint);
+}
+
+/// The plan of the two files, as the user of the script would make it on the cluster.
+Result<plan::Plan> plan_of(const Files& files, const import::Imported& imported) {
+  const auto site = config::load_site(files.profile, {}, {});
+  if (!site) return std::unexpected(site.error());
+  const auto experiment = config::load_experiment(files.experiment, {}, {});
+  if (!experiment) return std::unexpected(experiment.error());
+  const plan::MachineFacts facts{launch::this_host().arch,
+                                 std::vector<std::string>(imported.gpus, "GPU"),
+                                 {{"HOME", "/rec/home"}, {"USER", "rec-user"}}};
+  return plan::build(*experiment, *site, facts, {});
+}
+
+/// Says whether the files are the script's job: the exit code.
+int say_whether_same(const Files& files, const import::Imported& imported, const Subject& subject,
+                     const Context& context) {
+  const auto plan = plan_of(files, imported);
+  if (!plan) return context.console.error(plan.error());
+  const auto found = import::differences(imported, subject.recording, *plan);
+  std::size_t processes = 0;
+  for (const auto& part : imported.parts) processes += part.tasks.size();
+  if (found.empty()) {
+    if (!context.console.quiet)
+      context.console.say(
+          fmt::format("The same job: all that the script would start has the arguments, the folder and the "
+                      "variables that it gives them.\n"));
+    return 0;
+  }
+  constexpr std::size_t kShown = 20;
+  std::string text = "Not the same job:\n";
+  for (std::size_t i = 0; i < found.size() && i < kShown; ++i)
+    text += fmt::format("  {}{}\n", found[i].line > 0 ? fmt::format("line {}: ", found[i].line) : "",
+                        text::printable(subject.masker.mask(found[i].what)));
+  if (found.size() > kShown) text += fmt::format("  and {} more\n", found.size() - kShown);
+  context.console.say(text);
+  return exit_code::bad_input;
+}
+
+/// What a person has to look at, whatever the plan is: the same stands in the files as comments.
+std::string notes_of(const import::Imported& imported, const Masker& masker) {
+  std::string text;
+  for (const auto destination : {import::Destination::experiment, import::Destination::roles,
+                                 import::Destination::walltime, import::Destination::slurm}) {
+    const auto found = imported.remarks.find(destination);
+    if (found == imported.remarks.end()) continue;
+    for (const auto& one : found->second)
+      text += fmt::format("note: {}{}\n", one.line > 0 ? fmt::format("line {}: ", one.line) : "",
+                          text::printable(masker.mask(one.text)));
+  }
+  return text;
+}
+
+/// A folder that is removed with what is in it.
+struct ScratchFolder {
+  std::filesystem::path path;
+  ~ScratchFolder() {
+    std::error_code error;
+    if (!path.empty()) std::filesystem::remove_all(path, error);
+  }
+};
+
 int run_import(const ImportArgs& args, const Context& context) {
-  const auto script = read_script(args.script);
-  if (!script) return context.console.error(script.error());
-  const auto input = lint::script_input(*script);
-  if (args.commands) return show_commands(args, input, context);
-  std::error_code error;
-  const auto folder = std::filesystem::absolute(args.to_stdout ? "." : args.output, error) / "";
-  const auto imported = import::import_script(input, lint::lint(input), args.name,
-                                              folder.lexically_normal().parent_path().string());
-  if (imported.roles.empty()) {
-    context.console.say(fmt::format(
-        "nlaunch import: {} starts no program that could be a role: python, torchrun, "
-        "accelerate, vllm serve, ray, srun PROGRAM. Name the script that starts it (what `bash FILE` and "
-        "`source FILE` run is not read), or write the experiment: docs/experiment.md\n",
-        text::printable(args.script)));
+  const auto subject = record(args);
+  if (!subject) return context.console.error(subject.error());
+  if (args.commands) {
+    context.console.result(table_of(*subject, args, {}, context.console.result_paint));
+    return subject->recording.whole() ? 0 : exit_code::bad_input;
+  }
+  if (const auto why = report::why_not_whole(subject->recording, subject->masker); !why.empty()) {
+    context.console.say(fmt::format("nlaunch import: {}\n", why));
     return exit_code::bad_input;
   }
-  if (!args.to_stdout) return write(args, imported, context);
-  context.console.result(
-      fmt::format("{}---\n{}", import::experiment_text(imported), import::profile_text(imported)));
-  return 0;
+  std::error_code error;
+  const bool keeps = !args.to_stdout && !args.check;
+  // Only an experiment that stays where it is may leave out its folder.
+  const auto folder = keeps ? (std::filesystem::absolute(args.output, error) / "").lexically_normal()
+                            : std::filesystem::path();
+  const auto imported = import::import_script(subject->input, lint::lint(subject->input), subject->recording,
+                                              subject->allocation, args.name, folder.parent_path().string());
+  if (!imported) {
+    if (!context.console.quiet) context.console.say(table_of(*subject, args, {}, context.console.paint));
+    return context.console.error(imported.error());
+  }
+  ScratchFolder scratch;
+  if (!keeps) {
+    auto name = (std::filesystem::temp_directory_path(error) / "nlaunch-import-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      return context.console.error(Diagnostics(
+          {Severity::error, "import.scratch", fmt::format("cannot make the folder {}", name), {}, {}, {}}));
+    scratch.path = name;
+  }
+  const auto files = files_in(keeps ? std::filesystem::path(args.output) : scratch.path, *imported);
+  for (const auto& path : {files.experiment, files.profile}) {
+    if (!keeps || !is_there(path)) continue;
+    context.console.say(
+        fmt::format("nlaunch import: '{}' is there already: remove it, or give another --name or --output\n",
+                    text::printable(path)));
+    return exit_code::usage;
+  }
+  if (keeps) std::filesystem::create_directories(args.output, error);
+  if (const auto wrote = write(files, *imported); !wrote) return context.console.error(wrote.error());
+  if (args.to_stdout)
+    context.console.result(
+        fmt::format("{}---\n{}", import::experiment_text(*imported), import::profile_text(*imported)));
+  if (!context.console.quiet)
+    context.console.say(table_of(*subject, args, imported->became, context.console.paint));
+  if (!context.console.quiet) context.console.say(notes_of(*imported, subject->masker));
+  const auto code = say_whether_same(files, *imported, *subject, context);
+  if (keeps && !context.console.quiet) {
+    const std::vector<std::string> next{"nlaunch", "plan", files.experiment, "--site", files.profile};
+    context.console.say(fmt::format("{} and {}: read them, decide what their comments ask, then: {}\n",
+                                    text::printable(files.experiment), text::printable(files.profile),
+                                    text::shell_join(next)));
+  }
+  return code;
+}
+
+std::string has_equals(const std::string& word) {
+  return word.find('=') == std::string::npos || word.starts_with('=')
+             ? fmt::format("'{}' has no = behind a name", word)
+             : "";
 }
 
 void add_import(Command program, Context& context) {
@@ -145,28 +275,29 @@ void add_import(Command program, Context& context) {
       });
   auto output = command.option("--output", args->output, "Folder for NAME.yaml and NAME.site.yaml (.)");
   auto to_stdout =
-      command.flag("--stdout", args->to_stdout, "Print both, and write nothing").excludes(output);
+      command.flag("--stdout", args->to_stdout, "Print both files, and write nothing").excludes(output);
   auto commands = command.flag("--commands", args->commands,
                                "Print what the script would start, and write nothing: bash runs it where it "
                                "has no effect");
   commands.excludes(output).excludes(to_stdout);
+  auto check = command.flag("--check", args->check,
+                            "Say whether the plan would start what the script starts, and write nothing");
+  check.excludes(output).excludes(to_stdout).excludes(commands);
   constexpr long kMostNodes = 100'000;
   constexpr long kMostGpus = 1024;
-  command.option("--nodes", args->nodes, "Of the job (--commands; the directives say it)")
-      .in_range(1, kMostNodes)
-      .needs(commands);
-  command.option("--gpus", args->gpus, "Of each node (--commands; the directives say it)")
-      .in_range(0, kMostGpus)
-      .needs(commands);
-  command.option("--env", args->variables, "NAME=VALUE, a variable that the script is given (--commands)")
+  command.option("--nodes", args->nodes, "Of the job (the directives say it)").in_range(1, kMostNodes);
+  command.option("--gpus", args->gpus, "Of each node (the directives say it)").in_range(0, kMostGpus);
+  command.option("--env", args->variables, "NAME=VALUE, a variable that the script is given")
       .one_word_each()
-      .checked([](const std::string& word) {
-        return word.find('=') == std::string::npos || word.starts_with('=')
-                   ? fmt::format("'{}' is not NAME=VALUE", word)
-                   : "";
-      })
-      .needs(commands);
-  command.option("ARGUMENT", args->arguments, "Of the script, after -- (--commands)").needs(commands);
+      .checked(has_equals);
+  command
+      .option("--prints", args->prints,
+              "TEXT=OUTPUT: what a command prints in whose line TEXT stands; may be repeated")
+      .one_word_each()
+      .checked(has_equals);
+  command.option("--exists", args->existing, "A file that the cluster has, or a folder (with a / behind it)")
+      .one_word_each();
+  command.option("ARGUMENT", args->arguments, "Of the script, after --");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_import(*args, context); }; });
 }

@@ -4,55 +4,58 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <set>
 
 #include "base/secrets.h"
 #include "base/text.h"
 #include "config/names.h"
-#include "import/command_line.h"
-#include "lint/catalogue.h"
+#include "import/secrets.h"
+#include "import/work.h"
 
 namespace nlaunch::import {
 namespace {
 
-constexpr std::size_t kLongestValue = 4096;
+using std::ranges::any_of;
 
 /// Belongs to the machine: its network, its compilers, its proxies.
 bool is_of_site(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kFamilies{"NCCL_",  "FI_",  "OFI_", "GLOO_",     "UCX_",
-                                                      "MPICH_", "PMI_", "CXI_", "SLINGSHOT_"};
-  constexpr std::array<std::string_view, 14> kNames{
-      "CC",         "CXX",         "CUDA_HOME",       "CUDA_PATH",    "TORCH_CUDA_ARCH_LIST",
-      "MAX_JOBS",   "PATH",        "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH",
-      "http_proxy", "https_proxy", "no_proxy",        "HTTP_PROXY"};
-  const bool family = std::ranges::any_of(kFamilies, [&](auto prefix) { return name.starts_with(prefix); });
-  return family || is_one_of(name, kNames) || name == "HTTPS_PROXY" || name == "NO_PROXY";
+  constexpr std::array<std::string_view, 11> kFamilies{
+      "NCCL_", "FI_", "OFI_", "GLOO_", "UCX_", "RCCL_", "MPICH_", "PMI_", "CXI_", "SLINGSHOT_", "HSA_"};
+  constexpr std::array<std::string_view, 10> kNames{"CC",         "CXX",         "CUDA_HOME", "CUDA_PATH",
+                                                    "http_proxy", "https_proxy", "no_proxy",  "HTTP_PROXY",
+                                                    "NO_PROXY",   "HTTPS_PROXY"};
+  return any_of(kFamilies, [&](auto prefix) { return name.starts_with(prefix); }) ||
+         std::ranges::find(kNames, name) != kNames.end();
 }
 
-/// A folder on the node's own disk.
-bool is_local(std::string_view path) {
-  constexpr std::array<std::string_view, 6> kRoots{"/tmp/",           "/dev/shm/",      "/local/",
-                                                   "/scratch_local/", "/localscratch/", "${node.scratch}"};
-  return path == "/tmp" || std::ranges::any_of(kRoots, [&](auto root) { return path.starts_with(root); });
+/// What nlaunch sets for each process of a role.
+bool is_of_nlaunch(std::string_view name, const ImportedRole& role) {
+  return config::is_reserved_variable(name, {.rendezvous = role.rendezvous, .is_rank = role.gpus <= 1});
 }
 
-/// Caches and temporary files: their folders may be anew for each run.
-bool is_cache(std::string_view name) {
-  return name.find("CACHE") != std::string_view::npos || name.find("TMP") != std::string_view::npos ||
-         name == "TEMP" || name.ends_with("_TEMP");
+/// Of a list that the script has added to: the addition; in front of it or behind.
+struct Addition {
+  std::string front, back;
+};
+std::optional<Addition> addition_of(const std::string& value, const std::string& before) {
+  if (before.empty()) {  // `X=/a:$X` of a variable that nothing has set
+    if (value.size() > 1 && value.ends_with(':')) return Addition{value.substr(0, value.size() - 1), ""};
+    if (value.size() > 1 && value.starts_with(':')) return Addition{"", value.substr(1)};
+    return std::nullopt;
+  }
+  if (value == before) return Addition{};
+  const auto at = value.find(before);
+  if (at == std::string::npos) return std::nullopt;
+  const auto end = at + before.size();
+  if ((at > 0 && value[at - 1] != ':') || (end < value.size() && value[end] != ':')) return std::nullopt;
+  return Addition{at > 0 ? value.substr(0, at - 1) : "", end < value.size() ? value.substr(end + 1) : ""};
 }
 
-/// "triton-cache" of TRITON_CACHE_DIR.
-std::string folder_name(std::string_view variable) {
-  std::string name;
-  for (const char c : text::lower(variable)) name += c == '_' ? '-' : c;
-  return name.ends_with("-dir") ? name.substr(0, name.size() - 4) : name;
-}
-
-/// The host of an awk or sed over ~/.netrc.
-std::string netrc_host(const std::string& command) {
+/// The host of an awk or sed over ~/.netrc in a line of the script.
+std::string netrc_host(const std::string& line) {
+  if (line.find("netrc") == std::string::npos) return {};
   std::string word;
-  for (const char c : command + " ") {
+  for (const char c : line + " ") {
     const bool part = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '\\';
     if (part) {
       if (c != '\\') word += c;
@@ -65,32 +68,43 @@ std::string netrc_host(const std::string& command) {
   return {};
 }
 
-/// The file of `$(cat FILE)` or `$(< FILE)`.
-std::string read_file(const std::string& command) {
-  const auto inner = text::trim(std::string_view(command).substr(2, command.size() - 3));
-  const auto rest = inner.starts_with("cat ") ? inner.substr(4)
-                    : inner.starts_with('<')  ? inner.substr(1)
-                                              : "";
-  auto path = std::string(text::trim(rest));
-  std::erase_if(path, [](char c) { return c == '"' || c == '\''; });
-  for (const auto* home : {"${HOME}/", "$HOME/"}) {
-    if (path.starts_with(home)) path = "~/" + path.substr(std::string_view(home).size());
+/// The file of `$(cat FILE)` or `$(< FILE)` in a line of the script.
+std::string read_file(const std::string& line) {
+  for (const std::string_view begin : {"$(cat ", "$(< ", "$(<"}) {
+    const auto at = line.find(begin);
+    if (at == std::string::npos) continue;
+    const auto rest = line.substr(at + begin.size());
+    auto path = std::string(text::trim(rest.substr(0, rest.find(')'))));
+    std::erase_if(path, [](char c) { return c == '"' || c == '\''; });
+    for (const auto* home : {"${HOME}/", "$HOME/"})
+      if (path.starts_with(home)) path = "~/" + path.substr(std::string_view(home).size());
+    return path.find_first_of(" $|;&<>`") == std::string::npos ? path : "";
   }
-  return path.find_first_of(" $|;&<>`") == std::string::npos ? path : "";
+  return {};
 }
 
 class Environment {
  public:
-  Environment(const Doings& doings, Imported& out) : doings_(doings), out_(out) {
-    for (const auto& role : out.roles) ray_ = ray_ || role.name == "ray-head";
-    if (ray_) head_ = "${role.ray-head.hosts}";
+  Environment(const shell::Recording& recording, const std::vector<std::string>& lines, Imported& out)
+      : recording_(recording), lines_(lines), out_(out) {
+    for (const auto& entry : recording.environment)
+      before_[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
+    for (const auto& name : recording.given) before_.erase(name);
+    for (auto& role : out.roles)
+      if (role.part) roles_.push_back(&role);
   }
 
   void make() {
-    for (const auto& [name, line] : doings_.unset) unset(name, line);
-    for (const auto& one : doings_.variables) {
-      if (one.exported) destination(one);
-    }
+    if (roles_.empty()) return;
+    modules();
+    paths_instead_of_reset();
+    folders();
+    venvs();
+    std::set<std::string> names;
+    for (const auto* role : roles_)
+      for (const auto& [name, value] : changes(*role)) names.insert(name);
+    for (const auto& name : names) variable(name);
+    for (auto* role : roles_) of_step(*role);
     const auto& site = out_.site_environment.set;
     const auto interface = std::ranges::find(site, "NCCL_SOCKET_IFNAME", &ImportedEntry::name);
     if (interface != site.end() && interface->value.find_first_of("^=,:$") == std::string::npos)
@@ -98,167 +112,266 @@ class Environment {
   }
 
  private:
+  Changes& changes(const ImportedRole& role) { return out_.parts[*role.part].changes; }
+  const Part& part(const ImportedRole& role) { return out_.parts[*role.part]; }
+
   void remark(Destination destination, std::uint32_t line, std::string text) {
     out_.remarks[destination].push_back({line, std::move(text)});
   }
 
-  void unset(const std::string& name, std::uint32_t line) {
-    if (config::is_reserved_variable(name) && name != "LD_PRELOAD") return;
-    auto& list = (is_of_site(name) || name == "LD_PRELOAD" ? out_.site_environment : out_.environment).unset;
-    if (std::ranges::find(list, name, &ImportedEntry::name) == list.end())
-      list.push_back({name, "", line, ""});
-  }
-
-  void destination(const Exported& one) {
-    const auto& name = one.name;
-    const auto where = is_of_site(name) ? Destination::site_environment : Destination::environment;
-    if (name == "LD_PRELOAD") return preload(one);
-    if (name == "MASTER_ADDR" || name == "MASTER_PORT" || name.starts_with("SLURM_"))
-      return;  // nlaunch's and Slurm's own
-    if (config::is_reserved_variable(name))
-      return remark(where, one.line, fmt::format("{} is nlaunch's own for each process", name));
-    if (name.starts_with("SRUN_") || name.starts_with("SBATCH_"))
-      return remark(Destination::scheduler, one.line, std::string(kThatLine));
-    if (secret(one)) return;
-    if (!one.sure) return remark(where, one.line, fmt::format("only under a condition: {}", kThatLine));
-    if (joined(one)) return;
-    const auto text = plain_text(one.value, head_);
-    if (!text || text->size() > kLongestValue) {
-      const bool used = std::ranges::any_of(
-          one.value.pieces, [](const auto& piece) { return piece.kind == Piece::Kind::head; });
-      if (used) return;  // the first node's address: the roles have it
-      return remark(where, one.line, fmt::format("made when the script runs: {}", kThatLine));
+  /// The line of the script that sets it; 0: none does.
+  [[nodiscard]] std::uint32_t line_of(const std::string& name) const {
+    std::uint32_t line = 0;
+    for (const auto& one : recording_.assignments) {
+      const auto file = one.script.substr(one.script.rfind('/') + 1);
+      if (one.name == name && file == out_.script) line = one.line;
     }
-    set(one, *text);
+    return line;
   }
 
-  void set(const Exported& one, std::string value) {
-    const auto& name = one.name;
-    if (const auto library = std::ranges::find(out_.libraries, value, &ImportedLibrary::path);
-        library != out_.libraries.end())
-      return library_variable(one, fmt::format("${{library.{}.path}}", library->name));
-    if (is_cache(name) && is_local(value)) {
-      if (out_.scratch.empty())
-        out_.scratch = value.starts_with("${") ? "/tmp" : value.substr(0, value.find('/', 1));
-      if (name == "RAY_TMPDIR" && ray_) return;  // ray start has --temp-dir
-      if (name == "TMPDIR" || name == "RAY_TMPDIR") {
-        value = "${node.scratch}";
-      } else {
-        const bool lasts = name.find("CACHE") != std::string::npos;
-        value = fmt::format("${{node.{}}}/{}", lasts ? "cache" : "scratch", folder_name(name));
+  void modules() {
+    for (const auto& command : recording_.commands) {
+      const auto name = shell::program_name(command.argv[0]);
+      if (name != "module" && name != "ml") continue;
+      const auto& argv = command.argv;
+      const auto verb = argv.size() > 1 ? argv[1] : std::string();
+      if (verb == "purge" || verb == "reset" || verb == "--force") {
+        out_.modules_reset = true;
+      } else if (verb == "load" || verb == "add" || (name == "ml" && !verb.empty() && verb[0] != '-')) {
+        for (std::size_t i = verb == "load" || verb == "add" ? 2 : 1; i < argv.size(); ++i) {
+          if (std::ranges::find(out_.modules, argv[i], &ImportedEntry::value) == out_.modules.end())
+            out_.modules.push_back({"", escaped(argv[i]), command.line, ""});
+        }
+      } else if (verb == "use") {
+        for (std::size_t i = 2; i < argv.size(); ++i)
+          if (!argv[i].starts_with('-'))
+            out_.module_paths.push_back({"", escaped(argv[i]), command.line, ""});
+      } else if (verb != "list" && verb != "avail" && verb != "show" && !verb.empty()) {
+        out_.not_said.push_back(
+            {command.line, fmt::format("`{}`: a profile loads modules, and does nothing else with "
+                                       "them. `modules: {{init: FILE}}` names a shell file that may",
+                                       text::shell_join(argv))});
       }
     }
-    if (name == "RAY_ADDRESS" && ray_) return;  // the trainer has it
-    auto& environment = is_of_site(name) ? out_.site_environment : owner_of(name);
-    environment.set.push_back({name, std::move(value), one.line, ""});
-    for (const auto& doubt : one.value.doubts)
-      remark(is_of_site(name) ? Destination::site_environment : Destination::environment,
-             doubt.line > 0 ? doubt.line : one.line, fmt::format("of {}: {}", name, doubt.text));
   }
 
-  /// A role's, where the name says whose it is.
-  ImportedEnvironment& owner_of(const std::string& name) {
-    if (name.starts_with("VLLM_") || name.starts_with("SGLANG_")) {
-      ImportedRole* engine = nullptr;
-      unsigned engines = 0;
-      for (auto& role : out_.roles) {
-        if (role.kind != RoleKind::engine) continue;
-        engine = &role;
-        ++engines;
-      }
-      if (engines == 1) return engine->environment;
+  /// `module reset` would take the paths of `module use` away again.
+  void paths_instead_of_reset() {
+    if (!out_.modules_reset || out_.module_paths.empty()) return;
+    out_.modules_reset = false;
+    remark(Destination::modules, out_.module_paths[0].line,
+           "module purge or reset is left out: it would take away what `module use` adds");
+  }
+
+  void folders() {
+    const auto& common = part(*roles_[0]).folder;
+    const bool one = std::ranges::all_of(roles_, [&](auto* role) { return part(*role).folder == common; });
+    if (one && common == out_.folder) return;
+    if (one) out_.workdir = {"workdir", escaped(common), 0, ""};
+    for (auto* role : roles_)
+      if (!one && part(*role).folder != out_.folder) role->workdir = escaped(part(*role).folder);
+  }
+
+  void venvs() {
+    const auto venv_of = [&](const ImportedRole& role) {
+      const auto found = changes(role).find("VIRTUAL_ENV");
+      return found == changes(role).end() || !found->second ? std::string() : *found->second;
+    };
+    const auto common = venv_of(*roles_[0]);
+    const bool one = std::ranges::all_of(roles_, [&](const auto* role) { return venv_of(*role) == common; });
+    if (one && !common.empty()) out_.venv = {"venv", common, line_of("VIRTUAL_ENV"), ""};
+    for (const auto* role : roles_) {
+      const auto conda = changes(*role).find("CONDA_PREFIX");
+      if (conda == changes(*role).end() || !conda->second ||
+          !conda->second->starts_with("/rec/home/miniconda3"))
+        continue;
+      remark(Destination::experiment, line_of("CONDA_PREFIX"),
+             "the environment of conda is looked for in ~/miniconda3, since the script does not say where "
+             "conda is "
+             "(`conda env list` does)");
+      break;
     }
-    return out_.environment;
+    for (auto* role : roles_) {
+      const auto venv = venv_of(*role);
+      if (!one) role->venv = venv;
+      if (venv.empty()) continue;
+      changes(*role).erase("VIRTUAL_ENV");
+      changes(*role).erase("PYTHONHOME");
+      auto path = changes(*role).find("PATH");
+      if (path == changes(*role).end() || !path->second) continue;
+      const auto bin = venv + "/bin:";
+      if (const auto at = path->second->find(bin); at != std::string::npos)
+        path->second->erase(at, bin.size());
+      if (*path->second == before_["PATH"]) changes(*role).erase(path);
+    }
   }
 
-  /// A variable with the path of a preloaded library: for the program that reads it.
-  void library_variable(const Exported& one, std::string value) {
-    for (auto& role : out_.roles) {
-      const bool reads = role.name == "trainer" || (!role.preload.empty() && role.spawned_by.empty());
-      if (!reads) continue;
-      role.environment.set.push_back({one.name, std::move(value), one.line, ""});
+  void variable(const std::string& name) {
+    const auto of = [&](const ImportedRole& role) {
+      const auto found = changes(role).find(name);
+      return found == changes(role).end() ? std::optional<std::optional<std::string>>() : found->second;
+    };
+    if (name == "LD_PRELOAD") return preload();
+    const auto line = line_of(name);
+    const auto first = of(*roles_[0]);
+    if (secret(name, line)) return;
+    const bool one = std::ranges::all_of(roles_, [&](const auto* role) { return of(*role) == first; });
+    if (config::is_reserved_variable(name)) {
+      for (auto* role : roles_)
+        if (const auto value = of(*role); value && !is_of_nlaunch(name, *role))
+          set(role->environment, name, *value, line);
       return;
     }
+    if (one) return set(is_of_site(name) ? out_.site_environment : out_.environment, name, *first, line);
+    for (auto* role : roles_)
+      if (const auto value = of(*role)) set(role->environment, name, *value, line);
   }
 
-  void preload(const Exported& one) {
-    const auto text = one.value.text().value_or("");
-    if (text.empty()) return;
-    remark(Destination::libraries, one.line,
-           "LD_PRELOAD for everything is not taken over: engines, servers and shells would load the library "
-           "too. "
-           "`preload: [NAME]` in the role that needs it does it");
-  }
-
-  bool joined(const Exported& one) {
-    return import_joined(one.name, plain_text(one.value, head_).value_or(""), one.line,
-                         is_of_site(one.name) ? out_.site_environment : out_.environment);
-  }
-
-  bool secret(const Exported& one) {
-    const auto text = one.value.text();
-    const bool listed = text && std::ranges::any_of(doings_.secrets, [&](const auto& secret) {
-                          return text->find(secret) != std::string::npos;
-                        });
-    if (!listed && !looks_like_secret(one.name)) return false;
-    const bool harmless =
-        text && !text->empty() &&
-        (text->starts_with('/') || text->find_first_not_of("0123456789.") == std::string::npos);
-    if (!listed && harmless) return false;
-    ImportedSecret made{one.name, "env", "", one.line, ""};
-    if (text) {
-      const auto same = fmt::format("${{env.{}", one.name);
-      if (listed || !text->starts_with(same))
-        made.remark = fmt::format(
-            "its value stands in the script: put it into a file that only you can read, and write {{file: "
-            "~/.secrets/{}}}",
-            one.name);
-    } else {
-      const auto command =
-          one.value.pieces.front().kind == Piece::Kind::shell ? one.value.pieces.front().text : "";
-      const auto host = command.find("netrc") == std::string::npos ? "" : netrc_host(command);
-      const auto path = command.starts_with("$(") ? read_file(command) : "";
-      if (!host.empty()) {
-        made.kind = "netrc";
-        made.value = host;
-      } else if (!path.empty()) {
-        made.kind = "file";
-        made.value = path;
-      } else {
-        made.remark =
-            "the script makes it by a command: it is taken from the environment in which nlaunch is called";
-      }
+  void set(ImportedEnvironment& into, const std::string& name, const std::optional<std::string>& value,
+           std::uint32_t line) {
+    if (!value) {
+      into.unset.push_back({name, "", line, ""});
+      return;
     }
-    out_.secrets.push_back(std::move(made));
+    auto before = before_.contains(name) ? before_[name] : "";
+    constexpr std::string_view kModules = "/rec/modules/lib";
+    if (name == "LD_LIBRARY_PATH" && value->find(kModules) != std::string::npos) before = kModules;
+    const auto added = addition_of(*value, before);
+    if (!added) {
+      into.set.push_back({name, *value, line, ""});
+      return;
+    }
+    if (!added->front.empty()) into.prepend.push_back({name, added->front, line, ""});
+    if (!added->back.empty()) into.append.push_back({name, added->back, line, ""});
+  }
+
+  /// A password in an address: http_proxy.
+  bool holds_secret(const std::string& name) {
+    return std::ranges::any_of(roles_, [&](const auto* role) {
+      const auto found = changes(*role).find(name);
+      return found != changes(*role).end() && found->second && !secrets_in(*found->second).empty();
+    });
+  }
+
+  /// Read where the process starts, from where the script reads it.
+  bool secret(const std::string& name, std::uint32_t line) {
+    if (!looks_like_secret(name) && !holds_secret(name)) return false;
+    const auto text = line > 0 && line <= lines_.size() ? lines_[line - 1] : std::string();
+    ImportedSecret one{name, "env", "", line, ""};
+    if (auto host = netrc_host(text); !host.empty())
+      one = {name, "netrc", std::move(host), line, ""};
+    else if (auto file = read_file(text); !file.empty())
+      one = {name, "file", std::move(file), line, ""};
+    else
+      one.remark = "nlaunch takes it from the environment in which it is called";
+    out_.secrets.push_back(std::move(one));
     return true;
   }
 
-  const Doings& doings_;
+  /// LD_PRELOAD is for those that train.
+  void preload() {
+    const auto line = line_of("LD_PRELOAD");
+    for (auto* role : roles_) {
+      const auto found = changes(*role).find("LD_PRELOAD");
+      if (found == changes(*role).end() || !found->second || found->second->empty()) continue;
+      const bool trains = role->kind == RoleKind::learner || role->ends_run.value_or(false);
+      if (!trains) {
+        role->remarks.push_back({line, "LD_PRELOAD is not taken over: it is for those that train"});
+        continue;
+      }
+      for (const auto& path : text::split(text::join(text::split(*found->second, ' '), ":"), ':')) {
+        if (path.empty()) continue;
+        const auto name = library(path, line);
+        auto* owner = role->kind == RoleKind::learner ? role : learner_actor();
+        if (owner != nullptr) owner->preload.push_back(name);
+      }
+    }
+  }
+
+  ImportedRole* learner_actor() {
+    const auto found = std::ranges::find_if(out_.roles, [](const auto& role) {
+      return role.kind == RoleKind::learner && !role.spawned_by.empty();
+    });
+    return found == out_.roles.end() ? nullptr : &*found;
+  }
+
+  std::string library(const std::string& path, std::uint32_t line) {
+    const auto known = std::ranges::find(out_.libraries, path, &ImportedLibrary::path);
+    if (known != out_.libraries.end()) return known->name;
+    auto name = path.substr(path.rfind('/') + 1);
+    if (name.starts_with("lib")) name.erase(0, 3);
+    name = text::lower(name.substr(0, name.find('.')));
+    std::erase_if(name, [](char c) { return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')); });
+    if (name.empty()) name = "library";
+    while (std::ranges::find(out_.libraries, name, &ImportedLibrary::name) != out_.libraries.end())
+      name += "2";
+    out_.libraries.push_back({name, path, line});
+    return name;
+  }
+
+  /// What srun or mpirun tells each task, for a program that may ask it.
+  void of_step(ImportedRole& role) {
+    const auto& its = part(role);
+    if (its.step.empty() || role.ray) return;
+    const auto launcher = shell::program_name(its.step[0]);
+    const bool mpi = launcher.starts_with("mpi") || launcher == "orterun";
+    const bool asks = std::ranges::any_of(
+        its.argv, [](const auto& word) { return word.find("$SLURM_") != std::string::npos; });
+    if ((launcher != "srun" && !mpi) || (its.tasks.size() < 2 && !asks)) return;
+    auto& set = role.environment.set;
+    const auto add = [&](const char* name, std::string value) {
+      const bool known = std::ranges::find(set, name, &ImportedEntry::name) != set.end();
+      if (!known && !value.empty()) set.push_back({name, std::move(value), 0, ""});
+    };
+    const auto size = std::to_string(its.tasks_of_step);
+    if (mpi) {
+      const auto local = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
+      add("OMPI_COMM_WORLD_RANK", rank_of(its));
+      add("OMPI_COMM_WORLD_LOCAL_RANK", "${self.local_rank}");
+      add("OMPI_COMM_WORLD_SIZE", size);
+      add("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(local));
+      return;
+    }
+    add("SLURM_PROCID", rank_of(its));
+    add("SLURM_LOCALID", "${self.local_rank}");
+    add("SLURM_NODEID", "${self.node}");
+    add("SLURM_NTASKS", size);
+    add("SLURM_NPROCS", size);
+    const auto each = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
+    add("SLURM_NTASKS_PER_NODE", std::to_string(each));
+    add("SLURM_CPUS_PER_TASK", recorded(its, "SLURM_CPUS_PER_TASK"));
+  }
+
+  /// What the first of its commands has; empty: nothing.
+  [[nodiscard]] std::string recorded(const Part& part, std::string_view name) const {
+    for (const auto& entry : recording_.commands[part.commands[0]].environment)
+      if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
+        return entry.substr(name.size() + 1);
+    return {};
+  }
+
+  /// The rank of a task within its step; empty: nothing of an experiment is the same.
+  static std::string rank_of(const Part& part) {
+    const auto& tasks = part.tasks;
+    if (std::ranges::all_of(tasks, [&](const auto& task) { return task.rank == tasks[0].rank; }))
+      return std::to_string(tasks[0].rank);
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      if (tasks[i].rank != i) return {};
+    return "${self.index}";
+  }
+
+  const shell::Recording& recording_;
+  const std::vector<std::string>& lines_;
   Imported& out_;
-  std::string head_;
-  bool ray_ = false;
+  std::map<std::string, std::string> before_;
+  std::vector<ImportedRole*> roles_;
 };
 
 }  // namespace
 
-bool import_joined(const std::string& name, const std::string& text, std::uint32_t line,
-                   ImportedEnvironment& environment) {
-  constexpr std::array<std::string_view, 7> kLists{
-      "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LIBRARY_PATH", "CPATH", "MANPATH", "PKG_CONFIG_PATH"};
-  const auto own = fmt::format("${{env.{}:-}}", name);
-  const auto at = text.find(own);
-  if (!is_one_of(name, kLists) || at == std::string::npos) return false;
-  auto before = text.substr(0, at);
-  auto after = text.substr(at + own.size());
-  while (before.ends_with(':')) before.pop_back();
-  while (after.starts_with(':')) after.erase(0, 1);
-  if (!before.empty()) environment.prepend.push_back({name, before, line, ""});
-  if (!after.empty()) environment.append.push_back({name, after, line, ""});
-  return true;
-}
-
-void import_environment(const Doings& doings, Imported& out) {
-  Environment(doings, out).make();
+void import_environment(const shell::Recording& recording, const std::vector<std::string>& lines,
+                        Imported& out) {
+  Environment(recording, lines, out).make();
 }
 
 }  // namespace nlaunch::import

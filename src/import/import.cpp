@@ -2,17 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
+#include <re2/re2.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/secrets.h"
 #include "base/text.h"
-#include "config/names.h"
-#include "import/commands.h"
-#include "import/containers.h"
 #include "import/environment.h"
+#include "import/markers.h"
 #include "import/roles.h"
+#include "import/secrets.h"
 #include "import/slurm.h"
+#include "import/texts.h"
 #include "lint/script_input.h"
+#include "shell/launchers.h"
 
 namespace nlaunch::import {
 namespace {
@@ -35,27 +40,14 @@ std::string stem(std::string_view path) {
   return std::string(path.substr(0, path.rfind('.')));
 }
 
-void import_walltime(const Doings& doings, const JobDirectives& directives, Imported& out) {
-  const bool chains = doings.resubmits.has_value();
-  const bool requeues = doings.requeues || directives.requeue;
-  if (!chains && !requeues && directives.before.empty()) return;
+void import_walltime(const JobDirectives& directives, Imported& out) {
+  if (!directives.requeue && directives.before.empty()) return;
   ImportedWalltime walltime;
   walltime.signal = directives.signal;
   walltime.before = directives.before;
-  walltime.then = chains ? Walltime::Then::chain : requeues ? Walltime::Then::requeue : Walltime::Then::stop;
-  constexpr std::uint32_t kMost = 1000;
-  if (chains && doings.most_resubmits > 0) walltime.max = std::min(doings.most_resubmits, kMost);
-  walltime.line = doings.resubmits.value_or(directives.signal_line);
+  walltime.then = directives.requeue ? Walltime::Then::requeue : Walltime::Then::stop;
+  walltime.line = directives.signal_line;
   out.walltime = std::move(walltime);
-}
-
-/// Options of srun's own go before those that sbatch hands on to every step.
-void add_step_options(const std::vector<ImportedEntry>& own, std::vector<ImportedEntry>& all) {
-  const auto name = [](const ImportedEntry& option) {
-    return option.value.substr(0, option.value.find('='));
-  };
-  std::erase_if(all, [&](const auto& one) { return std::ranges::find(own, name(one), name) != own.end(); });
-  all.insert(all.end(), own.begin(), own.end());
 }
 
 /// What rules found in a value, beside it.
@@ -75,43 +67,238 @@ void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnviron
   }
 }
 
+/// What a script does where something fails, which a recording does not show.
+void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
+  static const RE2 kErrexit(R"(^\s*set\s(.*\s)?-[a-z]*e|^\s*set\s.*errexit|^#!.*\s-[a-z]*e)");
+  static const RE2 kElse(R"(\|\|\s*(\S+))");
+  static const RE2 kSays(R"(^\s*(trap|ulimit)\s.*)");
+  bool errexit = false;
+  std::uint32_t number = 0;
+  for (const auto& line : lines) {
+    ++number;
+    errexit = errexit || RE2::PartialMatch(line, kErrexit);
+    if (text::trim(line).starts_with('#')) continue;
+    constexpr std::array<std::string_view, 10> kHarmless{"true",   "true;", ":",        "echo",  "exit",
+                                                         "return", "{",     "continue", "break", "die"};
+    std::string other;
+    const bool tests = line.find("[[") != std::string::npos || line.find("[ ") != std::string::npos;
+    if (!tests && RE2::PartialMatch(line, kElse, &other) &&
+        std::ranges::find(kHarmless, other) == kHarmless.end())
+      out.remarks[Destination::roles].push_back(
+          {number, "what stands behind || runs after a failure, and is not taken over"});
+    std::string builtin;
+    if (RE2::PartialMatch(line, kSays, &builtin))
+      out.remarks[Destination::roles].push_back(
+          {number, fmt::format("{}: not taken over", text::trim(line))});
+  }
+  if (!errexit && out.roles.size() > 1)
+    out.remarks[Destination::roles].push_back(
+        {0, "without `set -e` the script goes on where a program fails: here the run ends"});
+}
+
+/// A step that the recorder does not take apart.
+bool is_not_taken_apart(const Part& part) {
+  const auto name = part.argv.empty() ? std::string() : shell::program_name(part.argv[0]);
+  return name == "srun" || name.starts_with("mpi") || name == "orterun";
+}
+
+/// "-p gpu, --gres=gpu:8" of an srun outside of a job.
+std::string what_it_asks_of_slurm(const shell::Words& argv) {
+  if (shell::program_name(argv[0]) != "srun") return {};
+  constexpr std::array<std::pair<const char*, const char*>, 7> kOptions{{{"-p", "--partition"},
+                                                                         {"-A", "--account"},
+                                                                         {"-t", "--time"},
+                                                                         {"-G", "--gpus"},
+                                                                         {"-C", "--constraint"},
+                                                                         {"", "--gres"},
+                                                                         {"", "--gpus-per-node"}}};
+  std::vector<std::string> asked;
+  for (const auto& [letter, name] : kOptions)
+    if (const auto value = shell::option(argv, shell::words_of_srun(argv), letter, name))
+      asked.push_back(fmt::format("{}={}", name, text::printable(*value)));
+  return text::join(asked, ", ");
+}
+
+std::string why_no_program(const shell::Recording& recording) {
+  for (const auto& command : recording.commands)
+    if (shell::program_name(command.argv[0]) == "sbatch")
+      return fmt::format(
+          "the script starts no program itself: it submits a job at line {}. Import what it submits",
+          command.line);
+  return "the script starts no program that could be a role; --commands shows what it would start";
+}
+
+/// A script for one node of many, which somebody starts on each.
+bool runs_on_each_node(const shell::Recording& recording, const Imported& out) {
+  const bool places = std::ranges::any_of(recording.commands, [](const auto& command) {
+    return command.fate == shell::Fate::launcher && command.task;
+  });
+  return out.nodes > 1 && out.directives.empty() && out.slurm.empty() && !places &&
+         std::ranges::all_of(out.parts, [](const Part& part) { return !part.in_step; });
+}
+
+/// Whether a program is told of a file, by its path or from its folder.
+bool is_given(const Part& part, const std::string& path) {
+  const auto relative = path.starts_with(part.folder + "/") ? path.substr(part.folder.size() + 1) : path;
+  const auto names = [&](const std::string& text) {
+    for (const auto& name : {path, relative}) {
+      const auto at = text.find(name);
+      const bool begins =
+          at != std::string::npos && (at == 0 || std::string_view("=:, '\"/").contains(text[at - 1]));
+      const auto end = at + name.size();
+      if (begins && (end == text.size() || std::string_view(":, '\"").contains(text[end]))) return true;
+    }
+    return false;
+  };
+  return std::ranges::any_of(part.lines,
+                             [&](const auto& line) { return std::ranges::any_of(line, names); }) ||
+         std::ranges::any_of(part.changes, [&](const auto& one) { return one.second && names(*one.second); });
+}
+
+/// Why no experiment can be the same job.
+void refuse(const shell::Recording& recording, const shell::Allocation& allocation,
+            const JobDirectives& directives, const std::vector<std::string>& unknown, const Imported& out,
+            Diagnostics& problems) {
+  std::set<std::string> said;
+  const auto say = [&](const char* id, std::string what) {
+    if (said.insert(what).second) problems.error(id, {}, std::move(what));
+  };
+  if (directives.het)
+    say("import.het-job",
+        "a heterogeneous job (`#SBATCH hetjob`) has parts of different nodes, which an "
+        "experiment cannot say");
+  if (std::ranges::none_of(out.roles, [](const auto& role) { return role.part.has_value(); }))
+    say("import.no-program", why_no_program(recording));
+  if (runs_on_each_node(recording, out))
+    say("import.one-node",
+        fmt::format(
+            "the script has no #SBATCH lines and starts programs on one node alone, and --nodes asks for "
+            "{}. Where somebody runs it on each node, write a batch script that does so (`srun SCRIPT`) and "
+            "import that",
+            out.nodes));
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    if (!part.problem.empty()) say("import.tasks", fmt::format("{}: {}", role.name, part.problem));
+    if (is_not_taken_apart(part))
+      say("import.step",
+          fmt::format(
+              "line {}: this step cannot be imported. It starts several programs (`a : b`, --multi-prog), or "
+              "its "
+              "nodes are not those of the job: give each program a step of its own, on nodes of the job",
+              role.line));
+    if (role.command.empty() || role.command[0].empty())
+      say("import.empty-program", fmt::format("line {}: the name of the program is empty", role.line));
+  }
+  for (const auto& what : unknown)
+    say("import.unknown", fmt::format("the script puts {} into what it starts", what));
+  for (const auto& command : recording.commands) {
+    if (command.output_is_read)
+      say("import.unknown-output",
+          fmt::format("line {} reads what `{}` prints, which is not known: it did not run. --prints "
+                      "'PART OF THE COMMAND=TEXT' says what it prints",
+                      command.line, text::printable(text::shell_join(command.argv))));
+  }
+  for (const auto& part : out.parts) {
+    for (const auto& path : recording.written) {
+      if (!is_given(part, path)) continue;
+      say("import.written-file",
+          fmt::format(
+              "line {}: {} is given {}, which the script writes itself, and a plan does not: keep the file "
+              "beside the experiment, and give its path in the script",
+              part.line, text::printable(shell::program_name(part.program[0])), text::printable(path)));
+    }
+  }
+  const bool has_task = std::ranges::any_of(out.parts, [](const Part& part) {
+    const auto id = part.changes.find("SLURM_ARRAY_TASK_ID");
+    return id != part.changes.end() && id->second;
+  });
+  if (allocation.array.size() > 1 && has_task)
+    say("import.array",
+        fmt::format("line {}: the job is an array of {} tasks, and an experiment is one of them: "
+                    "--env SLURM_ARRAY_TASK_ID={} chooses it",
+                    directives.array_line, allocation.array.size(), allocation.array.front()));
+  for (const auto& command : recording.commands) {
+    const auto asked = out.directives.empty() && out.slurm.empty() ? what_it_asks_of_slurm(command.argv) : "";
+    if (!asked.empty())
+      say("import.srun",
+          fmt::format("line {}: the script has no #SBATCH lines, and this srun asks for the job itself "
+                      "({}): write that as #SBATCH lines, and import the script with them",
+                      command.line, asked));
+  }
+  for (const auto& one : out.not_said) say("import.not-said", fmt::format("line {}: {}", one.line, one.text));
+  for (const auto& one : recording.failed)
+    say("import.failed-task",
+        fmt::format("the tasks of the step at line {} end with {}, and may start more where "
+                    "nothing is missing: --commands shows how far they come",
+                    one.line, one.name));
+  std::set<std::string> files;
+  for (const auto& one : recording.unread) {
+    // A secret is read where the process starts.
+    const bool secret = std::ranges::any_of(recording.assignments, [&](const auto& set) {
+      return set.line == one.line && looks_like_secret(set.name);
+    });
+    if (secret || !files.insert(one.name).second) continue;
+    say("import.unknown-file",
+        fmt::format("line {} reads {}, which is not on this machine. Import where it is, take it as empty "
+                    "(--exists {}), or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')",
+                    one.line, text::printable(one.name), text::shell_quote(one.name)));
+  }
+}
+
 }  // namespace
 
-Imported import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
-                       const std::string& name, const std::string& folder) {
+Result<Imported> import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
+                               const shell::Recording& recording, const shell::Allocation& allocation,
+                               const std::string& name, const std::string& folder) {
   Imported out;
-  out.folder = literal(folder);
   const auto& file = *input.script->file;
+  out.folder = folder;
   out.script = file.name.substr(file.name.rfind('/') + 1);
   const auto directives = import_directives(input, out);
   out.name = simple_name(!name.empty()                  ? name
                          : !directives.job_name.empty() ? directives.job_name
                                                         : stem(file.name));
   out.site = text::lower(out.name);
-  out.nodes = directives.size.nodes;
-  out.scheduler = input.slurm || !input.batch.empty();
-  const auto doings = read_doings(input, directives.numbers);
-  out.workdir = doings.workdir;
-  if (out.workdir.value.empty()) out.workdir = directives.workdir;
-  out.venv = doings.venv;
-  add_step_options(doings.srun, out.srun);
-  out.modules_init = doings.modules_init;
-  out.modules_reset = doings.modules_reset;
-  out.modules = doings.modules;
+  out.nodes = allocation.nodes;
+  out.scheduler = input.slurm || !input.batch.empty() || out.nodes > 1;
   out.nics = input.nics;
   out.gpu = input.gpu;
-  for (const auto& one : input.script->unread)
-    out.remarks[Destination::experiment].push_back({one.span.line, one.message});
-  for (const auto& [destination, remark] : doings.remarks) out.remarks[destination].push_back(remark);
-  out.left_out.assign(doings.left_out.begin(), doings.left_out.end());
-  import_roles(doings, directives.size, out);
-  import_mounts(out);
-  import_environment(doings, out);
-  import_walltime(doings, directives, out);
+  const auto lines = text::split(file.text, '\n');
+  import_roles(recording, allocation, out);
+  import_steps(recording, out);
+  import_environment(recording, lines, out);
+  hand_over_secrets(out);
+  import_walltime(directives, out);
+  for (const auto& one : recording.asked_for)
+    out.remarks[Destination::experiment].push_back(
+        {one.line,
+         fmt::format("{} is not on this machine, and the script asks whether it is there: it was told "
+                     "no. --exists {} says yes",
+                     one.name, text::shell_quote(one.name))});
+  for (const auto& one : recording.made_up)
+    out.remarks[Destination::experiment].push_back(
+        {one.line,
+         fmt::format("what `{}` printed to the script is made up, or true of this machine and moment alone. "
+                     "--prints 'PART OF THE COMMAND=TEXT' says another",
+                     one.name)});
+  remarks_of_text(lines, out);
+  for (const auto& one : recording.unset)
+    out.remarks[Destination::experiment].push_back(
+        {one.line,
+         fmt::format("${} is set by nothing, and was empty: --env {}=VALUE sets it", one.name, one.name)});
+  for (const auto& path : recording.not_here)
+    out.remarks[Destination::experiment].push_back(
+        {0, fmt::format("{} is not on this machine, and was taken as empty", path)});
   attach_findings(findings, out.environment);
   attach_findings(findings, out.site_environment);
   for (auto& role : out.roles) attach_findings(findings, role.environment);
-  finish(doings, out);
+  std::vector<std::string> unknown;
+  refer_to_the_job(allocation, out, unknown);
+  Diagnostics problems;
+  refuse(recording, allocation, directives, unknown, out, problems);
+  finish(lines, out);
+  if (problems.has_errors()) return std::unexpected(std::move(problems));
   return out;
 }
 

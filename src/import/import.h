@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/words.h"
+#include "import/parts.h"
 #include "lint/rule.h"
 
-/// From a batch script to an experiment and a site profile: what goes where, decided without running
-/// anything.
+/// From the recording of a batch script (shell/recorder.h) to an experiment and a site profile.
 namespace nlaunch::import {
 
 /// Where a reader of the two files would look for something.
@@ -59,28 +59,40 @@ struct ImportedSecret {
 };
 
 struct ImportedReady {
-  std::string http;  ///< one of these three
-  std::string log;
-  std::vector<std::string> exec;
-  std::string timeout;
+  std::string http{};  ///< one of these five
+  std::string tcp{};
+  bool exited = false;
+  std::string log{};
+  std::vector<std::string> exec{};
+  std::string timeout{};  ///< empty with `exited`
   std::uint32_t line = 0;
-  std::string remark{};  ///< stands behind the line; may be empty
+};
+
+/// A secret of a command line, and the variable that has it.
+struct HandedOver {
+  std::string value;
+  std::string name;
 };
 
 struct ImportedRole {
   std::string name;
+  std::optional<std::size_t> part;  ///< index into Imported::parts; of a role that others spawn: none
   RoleKind kind = RoleKind::service;
   std::uint32_t line = 0;
   std::uint32_t count = 0;     ///< 0: not said
   std::uint32_t per_node = 0;  ///< 0: not said
   bool each_node = false;      ///< per: node
+  bool ray = false;            ///< `ray start`
   std::string except;
   std::uint32_t gpus = 0;
   bool rendezvous = false;
   std::vector<std::string> ports;
   std::vector<std::string> preload;
+  std::string workdir;  ///< empty: the experiment's
+  std::string venv;     ///< likewise
   std::vector<std::string> wrapper;
   std::vector<std::string> command;
+  std::vector<HandedOver> handed_over;  ///< where any: `command` is a shell's, which knows them by variables
   ImportedEnvironment environment;
   std::optional<ImportedReady> ready;
   std::optional<bool> ends_run;
@@ -121,7 +133,8 @@ struct Imported {
   std::vector<ImportedEntry> slurm;
   // The profile.
   std::string site;
-  bool scheduler = false;  ///< Slurm's
+  bool scheduler = false;           ///< Slurm's
+  std::vector<std::string> submit;  ///< options of sbatch that are the cluster's own
   std::vector<ImportedEntry> directives;
   std::vector<ImportedEntry> srun;
   std::uint32_t gpus = 0;
@@ -132,19 +145,23 @@ struct Imported {
   std::string modules_init;
   bool modules_reset = false;
   std::vector<ImportedEntry> modules;
+  std::vector<ImportedEntry> module_paths;  ///< of `module use`
   ImportedEnvironment site_environment;
   std::vector<ImportedLibrary> libraries;
   // Both.
   std::map<Destination, std::vector<Remark>> remarks;
-  std::vector<std::string> left_out;  ///< commands whose work is nlaunch's, each once
+  std::vector<Part> parts;
+  std::vector<Remark> not_said;     ///< what neither of the files can say, and the job needs
+  std::vector<std::string> became;  ///< of each command of the recording: "learner", "left out: ..."
 };
 
-/// `scene`: of a script (lint/script_scene.h), whose text is UTF-8. `findings`: what lint says of it; its
-/// errors stand beside the values, which are left as they are. `name`: of the experiment and the profile;
-/// empty: the script's. `folder`: where they will be, absolute; empty: not known. No secret that is written
-/// in the script is in what comes out.
-Imported import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
-                       const std::string& name, const std::string& folder);
+/// `input`: the script as lint reads it (lint/script_input.h), for its directives. `findings`: what lint says
+/// of it; its errors stand beside the values, which are left as they are. `name`: of the experiment and the
+/// profile; empty: the script's. `folder`: where they will be, absolute. No secret that is written in the
+/// script is in what comes out. A failure where there is none that would be the same job.
+Result<Imported> import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
+                               const shell::Recording& recording, const shell::Allocation& allocation,
+                               const std::string& name, const std::string& folder);
 
 /// The two files. Each parses, whatever the script was.
 std::string experiment_text(const Imported& imported);

@@ -1,22 +1,13 @@
 #pragma once
-#include "import/commands.h"
 #include "import/import.h"
 
-/// Ray's processes as roles, as configs/grpo-ray.yaml has them.
 namespace nlaunch::import {
 
-/// `ray job submit OPTION... -- PROGRAM`: its environment is that of all of Ray's processes here.
-struct RayJobOptions {
-  std::vector<std::pair<std::string, std::string>> variables;
-  std::vector<std::string> remarks;  ///< on what is left out
-};
-RayJobOptions ray_job_options(const Launch& launch);
+/// Ready once the cluster has so many GPUs.
+ImportedReady ray_is_whole(std::uint32_t gpus, const std::string& python);
 
-bool is_ray_head(const Launch& launch);
-ImportedRole ray_head_role(const Launch& launch, bool gpus);
-/// Ready once all of Ray has so many GPUs.
-ImportedRole ray_worker_role(const Launch& launch, std::uint32_t gpus);
-/// What Ray starts for a trainer, as far as its arguments say how many; else all GPUs are learners.
-std::vector<ImportedRole> ray_actors(const Launch& trainer, std::uint32_t nodes, std::uint32_t gpus);
+/// The processes that a trainer under Ray starts, by the options that say how many; where none does, all GPUs
+/// are learners'. `spawned_by` is left open.
+std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::Allocation& allocation);
 
 }  // namespace nlaunch::import

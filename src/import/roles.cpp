@@ -3,273 +3,604 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 
-#include "import/containers.h"
-#include "import/programs.h"
+#include "base/text.h"
 #include "import/ray.h"
-#include "import/ready.h"
-#include "import/role_maker.h"
-#include "import/steps.h"
+#include "import/work.h"
+#include "shell/launchers.h"
 
 namespace nlaunch::import {
 namespace {
 
-constexpr std::size_t kMostPrograms = 32;  // engines, helpers: more is no script that a person wrote
+using shell::Fate;
+
+constexpr const char* kServerTimeout = "60m";  // no script says how long a model of any size takes
+constexpr const char* kOtherTimeout = "10m";
+
+/// A part that becomes a role.
+struct Kept {
+  std::size_t part = 0;
+  WorkOf work;
+  std::uint32_t stage = 0;
+  std::uint32_t gpus = 0;  ///< of each process
+  bool exits = false;      ///< the next begins when it has ended
+  bool main = false;       ///< the job ends with it
+  std::string name;
+};
+
+bool waits(const shell::RecordedCommand& command) {
+  constexpr std::array<std::string_view, 7> kNames{"sleep", "curl", "wget", "nc", "ncat", "ray", "squeue"};
+  return command.fate == Fate::answered &&
+         std::ranges::find(kNames, shell::program_name(command.argv[0])) != kNames.end();
+}
+
+/// The port that an argument of a server names: "--port 8000", "--bind=0.0.0.0:8000".
+bool names_port(const shell::Words& argv, const std::string& port) {
+  return std::ranges::any_of(argv, [&](const auto& word) {
+    return word == port || word.ends_with("=" + port) || word.ends_with(":" + port);
+  });
+}
+
+std::set<std::uint32_t> nodes_of(const Part& part) {
+  std::set<std::uint32_t> nodes;
+  for (const auto& task : part.tasks) nodes.insert(task.node);
+  return nodes;
+}
+
+std::uint32_t most_on_a_node(const Part& part) {
+  std::map<std::uint32_t, std::uint32_t> counts;
+  std::uint32_t most = 0;
+  for (const auto& task : part.tasks) most = std::max(most, ++counts[task.node]);
+  return most;
+}
+
+bool same_on_each_node(const Part& part) {
+  return part.tasks.size() == nodes_of(part).size() * most_on_a_node(part);
+}
+
+std::size_t words_of_step(const Part& part) {
+  return part.in_step ? shell::words_of_srun(part.step) : 0;
+}
 
 class Roles {
  public:
-  Roles(const Doings& doings, const JobSize& size, Imported& out)
-      : doings_(doings), size_(size), out_(out), maker_(doings, out) {}
+  Roles(const shell::Recording& recording, const shell::Allocation& allocation, Imported& out)
+      : recording_(recording), allocation_(allocation), out_(out) {}
 
   void make() {
+    out_.parts = parts_of(recording_, allocation_);
+    out_.became.resize(recording_.commands.size());
     sort();
-    if (ray_head_ != nullptr) {
-      maker_.set_head("${role.ray-head.hosts}");
-      add(ray_head_role(*ray_head_, gpus_of_ray() > 0), *ray_head_);
-      if (size_.nodes > 1 && ray_worker_ != nullptr)
-        add(ray_worker_role(*ray_worker_, size_.nodes * gpus_of_ray()), *ray_worker_);
-      if (size_.nodes > 1 && ray_worker_ == nullptr)
-        remark({ray_head_->line, "no `ray start --address` for the other nodes was found: they have no Ray"});
-    }
-    for (const auto* launch : helpers_) helper(*launch);
-    engines();
-    if (trainer_ != nullptr) ray_head_ != nullptr ? ray_trainer(*trainer_) : learner(*trainer_);
+    choose_main();
     order();
-    import_readiness(doings_, out_);
-    count_gpus();
+    name();
+    share_gpus();
+    refuse_shared_gpus();
+    for (const auto& kept : kept_) add(kept);
+    actors();
+    readiness();
+    stages();
+    sizes();
+    tell_of_the_others();
   }
 
  private:
-  void remark(Remark one) { out_.remarks[Destination::roles].push_back(std::move(one)); }
+  const Part& part_of(const Kept& kept) const { return out_.parts[kept.part]; }
 
-  void sort() {
-    for (const auto& launch : doings_.launches) {
-      const auto work = work_of(launch);
-      if (work == Work::ray_head && ray_head_ == nullptr) ray_head_ = &launch;
-      if (work == Work::ray_worker && ray_worker_ == nullptr) ray_worker_ = &launch;
-      if (work == Work::engine && engines_.size() < kMostPrograms) engines_.push_back(&launch);
-      if (work != Work::helper) continue;
-      if (trainer_ == nullptr || training_score(launch) >= training_score(*trainer_)) trainer_ = &launch;
-    }
-    if (trainer_ != nullptr && trainer_->background && training_score(*trainer_) < 2) trainer_ = nullptr;
-    for (const auto& launch : doings_.launches) {
-      if (work_of(launch) != Work::helper || &launch == trainer_) continue;
-      if (launch.background && helpers_.size() < kMostPrograms) {
-        helpers_.push_back(&launch);
-      } else {
-        const bool after = trainer_ != nullptr && trainer_ < &launch;
-        remark({launch.line, fmt::format("{}; {}, roles run together", kThatLine,
-                                         after ? "it starts when the training has ended: run it afterwards"
-                                               : "it ends before the others start: run it beforehand")});
-      }
-    }
-  }
-
-  [[nodiscard]] std::uint32_t gpus_of_ray() const {
-    return size_.gpus > 0 ? size_.gpus : number_of(ray_head_->option("--num-gpus"));
-  }
-
-  void add(ImportedRole made, const Launch& launch) {
-    contain(launch, maker_.head(), made, out_);
-    out_.roles.push_back(std::move(made));
-  }
-
-  /// So many on each node of its step: where that has not all nodes of the job, so many in all.
-  void destination(ImportedRole& made, const Launch& launch, std::uint32_t each) const {
-    const auto nodes = nodes_of(launch, size_);
-    if (nodes == size_.nodes) {
-      made.per_node = each;
-      return;
-    }
-    made.count = each * nodes;
-    made.remarks.push_back(
-        {launch.line, fmt::format("its step has {} of the job's {} nodes: nlaunch places {} where there "
-                                  "are free GPUs",
-                                  nodes, size_.nodes, made.count)});
-  }
-
-  // ------------------------------------------------------------------- helpers
-  void helper(const Launch& launch) {
-    auto made = maker_.make(launch, name_of_program(launch), RoleKind::service);
-    made.each_node = on_every_node(launch, size_);
-    maker_.set_command(made, all_words(launch));
-    made.gpus = devices(launch);
-    out_.roles.push_back(std::move(made));
-  }
-
-  // ------------------------------------------------------------------- engines
-  void engines() {
-    for (const auto* launch : engines_) {
-      auto words = all_words(*launch);
-      const auto gpus = std::max({1U, devices(*launch),
-                                  number_of(launch->option("--tensor-parallel-size")) *
-                                      std::max(1U, number_of(launch->option("--data-parallel-size"))),
-                                  number_of(launch->option("--tensor_parallel_size")),
-                                  number_of(launch->option("--tp-size")), number_of(launch->option("--tp")),
-                                  number_of(launch->option("-tp"))});
-      auto made = maker_.make(*launch, "engine", RoleKind::engine);
-      made.gpus = gpus;
-      if (on_every_node(*launch, size_)) made.per_node = 1;
-      auto port = launch->option("--port").value_or("8000");
-      if (choose_port(words)) {
-        made.ports = {"http"};
-        port = kChosenPort;
-        made.remarks.push_back(
-            {made.line, fmt::format("its port is made when the script runs: nlaunch chooses "
-                                    "one, and others have it by ${{role.{}.addrs}}",
-                                    made.name)});
-      }
-      maker_.set_command(made, words);
-      made.ready = ImportedReady{fmt::format("http://${{self.host}}:{}/health", port), "", {}, "20m", 0};
-      out_.roles.push_back(std::move(made));
-    }
-  }
-
-  // ------------------------------------------------------------------- the training
-  void ray_trainer(const Launch& launch) {
-    auto made = maker_.make(launch, "trainer", RoleKind::service);
-    made.ends_run = true;
-    auto words = launch.words;
-    if (launch.program == "ray") {  // ray job submit ... -- command
-      const auto end = std::ranges::find_if(words, [](const auto& word) { return word.known() == "--"; });
-      if (end != words.end()) words.erase(words.begin(), end + 1);
-    }
-    words.insert(words.begin(), launch.prefix.begin(), launch.prefix.end());
-    maker_.set_command(made, words);
-    made.environment.set.push_back({"RAY_ADDRESS", "${role.ray-head.addrs}", 0, ""});
-    auto preload = std::move(made.preload);
-    made.preload.clear();
-    if (!preload.empty())
-      made.remarks.push_back({launch.line,
-                              "LD_PRELOAD was the driver's. Its learners are Ray's actors: they have it in "
-                              "${role.learner.env_file}"});
-    out_.roles.push_back(std::move(made));
-    std::vector<std::string> spawners{"ray-head"};
-    if (size_.nodes > 1 && ray_worker_ != nullptr) spawners.emplace_back("ray-worker");
-    auto actors = ray_actors(launch, size_.nodes, gpus_of_ray());
-    for (auto& one : actors) {
-      one.spawned_by = spawners;
-      if (one.kind == RoleKind::learner && one.name == "learner") one.preload = preload;
-      out_.roles.push_back(std::move(one));
-    }
-  }
-
-  void learner(const Launch& launch) {
-    auto made = maker_.make(launch, "learner", RoleKind::learner);
-    auto words = launch.words;
-    const auto free = size_.gpus - std::min(size_.gpus, gpus_of_engines());
-    const bool module =
-        launch.mentions("torch.distributed.run") || launch.mentions("torch.distributed.launch");
-    const auto tasks = tasks_of(launch, size_);
-    if (launch.program == "torchrun" || module) {
-      made.rendezvous = true;
-      destination(made, launch,
-                  ranks_of_torchrun(words, nodes_of(launch, size_) < size_.nodes ? size_.gpus : free));
-      made.gpus = 1;
-      made.remarks.push_back(
-          {launch.line, "torchrun's work is nlaunch's: it starts the ranks itself, one for each GPU"});
-    } else if (launch.program == "accelerate" || launch.program == "deepspeed") {
-      made.rendezvous = true;
-      destination(made, launch, 1);
-      if (launch.program == "deepspeed" && launch.option("--hostfile"))
-        made.remarks.push_back(
-            {launch.line,
-             "--hostfile: deepspeed would start its ranks by ssh, from each node. Take it away, or "
-             "make its ranks nlaunch's: the program without deepspeed, per_node and gpus: 1"});
-      const auto all = number_of(launch.option("--num_processes"));
-      made.gpus = std::max({1U, devices(launch),
-                            all > 0 ? (all + size_.nodes - 1) / size_.nodes
-                                    : std::max(free, number_of(launch.option("--num_gpus")))});
-      if (free > 0) made.gpus = std::min(made.gpus, free);
-    } else if (tasks > 1) {
-      made.rendezvous = true;
-      destination(made, launch, tasks);
-      made.gpus = free > 0 ? std::max(1U, free / tasks) : 0;
-    } else {
-      made.gpus = devices(launch) > 0 ? devices(launch) : free;
-      if (launch.step && size_.nodes > 1) destination(made, launch, 1);
-      made.rendezvous = sets_rendezvous();
-    }
-    if (launch.program == "bash" || launch.program == "sh" || launch.program.ends_with(".sh"))
-      made.remarks.push_back(
-          {launch.line, "what is in that script was not read: it can be imported by itself"});
-    words.insert(words.begin(), launch.prefix.begin(), launch.prefix.end());
-    maker_.set_command(made, words);
-    out_.roles.push_back(std::move(made));
-  }
-
-  [[nodiscard]] bool sets_rendezvous() const {
-    return std::ranges::any_of(doings_.variables, [](const auto& one) { return one.name == "MASTER_ADDR"; });
-  }
-
-  [[nodiscard]] std::uint32_t gpus_of_engines() const {
-    std::uint32_t all = 0;
-    for (const auto& one : out_.roles) all += one.kind == RoleKind::engine ? one.gpus : 0;
+  static std::vector<std::size_t> all_of(const Part& part) {
+    auto all = part.commands;
+    all.insert(all.end(), part.inner.begin(), part.inner.end());
     return all;
   }
 
-  // ------------------------------------------------------------------- all of them
+  void remark(std::uint32_t line, std::string text) {
+    out_.remarks[Destination::roles].push_back({line, std::move(text)});
+  }
+
+  void sort() {
+    for (std::size_t i = 0; i < out_.parts.size(); ++i) {
+      const auto& part = out_.parts[i];
+      const auto work = work_of(part.program);
+      if (work.work == Work::nothing || work.work == Work::submission) {
+        for (const auto command : all_of(part))
+          out_.became[command] = fmt::format("left out: {}", work.reason);
+        if (work.work == Work::submission)
+          out_.remarks[Destination::walltime].push_back(
+              {part.line, fmt::format("{}: {}", text::shell_join(part.argv), work.reason)});
+        continue;
+      }
+      ray_ = ray_ || work.work == Work::ray_head;
+      kept_.push_back({.part = i, .work = work, .name = ""});
+    }
+  }
+
+  [[nodiscard]] bool any_trains() const {
+    return std::ranges::any_of(kept_, [](const auto& kept) { return kept.work.work == Work::training; });
+  }
+
+  static bool is_ray(const Kept& kept) {
+    return kept.work.work == Work::ray_head || kept.work.work == Work::ray_worker;
+  }
+
+  /// What the script ends with: its last program in the foreground, or those that it waits for after that.
+  void choose_main() {
+    std::optional<std::size_t> last;
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+      if (!part_of(kept_[i]).background && !is_ray(kept_[i])) last = i;
+    std::vector<std::size_t> behind;
+    for (auto i = last ? *last + 1 : 0; i < kept_.size(); ++i) {
+      if (part_of(kept_[i]).background && !is_ray(kept_[i]) && kept_[i].work.work != Work::engine)
+        behind.push_back(i);
+    }
+    const bool any_trains =
+        std::ranges::any_of(behind, [&](auto i) { return kept_[i].work.work == Work::training; });
+    if (behind.empty()) {
+      if (last) kept_[*last].main = true;
+    } else {
+      for (const auto i : behind)
+        kept_[i].main = any_trains ? kept_[i].work.work == Work::training
+                                   : part_of(kept_[i]).line == part_of(kept_[behind.back()]).line;
+    }
+  }
+
+  /// Stages: what begins when something has ended, or is ready, is in a later one.
   void order() {
-    std::vector<std::vector<std::string>> stages(4);
-    for (const auto& one : out_.roles) {
-      if (!one.spawned_by.empty()) continue;
-      const bool last = one.kind == RoleKind::learner || one.ends_run.value_or(false);
-      const std::size_t stage = last                           ? 3
-                                : one.name == "ray-worker"     ? 1
-                                : one.kind == RoleKind::engine ? 2
-                                                               : 0;
-      stages[stage].push_back(one.name);
+    std::uint32_t script = 0;
+    std::optional<std::size_t> step;
+    std::map<std::uint32_t, std::uint32_t> clocks;  // of a step, by rank
+    std::size_t seen = 0;
+    std::uint32_t most = 0;
+    bool any = false;
+    for (auto& kept : kept_) {
+      const auto& part = part_of(kept);
+      const auto launcher = recording_.commands[part.commands[0]].launcher;
+      if (!part.in_step || launcher != step) {
+        for (const auto& [rank, clock] : clocks) script = std::max(script, clock);
+        clocks.clear();
+        step = part.in_step ? launcher : std::nullopt;
+      }
+      for (; seen < part.commands[0]; ++seen) {
+        if (any && waits(recording_.commands[seen]) && script == most) ++script;
+      }
+      kept.stage = script;
+      if (part.in_step) {
+        for (const auto& task : part.tasks)
+          kept.stage = std::max(kept.stage, clocks.try_emplace(task.rank, script).first->second);
+      }
+      const bool blocks = is_ray(kept) && shell::has(part.program, "--block");
+      kept.exits = !part.background && !kept.main && !is_ray(kept) && kept.work.work != Work::engine;
+      const bool goes_on = kept.exits || (is_ray(kept) && !part.background && !blocks);
+      if (goes_on) {
+        if (!part.in_step) script = kept.stage + 1;
+        for (const auto& task : part.tasks) clocks[task.rank] = kept.stage + 1;
+      }
+      most = std::max(most, kept.stage);
+      any = true;
     }
-    std::erase_if(stages, [](const auto& stage) { return stage.empty(); });
-    if (stages.size() > 1) out_.start = std::move(stages);
+    for (auto& kept : kept_) {
+      if (kept.work.work == Work::ray_worker) kept.stage = std::max(kept.stage, stage_of_head() + 1);
+    }
+    std::uint32_t last = 0;
+    for (const auto& kept : kept_)
+      if (!kept.main) last = std::max(last, kept.stage + 1);
+    for (auto& kept : kept_)
+      if (kept.main) kept.stage = last;
   }
 
-  /// Without a directive that says it: what the roles want on one node.
-  void count_gpus() {
-    std::uint32_t wanted = 0;
-    for (const auto& one : out_.roles) {
-      const auto places = one.per_node > 0 ? one.per_node
-                          : one.count > 0  ? (one.count + size_.nodes - 1) / size_.nodes
-                                           : 1;
-      wanted += places * one.gpus;
+  [[nodiscard]] std::uint32_t stage_of_head() const {
+    for (const auto& kept : kept_)
+      if (kept.work.work == Work::ray_head) return kept.stage;
+    return 0;
+  }
+
+  void name() {
+    std::set<std::string> names;
+    for (auto& kept : kept_) {
+      const auto& part = part_of(kept);
+      auto wanted = role_name_of(part.program);
+      if (kept.work.work == Work::engine) wanted = "engine";
+      if (kept.work.work == Work::ray_head) wanted = "ray-head";
+      if (kept.work.work == Work::ray_worker) wanted = "ray-worker";
+      const bool trains = kept.work.work == Work::training || (kept.main && !any_trains());
+      if (trains && kept.work.work != Work::engine) wanted = ray_ ? "trainer" : "learner";
+      if (wanted.empty()) wanted = "service";
+      kept.name = wanted;
+      for (unsigned more = 2; !names.insert(kept.name).second; ++more)
+        kept.name = fmt::format("{}-{}", wanted, more);
+      for (const auto command : all_of(part)) out_.became[command] = kept.name;
     }
-    out_.gpus = size_.gpus > 0 ? size_.gpus : wanted;
-    std::uint64_t all = 0;
-    for (const auto& one : out_.roles) {
-      const auto processes = one.per_node > 0 ? one.per_node * size_.nodes
-                             : one.count > 0  ? one.count
-                             : one.each_node  ? size_.nodes
-                                              : 1;
-      all += std::uint64_t{processes} * one.gpus;
+  }
+
+  // --- GPUs ---
+
+  /// What the script itself says of the GPUs of each of a part's processes.
+  [[nodiscard]] std::optional<std::uint32_t> said_gpus(const Part& part) const {
+    const auto visible = part.changes.find("CUDA_VISIBLE_DEVICES");
+    if (visible != part.changes.end() && visible->second && visible->second->find('/') == std::string::npos)
+      return visible->second->empty() || *visible->second == "-1"
+                 ? 0
+                 : shared_by(most_on_a_node(part),
+                             static_cast<std::uint32_t>(text::split(*visible->second, ',').size()));
+    const auto each = most_on_a_node(part);
+    const auto end = words_of_step(part);
+    const auto step = [&](std::string_view letter, const char* name) -> std::optional<std::uint32_t> {
+      const auto text = shell::option(part.step, end, letter, name);
+      if (!text || (std::string_view(name) == "--gres" && text->find("gpu") == std::string::npos))
+        return std::nullopt;
+      if (*text == "none") return 0;
+      return text::whole_number<std::uint32_t>(text->substr(text->rfind(':') + 1));
+    };
+    if (part.in_step) {
+      if (const auto found = step("", "--gpus-per-task")) return found;
+      for (const auto* name : {"--gpus-per-node", "--gres"})
+        if (const auto found = step("", name)) return *found / std::max(1U, each);
+      if (const auto found = step("-G", "--gpus"))
+        return *found / std::max<std::uint32_t>(1, static_cast<std::uint32_t>(part.tasks.size()));
     }
-    const auto there = std::uint64_t{out_.gpus} * size_.nodes;
-    if (all > there) {
-      remark(
-          {0, fmt::format(
-                  "the roles ask for {} GPUs, and the job has {}: in the script some of them share GPUs or "
-                  "do not run together, here each process has its own",
-                  all, there)});
-    } else if (size_.gpus == 0 && wanted > 0) {
+    return gpus_said_by(part.program, static_cast<std::uint32_t>(nodes_of(part).size()));
+  }
+
+  /// Tasks that all see the same GPUs pick one each by their rank.
+  static std::uint32_t shared_by(std::uint32_t tasks, std::uint32_t gpus) {
+    return tasks > 1 && gpus % tasks == 0 ? gpus / tasks : gpus;
+  }
+
+  /// It may use GPUs, though nothing says how many.
+  static bool may_use_gpus(const Kept& kept, const Part& part) {
+    if (kept.main || kept.work.work == Work::training || kept.work.work == Work::engine) return true;
+    const auto name = shell::program_name(part.program[0]);
+    return kept.exits && (name.starts_with("python") || makes_ranks(part.program));
+  }
+
+  void share_gpus() {
+    const auto all = allocation_.gpus_per_node;
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      auto& kept = kept_[i];
+      const auto& part = part_of(kept);
+      if (is_ray(kept) || (ray_ && kept.main)) continue;
+      const auto said = said_gpus(part);
+      if (said && all > 0)
+        kept.gpus = std::min(*said, all);
+      else if (said)
+        kept.gpus = *said;
+      else if (may_use_gpus(kept, part))
+        open.push_back(i);
+    }
+    for (const auto i : open) {
+      auto& kept = kept_[i];
+      std::uint32_t taken = 0;
+      for (const auto node : nodes_of(part_of(kept))) taken = std::max(taken, taken_beside(i, node));
+      const auto sharing = static_cast<std::uint32_t>(std::ranges::count_if(open, [&](auto other) {
+        return other != i && runs_beside(kept_[other], kept) && meets(kept_[other], kept);
+      }));
+      kept.gpus = (all - std::min(all, taken)) / (most_on_a_node(part_of(kept)) * (sharing + 1));
+    }
+  }
+
+  /// A GPU has one owner in a plan.
+  void refuse_shared_gpus() {
+    const auto all = allocation_.gpus_per_node;
+    for (auto& kept : kept_) {
+      auto& part = out_.parts[kept.part];
+      const bool learns = kept.main && !ray_ && !any_trains();
+      const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
+      const auto visible = visible_of(part);
+      if (ray_ && kept.work.work == Work::engine && kept.main)
+        part.problem =
+            "an engine whose processes are Ray's, on GPUs of several nodes, is not one process of a plan";
+      else if (needs && all > 0 && kept.gpus == 0 && !visible && !(ray_ && kept.main))
+        part.problem = "it shares its GPUs with what runs beside it, and a GPU of a plan has one owner";
+      for (const auto& other : kept_) {
+        if (&other == &kept || !visible || !runs_beside(kept, other) || !meets(kept, other)) continue;
+        const auto others = visible_of(part_of(other));
+        const bool shared = others && std::ranges::any_of(*others, [&](const auto& gpu) {
+                              return !gpu.empty() && std::ranges::find(*visible, gpu) != visible->end();
+                            });
+        if (shared)
+          part.problem = fmt::format(
+              "it shares GPUs with {} (CUDA_VISIBLE_DEVICES), and a GPU of a plan has one owner", other.name);
+      }
+    }
+  }
+
+  static std::optional<std::vector<std::string>> visible_of(const Part& part) {
+    const auto found = part.changes.find("CUDA_VISIBLE_DEVICES");
+    if (found == part.changes.end() || !found->second) return std::nullopt;
+    return text::split(*found->second, ',');
+  }
+
+  static bool runs_beside(const Kept& a, const Kept& b) {
+    const auto until = [](const Kept& kept) { return kept.exits ? kept.stage : UINT32_MAX; };
+    return a.stage <= until(b) && b.stage <= until(a);
+  }
+
+  [[nodiscard]] bool meets(const Kept& a, const Kept& b) const {
+    const auto nodes = nodes_of(part_of(b));
+    return std::ranges::any_of(nodes_of(part_of(a)), [&](auto node) { return nodes.contains(node); });
+  }
+
+  [[nodiscard]] std::uint32_t taken_beside(std::size_t index, std::uint32_t node) const {
+    std::uint32_t taken = 0;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (i == index || !runs_beside(kept_[i], kept_[index])) continue;
+      taken += kept_[i].gpus * static_cast<std::uint32_t>(
+                                   std::ranges::count(part_of(kept_[i]).tasks, node, &shell::Task::node));
+    }
+    return taken;
+  }
+
+  // --- Roles ---
+
+  void add(const Kept& kept) {
+    const auto& part = part_of(kept);
+    ImportedRole role;
+    role.name = kept.name;
+    role.part = kept.part;
+    role.line = part.line;
+    role.gpus = kept.gpus;
+    role.command = with_input(part.argv, part.input ? std::optional(escaped(*part.input)) : std::nullopt);
+    role.wrapper = part.wrapper;
+    role.kind = kept.work.work == Work::engine ? RoleKind::engine
+                : !ray_ && (kept.work.work == Work::training || (kept.main && !any_trains()))
+                    ? RoleKind::learner
+                    : RoleKind::service;
+    if (kept.main && role.kind == RoleKind::service) role.ends_run = true;
+    if (!kept.main && role.kind == RoleKind::learner) role.ends_run = false;
+    place(kept, part, role);
+    rendezvous(part, role);
+    if (kept.exits) role.ready = ImportedReady{.exited = true, .line = 0};
+    const bool on_socket =
+        std::ranges::any_of(part.program, [](const auto& word) { return word.starts_with("--uds"); });
+    if (kept.work.work == Work::engine && !on_socket && is_waited_for(kept)) {
+      const auto port = option_of(part.program, "--port");
+      role.ready = ImportedReady{
+          .http = fmt::format("http://${{self.host}}:{}/health", port.value_or(default_port(part.program))),
+          .timeout = kServerTimeout};
+    }
+    if (is_ray(kept)) complete_ray(kept, part, role);
+    if (!part.problem.empty()) role.remarks.push_back({part.line, part.problem});
+    tell_of_gpus(kept, part, role);
+    out_.roles.push_back(std::move(role));
+  }
+
+  /// Fewer GPUs than the script lets it see.
+  void tell_of_gpus(const Kept& kept, const Part& part, const ImportedRole& role) {
+    const auto all = allocation_.gpus_per_node;
+    const auto sees = role.rendezvous && role.gpus == 1 ? most_on_a_node(part) : role.gpus;
+    if (sees == 0 || sees >= all || visible_of(part) || is_ray(kept)) return;
+    const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task").has_value();
+    if (!bound)
+      out_.remarks[Destination::roles].push_back(
+          {part.line,
+           fmt::format(
+               "{} sees {} of its node's {} GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script",
+               role.name, sees, all)});
+  }
+
+  /// The script waits for something, a while or a server, before it starts what comes after.
+  [[nodiscard]] bool is_waited_for(const Kept& kept) const {
+    return std::ranges::any_of(kept_, [&](const auto& other) { return other.stage > kept.stage; });
+  }
+
+  static const char* default_port(const shell::Words& argv) {
+    const bool sglang = std::ranges::any_of(argv, [](const auto& word) { return word.contains("sglang"); });
+    return sglang ? "30000" : "8000";
+  }
+
+  void place(const Kept& kept, const Part& part, ImportedRole& role) const {
+    const auto nodes = nodes_of(part);
+    const auto each = most_on_a_node(part);
+    const auto count = static_cast<std::uint32_t>(part.tasks.size());
+    const bool everywhere = nodes.size() == allocation_.nodes && same_on_each_node(part);
+    if (everywhere && (allocation_.nodes > 1 || each > 1 || role.gpus > 0)) {
+      if (each == 1 && role.gpus == 0 && role.kind != RoleKind::learner)
+        role.each_node = true;
+      else
+        role.per_node = each;
+      return;
+    }
+    if (const auto* other = only_other_node(kept, part); other != nullptr && role.gpus == 0) {
+      role.each_node = true;
+      role.except = other->name;
+      return;
+    }
+    if (count > 1) role.count = count;
+  }
+
+  /// The role on the one node that a part is not on, where it is placed before.
+  [[nodiscard]] const Kept* only_other_node(const Kept& kept, const Part& part) const {
+    const auto nodes = nodes_of(part);
+    if (nodes.size() + 1 != allocation_.nodes || most_on_a_node(part) != 1 || nodes.contains(0))
+      return nullptr;
+    const Kept* found = nullptr;
+    for (const auto& other : kept_) {
+      if (&other == &kept) break;
+      const auto& its = part_of(other);
+      const bool fits = its.tasks.size() == 1 && !nodes.contains(its.tasks[0].node);
+      if (fits && (found == nullptr || found->exits)) found = &other;
+    }
+    return found;
+  }
+
+  static void rendezvous(const Part& part, ImportedRole& role) {
+    const bool sets =
+        std::ranges::any_of(std::array{"MASTER_ADDR", "RANK", "WORLD_SIZE"}, [&](const char* name) {
+          const auto found = part.changes.find(name);
+          return found != part.changes.end() && found->second;
+        });
+    // Tasks that see all GPUs of their node pick one by their local rank.
+    const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task") ||
+                       shell::option(part.step, words_of_step(part), "", "--gpu-bind");
+    const bool picks = role.gpus == 1 && most_on_a_node(part) > 1 && !bound;
+    role.rendezvous =
+        role.kind == RoleKind::learner && role.gpus > 0 && (makes_ranks(part.program) || sets || picks);
+  }
+
+  void complete_ray(const Kept& kept, const Part& part, ImportedRole& role) {
+    role.ray = true;
+    if (!shell::has(part.program, "--block")) {
+      role.command.emplace_back("--block");
+      role.remarks.push_back({part.line, "--block is new: nlaunch supervises what it starts"});
+    }
+    if (kept.work.work == Work::ray_head) {
+      role.ready = ImportedReady{.log = "Ray runtime started", .timeout = "3m"};
+    } else {
+      // The Python that is beside ray has it.
+      const auto& ray = part.program[0];
+      const auto folder = ray.substr(0, ray.rfind('/') + 1);
+      role.ready = ray_is_whole(allocation_.nodes * allocation_.gpus_per_node, escaped(folder) + "python3");
+    }
+  }
+
+  /// Ray's actors, which the trainer starts.
+  void actors() {
+    if (!ray_) return;
+    for (const auto& kept : kept_) {
+      if (!kept.main) continue;
+      std::vector<std::string> spawners;
+      for (const auto& one : kept_)
+        if (is_ray(one)) spawners.push_back(one.name);
+      for (auto& role : ray_actors(part_of(kept).program, allocation_)) {
+        role.line = part_of(kept).line;
+        role.spawned_by = spawners;
+        out_.roles.push_back(std::move(role));
+      }
+      return;
+    }
+  }
+
+  // --- What the script waits for ---
+
+  void readiness() {
+    for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+      const auto& command = recording_.commands[i];
+      if (command.fate != Fate::answered) continue;
+      const auto name = shell::program_name(command.argv[0]);
+      if (name == "curl" || name == "wget") {
+        for (const auto& word : command.argv)
+          if (const auto port = port_of_url(word); port && !ready_at(i, *port, word) && is_of_job(word))
+            waits_for_nobody(i, word);
+      } else if ((name == "nc" || name == "ncat") && command.argv.size() > 2) {
+        if (!ready_at(i, command.argv.back(), "") && is_of_job(command.argv[command.argv.size() - 2]))
+          waits_for_nobody(i, command.argv[command.argv.size() - 2] + ":" + command.argv.back());
+      }
+    }
+  }
+
+  /// "8000" of "http://node:8000/health", and of "localhost:8000/health".
+  static std::optional<std::string> port_of_url(std::string_view url) {
+    if (url.starts_with("https:") || url.starts_with('-')) return std::nullopt;
+    const auto scheme = url.find("://");
+    if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+    const auto host = url.substr(0, url.find('/'));
+    const auto colon = host.rfind(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto port = host.substr(colon + 1);
+    return text::whole_number<std::uint16_t>(port) ? std::optional(std::string(port)) : std::nullopt;
+  }
+
+  /// Of a host of the job, or of the script's own.
+  static bool is_of_job(std::string_view url) {
+    constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
+                                                     "10.77."};
+    return std::ranges::any_of(kHosts, [&](auto host) { return url.find(host) != std::string_view::npos; });
+  }
+
+  void waits_for_nobody(std::size_t command, const std::string& url) {
+    out_.not_said.push_back(
+        {recording_.commands[command].line,
+         fmt::format("the script asks {}, where no program that it starts is known to answer: "
+                     "`ready` of no role can stand for that",
+                     url)});
+  }
+
+  /// Ray's own ports, which its workers' readiness stands for.
+  [[nodiscard]] bool is_of_ray(const std::string& port) const {
+    return std::ranges::any_of(kept_, [&](const auto& kept) {
+      return is_ray(kept) && (port == "8265" || port == "6379" || names_port(part_of(kept).program, port));
+    });
+  }
+
+  /// False: nobody is known to be there.
+  bool ready_at(std::size_t command, const std::string& port, const std::string& url) {
+    if (is_of_ray(port)) return true;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      auto& role = out_.roles[i];
+      if (part_of(kept_[i]).commands[0] > command || kept_[i].exits || kept_[i].main || is_ray(kept_[i]))
+        continue;
+      const bool own = role.ready && role.ready->http.contains(":" + port + "/");
+      if (!own && !names_port(part_of(kept_[i]).program, port)) continue;
+      const auto path = url.find('/', url.find("://") == std::string::npos ? 0 : url.find("://") + 3);
+      const auto host =
+          url.find("localhost") != std::string::npos || url.find("127.0.0.1") != std::string::npos
+              ? "127.0.0.1"
+              : "${self.host}";
+      const auto* timeout = role.kind == RoleKind::engine ? kServerTimeout : kOtherTimeout;
+      role.ready = ImportedReady{.timeout = timeout, .line = recording_.commands[command].line};
+      if (url.empty())
+        role.ready->tcp = fmt::format("{}:{}", host, port);
+      else
+        role.ready->http = fmt::format("http://{}:{}{}", host, port,
+                                       path == std::string::npos ? "/" : escaped(url.substr(path)));
+      out_.became[command] = fmt::format("`ready` of {}", role.name);
+      return true;
+    }
+    return false;
+  }
+
+  // --- All of them ---
+
+  void stages() {
+    std::map<std::uint32_t, std::vector<std::string>> stages;
+    for (const auto& kept : kept_) stages[kept.stage].push_back(kept.name);
+    if (stages.size() < 2) return;
+    for (auto& [stage, names] : stages) out_.start.push_back(std::move(names));
+  }
+
+  void sizes() {
+    out_.gpus = allocation_.gpus_per_node;
+    if (out_.gpus > 0) return;
+    for (const auto& kept : kept_) out_.gpus = std::max(out_.gpus, kept.gpus * most_on_a_node(part_of(kept)));
+    if (out_.gpus > 0)
       out_.remarks[Destination::node].push_back(
-          {0, "no directive says how many GPUs a node has: so many are asked for"});
+          {0, "no directive says how many GPUs a node has: so many are asked for (--gpus says it)"});
+  }
+
+  void tell_of_the_others() {
+    for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+      const auto& command = recording_.commands[i];
+      auto& became = out_.became[i];
+      if (!became.empty()) continue;
+      const bool starts =
+          std::ranges::any_of(recording_.commands, [&](const auto& one) { return one.launcher == i; });
+      const auto name = shell::program_name(command.argv[0]);
+      if (name == "sbatch" || name == "scancel") {
+        const auto reason = work_of(command.argv).reason;
+        became = fmt::format("left out: {}", reason);
+        if (name == "sbatch")
+          out_.remarks[Destination::walltime].push_back(
+              {command.line, fmt::format("{}: {}", text::shell_join(command.argv), reason)});
+      } else if (command.fate == Fate::answered)
+        became = waits(command) ? "waits: `start` and `ready` do" : "only asks";
+      else if (command.fate == Fate::launcher)
+        became = starts ? "places what follows" : "left out: it starts nothing";
     }
   }
 
-  const Doings& doings_;
-  const JobSize& size_;
+  const shell::Recording& recording_;
+  const shell::Allocation& allocation_;
   Imported& out_;
-  RoleMaker maker_;
-  const Launch* ray_head_ = nullptr;
-  const Launch* ray_worker_ = nullptr;
-  const Launch* trainer_ = nullptr;
-  std::vector<const Launch*> engines_;
-  std::vector<const Launch*> helpers_;
+  std::vector<Kept> kept_;
+  bool ray_ = false;
 };
 
 }  // namespace
 
-void import_roles(const Doings& doings, const JobSize& size, Imported& out) {
-  Roles(doings, size, out).make();
+void import_roles(const shell::Recording& recording, const shell::Allocation& allocation, Imported& out) {
+  Roles(recording, allocation, out).make();
 }
 
 }  // namespace nlaunch::import

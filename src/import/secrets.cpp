@@ -4,10 +4,15 @@
 #include <array>
 #include <cctype>
 
-#include "base/secrets.h"
+#include "base/text.h"
 
 namespace nlaunch::import {
 namespace {
+
+/// What a key, or a name, consists of.
+constexpr bool is_key_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
 
 /// The names that mean a secret in any case; `--label_key` and `--eos_token` do not.
 bool is_surely_secret(std::string_view name) {
@@ -20,6 +25,10 @@ bool is_surely_secret(std::string_view name) {
 /// A path, a number or a yes is no secret, and a key has digits.
 bool may_be_secret(std::string_view text, bool sure) {
   constexpr std::size_t kShortest = 8;
+  // What servers without keys are given.
+  constexpr std::array<std::string_view, 9> kNone{"dummy",  "empty", "none",       "null",  "fake",
+                                                  "unused", "test",  "not-needed", "no-key"};
+  if (std::ranges::find(kNone, text::lower(text)) != kNone.end()) return false;
   if (text.find("${") != std::string_view::npos || text.starts_with('/') || text.starts_with('~'))
     return false;
   if (text.find_first_not_of("0123456789.") == std::string_view::npos || text == "true" || text == "false")
@@ -27,9 +36,96 @@ bool may_be_secret(std::string_view text, bool sure) {
   return sure || (text.size() >= kShortest && text.find_first_of("0123456789") != std::string_view::npos);
 }
 
+/// "--openai.api-key" → "OPENAI_API_KEY"
+std::string variable_of(std::string_view option) {
+  std::string name;
+  for (const char c : option) {
+    const bool fits = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (fits || !name.empty())
+      name += fits ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : '_';
+  }
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "SECRET" : name;
+}
+
+/// The secrets of a role's command line.
+class SecretsOfCommand {
+ public:
+  SecretsOfCommand(const ImportedRole& role, const Part& part) : part_(part) {
+    for (std::size_t i = 0; i < role.command.size(); ++i) {
+      const auto& word = role.command[i];
+      const auto equals = word.find('=');
+      const auto option = equals != std::string::npos                     ? word.substr(0, equals)
+                          : i > 0 && role.command[i - 1].starts_with('-') ? role.command[i - 1]
+                                                                          : std::string();
+      Masker values;
+      keep_secret(option, equals == std::string::npos ? word : word.substr(equals + 1), values);
+      for (auto& secret : secrets_in(word)) values.add(std::move(secret));
+      for (const auto& value : values.values()) add(value, variable_of(option));
+      for (const auto& [name, value] : part.changes)
+        if (value && looks_like_secret(name) && value->size() >= Masker::kShortest &&
+            word.find(*value) != std::string::npos)
+          add(*value, name);
+    }
+  }
+
+  [[nodiscard]] std::vector<HandedOver> take() { return std::move(found_); }
+
+ private:
+  void add(const std::string& value, std::string name) {
+    if (std::ranges::find(found_, value, &HandedOver::value) != found_.end()) return;
+    for (const auto& [variable, its] : part_.changes)
+      if (its == value && looks_like_secret(variable)) name = variable;
+    found_.push_back({value, std::move(name)});
+  }
+
+  const Part& part_;
+  std::vector<HandedOver> found_;
+};
+
 }  // namespace
 
-void keep_secret(std::string_view name, const Value& value, std::vector<std::string>& secrets) {
+void hand_over_secrets(Imported& all) {
+  for (auto& role : all.roles) {
+    if (!role.part) continue;
+    role.handed_over = SecretsOfCommand(role, all.parts[*role.part]).take();
+    if (role.handed_over.empty()) continue;
+    role.command = {"bash", "-c", line_with_variables(role.command, role.handed_over)};
+    for (const auto& one : role.handed_over) {
+      role.remarks.push_back(
+          {role.line, "$" + one.name + " stands for a secret, which the script has in the command line"});
+      if (std::ranges::find(all.secrets, one.name, &ImportedSecret::name) == all.secrets.end())
+        all.secrets.push_back(
+            {one.name, "env", "", role.line, "nlaunch takes it from the environment in which it is called"});
+    }
+  }
+}
+
+std::string line_with_variables(const shell::Words& words, const std::vector<HandedOver>& secrets) {
+  std::string line = "exec";
+  for (const auto& word : words) {
+    line += ' ';
+    std::size_t begin = 0;
+    for (;;) {
+      const HandedOver* next = nullptr;
+      auto at = word.size();
+      for (const auto& one : secrets) {
+        const auto found = word.find(one.value, begin);
+        if (found < at) {
+          at = found;
+          next = &one;
+        }
+      }
+      if (at > begin || word.empty()) line += text::shell_quote(word.substr(begin, at - begin));
+      if (next == nullptr) break;
+      line += "\"$" + next->name + "\"";
+      begin = at + next->value.size();
+      if (begin == word.size()) break;
+    }
+  }
+  return line;
+}
+
+void keep_secret(std::string_view name, std::string_view value, Masker& secrets) {
   std::string plain;
   bool lower = false;
   for (const char c : name) {
@@ -39,22 +135,7 @@ void keep_secret(std::string_view name, const Value& value, std::vector<std::str
   plain.erase(0, std::min(plain.find_first_not_of('_'), plain.size()));
   const bool sure = is_surely_secret(plain);
   if (!sure && (lower || !looks_like_secret(plain))) return;
-  for (const auto& piece : value.pieces) {
-    if (piece.kind == Piece::Kind::text && may_be_secret(piece.text, sure)) secrets.push_back(piece.text);
-  }
-}
-
-void keep_secrets(const Launch& launch, std::vector<std::string>& secrets) {
-  for (const auto& one : launch.variables) keep_secret(one.name, one.value, secrets);
-  for (std::size_t i = 0; i < launch.words.size(); ++i) {
-    const auto text = launch.words[i].known();
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) {
-      keep_secret(text.substr(0, equals), Value::just(text.substr(equals + 1)), secrets);
-    } else if (text.starts_with('-') && i + 1 < launch.words.size()) {
-      keep_secret(text, launch.words[i + 1], secrets);
-    }
-  }
+  if (may_be_secret(value, sure)) secrets.add(std::string(value));
 }
 
 std::vector<std::string> secrets_in(std::string_view text) {
@@ -72,8 +153,13 @@ std::vector<std::string> secrets_in(std::string_view text) {
       if (at > 0 && is_key_character(text[at - 1])) continue;
       auto end = at + mark.size();
       while (end < text.size() && is_key_character(text[end])) ++end;
-      constexpr std::size_t kShortest = 8;
-      if (end - at >= mark.size() + kShortest)
+      // hf_checkpoint_path is no token: those of a hub are letters and digits.
+      const bool of_hub = mark == "hf_" || mark == "ghp_";
+      if (of_hub &&
+          text.substr(at + mark.size(), end - at - mark.size()).find_first_of("_-") != std::string_view::npos)
+        continue;
+      const std::size_t shortest = of_hub ? 16 : 8;
+      if (end - at >= mark.size() + shortest)
         found.emplace_back(text.substr(at + (mark.ends_with(' ') ? mark.size() : 0),
                                        end - at - (mark.ends_with(' ') ? mark.size() : 0)));
     }

@@ -7,10 +7,11 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/text.h"
-#include "import/wrappers.h"
 #include "plan/slurm.h"
+#include "shell/launchers.h"
 
 namespace nlaunch::import {
 namespace {
@@ -21,8 +22,26 @@ constexpr std::array<std::string_view, 17> kOfSite{
     "mem",           "network", "mem-per-gpu", "cpus-per-gpu",  "reservation", "clusters",
     "cpus-per-task", "exclude", "gpu-bind",    "licenses",      "mem-per-cpu"};
 /// nlaunch says these itself.
-constexpr std::array<std::string_view, 5> kOptionsLeftOut{"ntasks", "ntasks-per-node", "open-mode",
-                                                          "no-requeue", "gpus-per-task"};
+constexpr std::array<std::string_view, 6> kOptionsLeftOut{"ntasks",     "ntasks-per-node", "tasks-per-node",
+                                                          "no-requeue", "open-mode",       "gpus-per-task"};
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Of pyxis, of CSCS, of srun: an image in which a whole step runs.
+bool is_of_image(std::string_view option) {
+  return option.starts_with("container-") || option.starts_with("no-container-") || option == "uenv" ||
+         option == "view" || option == "environment";
+}
+
+std::string said_of_step(std::string_view option) {
+  if (option == "container-image")
+    return "the container of nlaunch's step, and so of all roles: docs/containers.md, pyxis";
+  if (option == "uenv" || option == "environment")
+    return fmt::format("--{} of nlaunch's step, and so of all roles", option);
+  return {};
+}
 
 std::uint32_t number(std::string_view text) {
   std::uint32_t value = 0;
@@ -44,6 +63,56 @@ std::uint32_t gpus_of(const std::string& text) {
   return 0;
 }
 
+/// Of a step that nlaunch does not decide itself: its step on the nodes has them too.
+bool is_of_step(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kOptions{"network",  "mpi",      "cpu-bind",
+                                                     "mem-bind", "gpu-bind", "hint"};
+  return is_of_image(name) || is_one_of(name, kOptions);
+}
+
+void add_step_option(const std::string& name, const std::string& value, std::uint32_t line, Imported& out) {
+  const auto option = fmt::format("--{}", name);
+  const auto text = escaped(value.empty() ? option : fmt::format("{}={}", option, value));
+  const auto same = std::ranges::find_if(out.srun, [&](const ImportedEntry& one) {
+    return one.value == option || one.value.starts_with(option + "=");
+  });
+  if (same == out.srun.end()) {
+    if (const auto said = said_of_step(name); !said.empty())
+      out.remarks[Destination::scheduler].push_back({line, said});
+    out.srun.push_back({"", text, line, ""});
+  } else if (same->value != text) {
+    out.remarks[Destination::scheduler].push_back(
+        {line, fmt::format("srun {}: nlaunch's step has one for all; `wrapper:` gives a role a container of "
+                           "its own",
+                           text)});
+  }
+}
+
+/// `#SBATCH hetjob`, which has no dashes; `packjob` before Slurm 20.02.
+bool is_heterogeneous(std::string_view script) {
+  return std::ranges::any_of(text::split(script, '\n'), [](const auto& line) {
+    if (!line.starts_with("#SBATCH")) return false;
+    const auto words = text::trim(std::string_view(line).substr(std::string_view("#SBATCH").size()));
+    return words.starts_with("hetjob") || words.starts_with("packjob");
+  });
+}
+
+/// "0-15%4", "1,3,5-9:2"; ids above the 100,000th are left out.
+std::vector<std::uint32_t> array_tasks(std::string_view value) {
+  constexpr std::size_t kMost = 100'000;
+  std::vector<std::uint32_t> ids;
+  for (const auto& part : text::split(value.substr(0, value.find('%')), ',')) {
+    const auto first = number(part);
+    const auto dash = part.find('-');
+    const auto last = dash == std::string::npos ? first : number(std::string_view(part).substr(dash + 1));
+    const auto colon = part.find(':');
+    const auto step =
+        colon == std::string::npos ? 1 : std::max(1U, number(std::string_view(part).substr(colon + 1)));
+    for (auto id = first; id <= last && ids.size() < kMost; id += step) ids.push_back(id);
+  }
+  return ids;
+}
+
 class DirectivesReader {
  public:
   DirectivesReader(const lint::LintInput& input, Imported& out)
@@ -58,9 +127,12 @@ class DirectivesReader {
       if (value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0])
         value = value.substr(1, value.size() - 2);
       values_[name] = value;
+      if (name == "account") result_.account = value;
+      if (name == "partition") result_.partition = value;
       one(name, value, option.span.line);
     }
     sizes();
+    result_.het = is_heterogeneous(input_.script->file->text);
     return std::move(result_);
   }
 
@@ -77,8 +149,17 @@ class DirectivesReader {
     } else if (name == "signal") {
       signal(value, line);
     } else if (name == "requeue") {
-      result_.requeue = true;
-      result_.signal_line = line;
+      remark(Destination::slurm, line,
+             "--requeue: after a failed node Slurm starts the job again. `walltime: {then: requeue}` does "
+             "that, and "
+             "goes on in a new job before the time limit, too");
+    } else if (name == "array") {
+      result_.array = array_tasks(value);
+      result_.array_line = line;
+      remark(Destination::experiment, line,
+             fmt::format(
+                 "--array={}: this is one task of the array, {}. --env SLURM_ARRAY_TASK_ID=N imports another",
+                 text::printable(value), result_.array.empty() ? 0 : result_.array.front()));
     } else if (name == "chdir") {
       result_.workdir = {"workdir", value, line, ""};
     } else if (is_one_of(name, kOptionsLeftOut)) {
@@ -91,6 +172,11 @@ class DirectivesReader {
     } else if (is_of_image(name)) {
       out_.srun.push_back({"", text, line, ""});
       if (const auto said = said_of_step(name); !said.empty()) remark(Destination::scheduler, line, said);
+    } else if (std::ranges::find(known_, name) == known_.end() && !option_text_is_odd(text)) {
+      out_.submit.push_back(text);
+      remark(
+          Destination::scheduler, line,
+          fmt::format("{} is no option of sbatch itself: one of the cluster's own", text::printable(text)));
     } else if (std::ranges::find(known_, name) == known_.end()) {
       remark(Destination::slurm, line,
              fmt::format("{} is no option of sbatch that is known", text::printable(text)));
@@ -99,9 +185,13 @@ class DirectivesReader {
     }
   }
 
+  static bool option_text_is_odd(const std::string& text) {
+    return text::printable(text) != text || text.find_first_of("$`<> ") != std::string::npos;
+  }
+
   /// What nlaunch does not take, or not like this.
   static bool refused(const std::string& name, const std::string& value) {
-    constexpr std::array<std::string_view, 7> kOwned{"export",   "export-file", "wrap",     "array",
+    constexpr std::array<std::string_view, 6> kOwned{"export",   "export-file", "wrap",
                                                      "parsable", "wait",        "test-only"};
     return is_one_of(name, kOwned) || text::printable(value) != value ||
            value.find_first_of("$`") != std::string::npos ||
@@ -137,7 +227,7 @@ class DirectivesReader {
     const auto value = [&](const char* name) {
       return values_.contains(name) ? values_[name] : std::string();
     };
-    const auto per_node = number(value("ntasks-per-node"));
+    const auto per_node = std::max(number(value("ntasks-per-node")), number(value("tasks-per-node")));
     const auto tasks = number(value("ntasks"));
     size.nodes = std::max(1U, number(value("nodes")));
     if (value("nodes").empty() && per_node > 0 && tasks > per_node)
@@ -169,14 +259,6 @@ class DirectivesReader {
         entry.remark = fmt::format("{} for each of {} tasks: nlaunch's agent has them all", cpus, size.tasks);
       }
     }
-    auto& numbers = result_.numbers;
-    numbers = {{"SLURM_NNODES", size.nodes}, {"SLURM_JOB_NUM_NODES", size.nodes}};
-    if (size.gpus > 0)
-      numbers.insert(numbers.end(), {{"SLURM_GPUS_ON_NODE", size.gpus}, {"SLURM_GPUS_PER_NODE", size.gpus}});
-    if (cpus > 0) numbers.emplace_back("SLURM_CPUS_PER_TASK", cpus);
-    if (size.tasks > 0)
-      numbers.insert(numbers.end(),
-                     {{"SLURM_NTASKS_PER_NODE", size.tasks}, {"SLURM_NTASKS", size.tasks * size.nodes}});
   }
 
   const lint::LintInput& input_;
@@ -193,13 +275,33 @@ JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
   return DirectivesReader(input, out).read();
 }
 
+void import_steps(const shell::Recording& recording, Imported& out) {
+  for (const auto& command : recording.commands) {
+    if (shell::program_name(command.argv[0]) != "srun") continue;
+    for (std::size_t i = 1; i < command.argv.size() && command.argv[i].starts_with('-'); ++i) {
+      auto option = command.argv[i];
+      const auto equals = option.find('=');
+      const bool two = equals == std::string::npos && shell::takes_value_of_srun(option);
+      const auto value = equals != std::string::npos          ? option.substr(equals + 1)
+                         : two && i + 1 < command.argv.size() ? command.argv[++i]
+                                                              : std::string();
+      option = option.substr(0, equals);
+      const auto name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+      if (is_of_step(name)) add_step_option(name, value, command.line, out);
+    }
+  }
+}
+
 shell::Allocation allocation_of(const JobDirectives& directives) {
   shell::Allocation allocation;
   if (!directives.job_name.empty()) allocation.job_name = directives.job_name;
+  if (!directives.account.empty()) allocation.account = directives.account;
+  if (!directives.partition.empty()) allocation.partition = directives.partition;
   allocation.nodes = directives.size.nodes;
   allocation.tasks_per_node = std::max(1U, directives.size.tasks);
   allocation.cpus_per_task = directives.cpus_per_task;
   allocation.gpus_per_node = directives.size.gpus;
+  allocation.array = directives.array;
   return allocation;
 }
 

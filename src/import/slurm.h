@@ -1,26 +1,37 @@
 #pragma once
 #include "import/import.h"
-#include "import/roles.h"
 #include "shell/allocation.h"
 
 namespace nlaunch::import {
 
+/// What the job's directives say of the machine.
+struct JobSize {
+  std::uint32_t nodes = 1;
+  std::uint32_t gpus = 0;   ///< of each node; 0: not said
+  std::uint32_t tasks = 0;  ///< of each node; 0: not said
+};
+
 /// What the #SBATCH lines say beside what goes into the files as it is.
 struct JobDirectives {
   JobSize size;
-  std::string job_name;
+  std::string job_name, account, partition;
   ImportedEntry workdir;
   std::string signal;  ///< for the learners; empty: not said
   std::string before;  ///< "120s"
   std::uint32_t signal_line = 0;
   bool requeue = false;
-  std::uint32_t cpus_per_task = 0;                             ///< 0: not said
-  std::vector<std::pair<std::string, std::uint32_t>> numbers;  ///< what Slurm sets for the job, by name
+  std::uint32_t cpus_per_task = 0;  ///< 0: not said
+  std::uint32_t array_line = 0;
+  std::vector<std::uint32_t> array;  ///< ids of the tasks of a job array
+  bool het = false;                  ///< a heterogeneous job: directives of several parts
 };
 
 /// Sorts the script's directives: what belongs to the cluster into the profile, what to the job into the
 /// experiment.
 JobDirectives import_directives(const lint::LintInput& input, Imported& out);
+
+/// Options of the script's steps that nlaunch's own step has to have too: containers, the network, bindings.
+void import_steps(const shell::Recording& recording, Imported& out);
 
 /// The job that they ask for.
 shell::Allocation allocation_of(const JobDirectives& directives);

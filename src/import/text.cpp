@@ -134,6 +134,12 @@ class ExperimentLines {
   std::string out_;
 };
 
+std::vector<std::string> submit_of(const Imported& all) {
+  std::vector<std::string> words{"sbatch"};
+  words.insert(words.end(), all.submit.begin(), all.submit.end());
+  return words;
+}
+
 void write_secrets(ExperimentLines& out, const Imported& all) {
   out.remarks(0, all, Destination::secrets);
   if (all.secrets.empty()) return;
@@ -145,7 +151,9 @@ void write_secrets(ExperimentLines& out, const Imported& all) {
 }
 
 void write_ready(ExperimentLines& out, const ImportedReady& ready) {
-  const auto rest = fmt::format(", timeout: {}}}{}", ready.timeout, behind(ready.line, ready.remark));
+  if (ready.exited) return out.line(4, "ready: exited");
+  const auto rest = fmt::format(", timeout: {}}}{}", ready.timeout, behind(ready.line, ""));
+  if (!ready.tcp.empty()) return out.line(4, fmt::format("ready: {{tcp: {}{}", scalar(ready.tcp), rest));
   if (!ready.http.empty()) return out.line(4, fmt::format("ready: {{http: {}{}", scalar(ready.http), rest));
   if (!ready.log.empty()) return out.line(4, fmt::format("ready: {{log: {}{}", scalar(ready.log), rest));
   out.list(4, fmt::format("ready: {{timeout: {}, exec", ready.timeout), ready.exec, "}");
@@ -178,6 +186,8 @@ void write_role(ExperimentLines& out, const ImportedRole& role) {
   out.line(2, fmt::format("{}:{}", role.name, behind(role.line, "")));
   out.remarks(4, role.remarks);
   for (const auto& key : keys) out.line(4, key);
+  if (!role.workdir.empty()) out.line(4, "workdir: " + scalar(role.workdir));
+  if (!role.venv.empty()) out.line(4, "venv: " + scalar(role.venv));
   if (!role.wrapper.empty()) out.list(4, "wrapper", role.wrapper);
   if (!role.command.empty()) out.list(4, "command", role.command);
   out.environment(4, role.environment, false);
@@ -232,16 +242,6 @@ std::string experiment_text(const Imported& all) {
       fmt::format(
           "#   nlaunch plan {0}.yaml --site ./{0}.site.yaml && nlaunch lint {0}.yaml --site ./{0}.site.yaml",
           all.name));
-  if (!all.left_out.empty()) {
-    constexpr std::size_t kMost = 12;
-    auto names = all.left_out;
-    const bool more = names.size() > kMost;
-    if (more) names.resize(kMost);
-    out.line(
-        0, fmt::format(
-               "# Left out, since nlaunch stops, waits and cleans up itself, or since they only print: {}{}.",
-               text::printable(text::join(names, ", ")), more ? " and their like" : ""));
-  }
   out.remarks(0, all, Destination::experiment);
   out.line(0, "version: 1");
   out.line(0, fmt::format("name: {}", scalar(all.name)));
@@ -286,7 +286,7 @@ std::string profile_text(const Imported& all) {
   if (all.scheduler) {
     out.line(0, "scheduler:");
     out.line(2, "kind: slurm");
-    out.line(2, "submit: [sbatch]");
+    out.list(2, "submit", submit_of(all));
     write_entries(out, 2, "directives", all.directives);
     if (!all.srun.empty()) out.list(2, "srun", values_of(all.srun));
   }
@@ -307,6 +307,10 @@ std::string profile_text(const Imported& all) {
     out.line(0, "modules:");
     if (!all.modules_init.empty()) out.line(2, "init: " + scalar(all.modules_init));
     if (all.modules_reset) out.line(2, "reset: true");
+    if (!all.module_paths.empty())
+      out.line(2, fmt::format("set: {{MODULEPATH: {}}}{}",
+                              scalar(text::join(values_of(all.module_paths), ":") + ":${env.MODULEPATH:-}"),
+                              behind(all.module_paths[0].line, "")));
     if (!all.modules.empty()) out.list(2, "load", values_of(all.modules));
   }
   const auto& env = all.site_environment;

@@ -1,8 +1,9 @@
-// Whatever text a script is: the import of it ends, and what comes out of it is an experiment and a profile
-// that can be read, or nothing. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
+// Whatever text a script is: its recording and its import end, and what comes out of it is an experiment and
+// a profile that can be read, or nothing. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "config/site.h"
 #include "import/import.h"
 #include "lint/script_input.h"
+#include "shell/recorder.h"
 
 namespace {
 
@@ -44,14 +46,25 @@ void require(const Result<T>& read, const std::string& text) {
 
 extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                                                              std::size_t size) {
-  std::string text(data, data + size);
+  const std::string text(data, data + size);
   if (text.find('\0') != std::string::npos || text::first_invalid_utf8(text)) return 0;  // refused before
-  const auto input = lint::script_input(std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text}));
-  const auto imported = import::import_script(input, lint::lint(input), "", "");
-  if (imported.roles.empty()) return 0;
-  const auto experiment = import::experiment_text(imported);
+  const File script(text);
+  shell::RecordRequest request{
+      .script = script.path(), .arguments = {"a"}, .variables = {"B=c"}, .allocation = {}, .limits = {}};
+  request.allocation.nodes = 2;
+  request.allocation.gpus_per_node = 4;
+  request.limits.time = std::chrono::seconds(2);
+  request.limits.starts = 300;
+  const auto recording = shell::record(request);
+  if (!recording) return 0;
+  const auto file = std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text});
+  const auto input = lint::script_input(file, *recording, request.script);
+  const auto imported =
+      import::import_script(input, lint::lint(input), *recording, request.allocation, "", "");
+  if (!imported) return 0;
+  const auto experiment = import::experiment_text(*imported);
   require(config::load_experiment(File(experiment).path(), {}, {}), experiment);
-  const auto profile = import::profile_text(imported);
+  const auto profile = import::profile_text(*imported);
   require(config::load_site(File(profile).path(), {}, {}), profile);
   return 0;
 }

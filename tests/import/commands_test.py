@@ -62,11 +62,12 @@ class Commands(Import):
     def test_a_script_that_ends_early_says_with_what(self):
         done = self.commands("set -u\npython a.py\npython b.py $DATA\n")
         self.assertEqual(done.returncode, REFUSED)
-        self.assertEqual(done.stdout.splitlines()[-1], "The script ended with 1: it may start more where nothing is missing. Arguments go behind --, variables into --env NAME=VALUE. "
-                                                       f"Its last line: {self.folder}/job.sbatch: line 3: DATA: unbound variable")
+        self.assertTrue(done.stdout.endswith(
+            "The script ended with 1 at line 3: it may start more where nothing is missing. Arguments go behind --, variables into --env NAME=VALUE. It printed:\n"
+            f"  {self.folder}/job.sbatch: line 3: DATA: unbound variable\n"), done.stdout)
         done = self.commands('echo "usage: $0 MODEL"\nexit 2\n')
-        self.assertEqual(done.stdout, "job.sbatch: 1 node of 0 GPUs and 1 task each\nIt starts no program.\nThe script ended with 2: it may start more where nothing is missing. "
-                                      f"Arguments go behind --, variables into --env NAME=VALUE. Its last line: usage: {self.folder}/job.sbatch MODEL\n")
+        self.assertEqual(done.stdout, "job.sbatch: 1 node of 0 GPUs and 1 task each\nIt starts no program.\nThe script ended with 2 at line 2: it may start more where nothing is missing. "
+                                      f"Arguments go behind --, variables into --env NAME=VALUE. It printed:\n  usage: {self.folder}/job.sbatch MODEL\n")
 
     def test_secrets_are_not_printed(self):
         done = self.commands("export HF_TOKEN=hf_abcdefghijklmnop\npython x.py --token $HF_TOKEN --url https://u:pa55word@host/\nexport NAME=$HF_TOKEN\nexit 3 # $HF_TOKEN\n")
@@ -77,15 +78,11 @@ class Commands(Import):
         self.assertIn("python $'\\033[31m'\n", self.commands("python $'\\e[31m'\n").stdout)
 
     def test_what_does_not_fit_is_refused(self):
-        for words, sentence in ((["--env", "A"], "'A' is not NAME=VALUE"), (["--nodes", "0"], "--nodes"), (["--stdout"], "--stdout")):
+        for words, sentence in ((["--env", "A"], "'A' has no = behind a name"), (["--nodes", "0"], "--nodes"), (["--stdout"], "--stdout")):
             with self.subTest(words):
                 done = self.commands("python x.py\n", *words)
                 self.assertEqual(done.returncode, USAGE)
                 self.assertIn(sentence, done.stderr)
-        (self.folder / "job.sbatch").write_text("python x.py\n")
-        done = self.run_import("job.sbatch", "--nodes", "2", cwd=self.folder)
-        self.assertEqual(done.returncode, USAGE)
-        self.assertIn("--commands", done.stderr)
 
 
 if __name__ == "__main__":

@@ -357,7 +357,8 @@ TEST_F(AtLogin, SaysWhatIsWrongWithANameOfARolesOwn) {
   EXPECT_EQ(resolve("${self.nme}", role("engine")),
             "unknown name '${self.nme}': did you mean '${self.name}'?");
   EXPECT_EQ(resolve("${self.}", role("engine")),
-            "unknown name '${self.}': '' is none of name, rank, index, local_rank, host, node, gpus, ports, sync_rank");
+            "unknown name '${self.}': '' is none of name, rank, index, local_rank, host, node, gpus, ports, "
+            "sync_rank");
   EXPECT_EQ(resolve("${self.index.x}", role("engine")),
             "unknown name '${self.index.x}': did you mean '${self.index}'?");
   EXPECT_EQ(resolve("${self.rank}", role("engine")),

@@ -1,0 +1,144 @@
+#include "import/markers.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "import/texts.h"
+
+namespace nlaunch::import {
+namespace {
+
+class References {
+ public:
+  References(const shell::Allocation& allocation, Imported& out, std::vector<std::string>& unknown)
+      : allocation_(allocation), out_(out), unknown_(unknown) {}
+
+  void run() {
+    for (std::uint32_t node = 0; node < allocation_.nodes; ++node) {
+      names_.push_back(shell::Allocation::host(node));
+      addresses_.push_back(shell::Allocation::address(node));
+    }
+    own_ports();
+    each_text(out_, [this](std::string& text, ImportedRole* role) { change(text, role); });
+  }
+
+ private:
+  /// Who asks for a free port has it: the first role that names it in its command.
+  void own_ports() {
+    const auto port = std::to_string(shell::Allocation::kPort);
+    for (auto& role : out_.roles) {
+      const bool names = std::ranges::any_of(
+          role.command, [&](const auto& word) { return word.find(port) != std::string::npos; });
+      if (!names) continue;
+      role.ports.emplace_back(role.kind == RoleKind::engine ? "http" : "port");
+      owner_ = &role;
+      return;
+    }
+  }
+
+  void change(std::string& text, ImportedRole* role) {
+    lists(text);
+    static const RE2 kMarker(
+        R"((rec-node-\[[-\d,]+\]|rec-node-\d+|10\.77\.\d+\.\d+|42424[23]|42777|/rec/home|rec-user|/rec/[\w./-]*|)"
+        R"(rec-login|rec-partition|rec-account|rec-cluster))");
+    std::string changed;
+    re2::StringPiece rest(text);
+    std::string marker;
+    const char* begin = text.data();
+    while (RE2::FindAndConsume(&rest, kMarker, &marker)) {
+      const auto* end = rest.data();
+      const auto* at = end - marker.size();
+      changed.append(begin, at);
+      // 42777 of "1427771" is a number of the script's own.
+      const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+      const bool within = is_digit(marker[0]) &&
+                          ((at > text.data() && is_digit(at[-1])) || (!rest.empty() && is_digit(rest[0])));
+      changed += within ? marker : reference(marker, role);
+      begin = end;
+    }
+    changed.append(begin, static_cast<const char*>(text.data()) + text.size());
+    text = std::move(changed);
+  }
+
+  /// All hosts with commas between them are those of a role that is on all.
+  void lists(std::string& text) {
+    if (allocation_.nodes < 2) return;
+    const auto* all = role_on_all();
+    for (const auto& list : {text::join(names_, ","), text::join(addresses_, ",")}) {
+      for (auto at = text.find(list); at != std::string::npos; at = text.find(list, at + 1)) {
+        if (all == nullptr) {
+          miss("the list of all hosts: no role is on each of them");
+          return;
+        }
+        text.replace(at, list.size(), fmt::format("${{role.{}.hosts}}", all->name));
+      }
+    }
+  }
+
+  [[nodiscard]] const ImportedRole* role_on_all() const {
+    for (const auto& role : out_.roles) {
+      if (!role.part) continue;
+      std::vector<std::uint32_t> nodes;
+      for (const auto& task : out_.parts[*role.part].tasks)
+        if (nodes.empty() || nodes.back() != task.node) nodes.push_back(task.node);
+      bool in_order = nodes.size() == allocation_.nodes;
+      for (std::size_t i = 0; in_order && i < nodes.size(); ++i) in_order = nodes[i] == i;
+      if (in_order) return &role;
+    }
+    return nullptr;
+  }
+
+  std::string reference(const std::string& marker, const ImportedRole* role) {
+    if (marker == allocation_.job_id) return "${run.id}";
+    if (marker == "/rec/home") return "${env.HOME}";
+    if (marker == "rec-user") return "${env.USER}";
+    if (marker == std::to_string(shell::Allocation::kPort)) return port(role);
+    if (const auto node = shell::node_of(marker)) return host(*node, role, marker);
+    miss(fmt::format("'{}', which stands for something that only the cluster knows", marker));
+    return marker;
+  }
+
+  std::string port(const ImportedRole* role) {
+    if (owner_ == nullptr) return std::to_string(shell::Allocation::kPort);
+    if (owner_ == role) return fmt::format("${{self.ports.{}}}", owner_->ports.back());
+    return fmt::format("${{role.{}.0.ports.{}}}", owner_->name, owner_->ports.back());
+  }
+
+  std::string host(std::uint32_t node, const ImportedRole* role, const std::string& marker) {
+    const auto index_in = [&](const ImportedRole& other) -> std::optional<std::size_t> {
+      if (!other.part) return std::nullopt;
+      const auto& tasks = out_.parts[*other.part].tasks;
+      const auto found = std::ranges::find(tasks, node, &shell::Task::node);
+      return found == tasks.end() ? std::nullopt : std::optional<std::size_t>(found - tasks.begin());
+    };
+    if (role != nullptr && role->part && out_.parts[*role->part].tasks.size() == 1 && index_in(*role))
+      return "${self.host}";
+    if (role != nullptr && index_in(*role))
+      return fmt::format("${{role.{}.{}.host}}", role->name, *index_in(*role));
+    for (const auto& other : out_.roles)
+      if (const auto index = index_in(other)) return fmt::format("${{role.{}.{}.host}}", other.name, *index);
+    miss(fmt::format("the host '{}', on which no role is", marker));
+    return marker;
+  }
+
+  void miss(std::string what) {
+    if (std::ranges::find(unknown_, what) == unknown_.end()) unknown_.push_back(std::move(what));
+  }
+
+  const shell::Allocation& allocation_;
+  Imported& out_;
+  std::vector<std::string>& unknown_;
+  std::vector<std::string> names_, addresses_;
+  ImportedRole* owner_ = nullptr;
+};
+
+}  // namespace
+
+void refer_to_the_job(const shell::Allocation& allocation, Imported& out, std::vector<std::string>& unknown) {
+  References(allocation, out, unknown).run();
+}
+
+}  // namespace nlaunch::import

@@ -1,0 +1,479 @@
+#include "import/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "base/text.h"
+#include "import/work.h"
+#include "shell/launchers.h"
+
+namespace nlaunch::import {
+namespace {
+
+using shell::Fate;
+using shell::RecordedCommand;
+using shell::Recording;
+using shell::Task;
+using shell::Words;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// A text as numbers, hosts' addresses and what stands between them.
+std::vector<std::string> tokens_of(std::string_view text) {
+  std::vector<std::string> tokens;
+  std::size_t i = 0;
+  while (i < text.size()) {
+    auto end = i;
+    if (is_digit(text[i])) {
+      while (end < text.size() && is_digit(text[end])) ++end;
+    } else {
+      while (end < text.size() && !is_digit(text[end])) ++end;
+    }
+    tokens.emplace_back(text.substr(i, end - i));
+    i = end;
+  }
+  return tokens;
+}
+
+/// "rec-node-3" is one word of a task on node 3, as its address is.
+std::string with_host_marked(std::string text, const Task& task) {
+  constexpr std::string_view kMark = "\x02";
+  for (const auto& host : {shell::Allocation::host(task.node), shell::Allocation::address(task.node)}) {
+    for (auto at = text.find(host); at != std::string::npos; at = text.find(host, at + kMark.size())) {
+      const auto end = at + host.size();
+      const bool longer = end < text.size() && is_digit(text[end]);
+      if (!longer) text.replace(at, host.size(), kMark);
+    }
+  }
+  return text;
+}
+
+/// What a number of a task can be.
+struct NumberOfTask {
+  const char* reference;
+  std::uint32_t (*of)(const Task& task, std::size_t index);
+};
+constexpr std::array<NumberOfTask, 3> kNumbers{
+    {{"${self.index}", [](const Task&, std::size_t index) { return static_cast<std::uint32_t>(index); }},
+     {"${self.node}", [](const Task& task, std::size_t) { return task.node; }},
+     {"${self.local_rank}", [](const Task& task, std::size_t) { return task.local_rank; }}}};
+
+/// The texts of tasks as one text; nothing: they differ by more than their tasks.
+class Unifier {
+ public:
+  Unifier(const std::vector<Task>& tasks, const std::vector<std::size_t>& recorded)
+      : tasks_(tasks), recorded_(recorded) {}
+
+  [[nodiscard]] std::optional<std::string> one(const std::vector<std::string>& texts) const {
+    if (std::ranges::all_of(texts, [&](const auto& text) { return text == texts[0]; }))
+      return escaped(texts[0]);
+    std::vector<std::vector<std::string>> all;
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      all.push_back(tokens_of(with_host_marked(texts[i], tasks_[recorded_[i]])));
+    std::string out;
+    for (std::size_t at = 0; at < all[0].size(); ++at) {
+      std::vector<std::string> column;
+      for (const auto& tokens : all) {
+        if (tokens.size() != all[0].size()) return std::nullopt;
+        column.push_back(tokens[at]);
+      }
+      const auto text = token(column);
+      if (!text) return std::nullopt;
+      out += *text;
+    }
+    return out;
+  }
+
+ private:
+  [[nodiscard]] std::optional<std::string> token(const std::vector<std::string>& column) const {
+    if (std::ranges::all_of(column, [&](const auto& text) { return text == column[0]; })) {
+      auto text = escaped(column[0]);
+      for (auto at = text.find('\x02'); at != std::string::npos; at = text.find('\x02', at))
+        text.replace(at, 1, "${self.host}");
+      return text;
+    }
+    for (const auto& number : kNumbers) {
+      bool fits = true;
+      for (std::size_t i = 0; fits && i < column.size(); ++i)
+        fits = column[i] == std::to_string(number.of(tasks_[recorded_[i]], recorded_[i]));
+      if (fits) return number.reference;
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<Task>& tasks_;
+  const std::vector<std::size_t>& recorded_;
+};
+
+/// Programs that change nothing of what they start that nlaunch would not do itself.
+bool is_needless(const std::string& program) {
+  constexpr std::array<std::string_view, 4> kNames{"nohup", "setsid", "catchsegv", "sudo"};
+  return std::ranges::find(kNames, program) != kNames.end();
+}
+
+/// The commands that a part may be of, and what their launchers say.
+struct Start {
+  std::size_t command = 0;
+  std::vector<std::size_t> inner;   ///< of a container: what it starts
+  std::optional<std::size_t> step;  ///< the nearest launcher that places tasks
+  Words wrapper;
+  bool background = false;
+  std::size_t occurrence = 0;  ///< of this line within the task
+};
+
+class PartMaker {
+ public:
+  PartMaker(const Recording& recording, const shell::Allocation& allocation)
+      : recording_(recording), allocation_(allocation) {}
+
+  std::vector<Part> make() {
+    collect();
+    for (auto& group : groups()) add(group);
+    merge_steps_of_a_loop();
+    std::ranges::stable_sort(parts_, {}, [](const Part& part) { return part.commands[0]; });
+    return std::move(parts_);
+  }
+
+ private:
+  void collect() {
+    std::map<std::tuple<std::size_t, std::uint32_t, std::string, std::uint32_t, std::size_t>, std::size_t>
+        seen;
+    for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+      const auto& command = recording_.commands[i];
+      if (command.fate != Fate::recorded) continue;
+      const auto container = container_of(i);
+      if (container) {
+        const auto known = std::ranges::find(starts_, *container, &Start::command);
+        if (known != starts_.end()) {
+          known->inner.push_back(i);
+          continue;
+        }
+      }
+      auto start = start_of(container.value_or(i));
+      if (container) start.inner = {i};
+      const auto none = recording_.commands.size();
+      start.occurrence = seen[{start.step.value_or(none), command.task ? command.task->rank : 0,
+                               command.script, command.line, start.step ? 0 : i}]++;
+      starts_.push_back(std::move(start));
+    }
+  }
+
+  /// The outermost container that a command is in. What it does inside is its own: a folder or a variable
+  /// there is none of the machine's.
+  [[nodiscard]] std::optional<std::size_t> container_of(std::size_t index) const {
+    std::optional<std::size_t> container;
+    for (auto above = recording_.commands[index].launcher; above;
+         above = recording_.commands[*above].launcher) {
+      if (shell::is_container(shell::program_name(recording_.commands[*above].argv[0]))) container = above;
+    }
+    return container;
+  }
+
+  /// How many words of a container's command line stand in front of what it starts.
+  [[nodiscard]] std::size_t words_of_container(const RecordedCommand& command) const {
+    if (command.fate != Fate::launcher) return 0;
+    const auto started = shell::started_by(command.argv, allocation_);
+    return started ? command.argv.size() - std::min(started->argv.size(), command.argv.size()) : 0;
+  }
+
+  [[nodiscard]] Start start_of(std::size_t index) const {
+    Start start;
+    start.command = index;
+    start.background = recording_.commands[index].background;
+    const auto* inner = &recording_.commands[index];
+    for (auto above = inner->launcher; above;) {
+      const auto& launcher = recording_.commands[*above];
+      start.background = start.background || launcher.background;
+      const auto started = shell::started_by(launcher.argv, allocation_);
+      if (started && !started->tasks.empty()) {
+        if (!start.step) start.step = *above;
+      } else if (started && !is_needless(shell::program_name(launcher.argv[0]))) {
+        const auto kept = launcher.argv.size() - std::min(started->argv.size(), launcher.argv.size());
+        start.wrapper.insert(start.wrapper.begin(), launcher.argv.begin(),
+                             launcher.argv.begin() + static_cast<std::ptrdiff_t>(kept));
+      }
+      above = launcher.launcher;
+    }
+    return start;
+  }
+
+  /// Those of one step that its tasks start at the same place; each of the others alone.
+  [[nodiscard]] std::vector<std::vector<const Start*>> groups() const {
+    std::vector<std::vector<const Start*>> groups;
+    for (const auto& start : starts_) {
+      const auto& command = recording_.commands[start.command];
+      const auto same = std::ranges::find_if(groups, [&](const auto& group) {
+        const auto& first = *group[0];
+        const auto& other = recording_.commands[first.command];
+        return start.step && first.step == start.step && other.line == command.line &&
+               other.script == command.script && first.occurrence == start.occurrence &&
+               other.argv.size() == command.argv.size() && first.wrapper.size() == start.wrapper.size();
+      });
+      if (same == groups.end())
+        groups.push_back({&start});
+      else
+        same->push_back(&start);
+    }
+    return groups;
+  }
+
+  /// All tasks that run what these recorded ones run: the recorder starts the first, second and last of each
+  /// node.
+  [[nodiscard]] std::vector<Task> tasks_of(const std::vector<const Start*>& group) const {
+    if (!group[0]->step) return {Task{}};
+    const auto all = shell::started_by(recording_.commands[*group[0]->step].argv, allocation_)->tasks;
+    std::set<std::uint32_t> here;
+    for (const auto* start : group) here.insert(recording_.commands[start->command].task->rank);
+    std::vector<Task> tasks;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // Between the second and the last of a node, tasks are as these two.
+      const auto second = std::ranges::find_if(
+          all, [&](const Task& one) { return one.node == all[i].node && one.local_rank == 1; });
+      const bool is_last = i + 1 == all.size() || all[i + 1].node != all[i].node;
+      const bool recorded = all[i].local_rank <= 1 || is_last;
+      if (here.contains(recorded ? all[i].rank : second->rank)) tasks.push_back(all[i]);
+    }
+    return tasks;
+  }
+
+  void add(const std::vector<const Start*>& group) {
+    Part part;
+    part.tasks = tasks_of(group);
+    std::vector<const RecordedCommand*> commands;
+    for (const auto* start : group) {
+      const auto& command = recording_.commands[start->command];
+      commands.push_back(&command);
+      part.commands.push_back(start->command);
+      const auto task = command.task && start->step ? *command.task : Task{};
+      const auto found = std::ranges::find(part.tasks, task.rank, &Task::rank);
+      part.recorded.push_back(static_cast<std::size_t>(found - part.tasks.begin()));
+    }
+    const Unifier unifier(part.tasks, part.recorded);
+    if (!fill(part, unifier, commands, group)) return add_each(group);
+    parts_.push_back(std::move(part));
+  }
+
+  /// Tasks that run different programs: each is a part of its own.
+  void add_each(const std::vector<const Start*>& group) {
+    const auto all = tasks_of(group);
+    for (const auto* start : group) {
+      const auto& command = recording_.commands[start->command];
+      Part part;
+      part.commands = {start->command};
+      part.tasks = {command.task.value_or(Task{})};
+      part.recorded = {0};
+      (void)fill(part, Unifier(part.tasks, part.recorded), {&command}, {start});
+      if (group.size() < all.size())
+        part.problem = fmt::format(
+            "its tasks differ, and of {} only the first, second and last of each node "
+            "were recorded",
+            all.size());
+      parts_.push_back(std::move(part));
+    }
+  }
+
+  bool fill(Part& part, const Unifier& unifier, const std::vector<const RecordedCommand*>& commands,
+            const std::vector<const Start*>& starts) const {
+    const auto& first = *commands[0];
+    part.in_step = starts[0]->step.has_value();
+    if (part.in_step) {
+      part.step = recording_.commands[*starts[0]->step].argv;
+      part.tasks_of_step = shell::started_by(part.step, allocation_)->tasks.size();
+    }
+    part.script = first.script;
+    part.line = first.line;
+    part.background = starts[0]->background;
+    part.folder = first.folder;
+    if (is_program_of_input(first))
+      part.input = first.input;
+    else if (std::ranges::any_of(part.commands, [&](auto index) { return reads_input(index); }))
+      part.problem =
+          "it reads its standard input (a here-document, a pipe or a file), which no role has: write "
+          "it into a file that the program is given by name";
+    const auto words = [&](Words& out, const std::function<const Words&(std::size_t)>& of) {
+      for (std::size_t word = 0; word < of(0).size(); ++word) {
+        std::vector<std::string> texts;
+        for (std::size_t i = 0; i < commands.size(); ++i) texts.push_back(of(i)[word]);
+        const auto text = unifier.one(texts);
+        if (!text) return false;
+        out.push_back(*text);
+      }
+      return true;
+    };
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      part.lines.push_back(starts[i]->wrapper);
+      part.lines.back().insert(part.lines.back().end(), commands[i]->argv.begin(), commands[i]->argv.end());
+      part.inner.insert(part.inner.end(), starts[i]->inner.begin(), starts[i]->inner.end());
+    }
+    const bool same =
+        words(part.argv, [&](std::size_t i) -> const Words& { return commands[i]->argv; }) &&
+        words(part.wrapper, [&](std::size_t i) -> const Words& { return starts[i]->wrapper; }) &&
+        changes(part, unifier, commands);
+    const auto end = part.argv.begin() +
+                     static_cast<std::ptrdiff_t>(std::min(words_of_container(first), part.argv.size()));
+    part.wrapper.insert(part.wrapper.end(), part.argv.begin(), end);
+    part.argv.erase(part.argv.begin(), end);
+    part.program = starts[0]->inner.empty() ? part.argv : recording_.commands[main_of(starts[0]->inner)].argv;
+    return same;
+  }
+
+  /// What a container is there for: what trains or serves in it, or else its last program.
+  [[nodiscard]] std::size_t main_of(const std::vector<std::size_t>& inner) const {
+    for (const auto index : inner) {
+      const auto work = work_of(recording_.commands[index].argv).work;
+      if (work != Work::other && work != Work::nothing) return index;
+    }
+    return inner.back();
+  }
+
+  /// `python - <<EOF`, which is `python -c` of the here-document.
+  static bool is_program_of_input(const RecordedCommand& command) {
+    const auto& argv = command.argv;
+    const bool reads = argv.size() == 1 || (argv.size() > 1 && argv[1] == "-");
+    return command.input && reads && shell::program_name(argv[0]).starts_with("python");
+  }
+
+  /// It has a standard input of its own, or that of the launcher that starts it, and no shell between.
+  [[nodiscard]] bool reads_input(std::size_t index) const {
+    const auto& command = recording_.commands[index];
+    if (command.has_input) return true;
+    if (!command.launcher || !recording_.commands[*command.launcher].has_input) return false;
+    const auto started = shell::started_by(recording_.commands[*command.launcher].argv, allocation_);
+    return started && started->argv == command.argv;
+  }
+
+  using Environment = std::map<std::string, std::string>;
+  static Environment to_map(const std::vector<std::string>& entries) {
+    Environment map;
+    for (const auto& entry : entries) {
+      const auto equals = entry.find('=');
+      if (equals != std::string::npos && equals > 0)
+        map.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    return map;
+  }
+
+  bool changes(Part& part, const Unifier& unifier,
+               const std::vector<const RecordedCommand*>& commands) const {
+    auto before = to_map(recording_.environment);
+    for (const auto& name : recording_.given) before.erase(name);  // as if the script had set it
+    std::vector<Environment> after;
+    std::set<std::string> names;
+    for (const auto* command : commands) {
+      after.push_back(to_map(command->environment));
+      for (const auto& [name, value] : after.back()) names.insert(name);
+    }
+    for (const auto& [name, value] : before) names.insert(name);
+    for (const auto& name : names) {
+      if (is_set_by_slurm(name) && !is_assigned(name)) continue;
+      std::vector<std::string> values;
+      for (const auto& environment : after) {
+        const auto found = environment.find(name);
+        if (found != environment.end()) values.push_back(found->second);
+      }
+      if (values.empty()) {
+        if (before.contains(name)) part.changes[name] = std::nullopt;
+        continue;
+      }
+      if (values.size() < commands.size()) return false;  // some have it
+      const auto old = before.find(name);
+      const bool same = old != before.end() &&
+                        std::ranges::all_of(values, [&](const auto& value) { return value == old->second; });
+      if (same) continue;
+      const auto text = unifier.one(values);
+      if (!text) return false;
+      part.changes[name] = *text;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool is_assigned(const std::string& name) const {
+    return std::ranges::any_of(recording_.assignments, [&](const auto& one) { return one.name == name; });
+  }
+
+  /// `for node in ...; do srun -w $node PROGRAM & done` starts one part.
+  void merge_steps_of_a_loop() {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      while (i + 1 < parts_.size() && can_follow(parts_[i], parts_[i + 1])) {
+        auto merged = merged_of(parts_[i], parts_[i + 1]);
+        if (!merged) break;
+        parts_[i] = std::move(*merged);
+        parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+    }
+  }
+
+  static bool can_follow(const Part& a, const Part& b) {
+    const bool same_place = a.in_step && b.in_step && a.line == b.line && a.script == b.script &&
+                            a.argv.size() == b.argv.size() && a.wrapper.size() == b.wrapper.size() &&
+                            a.background && b.background;
+    if (!same_place || !a.problem.empty() || !b.problem.empty()) return false;
+    // Of the same size on each node, and no node twice.
+    return std::ranges::none_of(b.tasks, [&](const Task& task) {
+      return std::ranges::find(a.tasks, task.node, &Task::node) != a.tasks.end();
+    });
+  }
+
+  [[nodiscard]] std::optional<Part> merged_of(const Part& a, const Part& b) const {
+    Part part;
+    part.tasks = a.tasks;
+    part.tasks.insert(part.tasks.end(), b.tasks.begin(), b.tasks.end());
+    part.commands = a.commands;
+    part.commands.insert(part.commands.end(), b.commands.begin(), b.commands.end());
+    part.recorded = a.recorded;
+    for (const auto index : b.recorded) part.recorded.push_back(a.tasks.size() + index);
+    std::vector<const RecordedCommand*> commands;
+    std::vector<const Start*> starts;
+    for (const auto index : part.commands) {
+      commands.push_back(&recording_.commands[index]);
+      starts.push_back(&*std::ranges::find(starts_, index, &Start::command));
+    }
+    if (!fill(part, Unifier(part.tasks, part.recorded), commands, starts)) return std::nullopt;
+    return part;
+  }
+
+  const Recording& recording_;
+  const shell::Allocation& allocation_;
+  std::vector<Start> starts_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+std::vector<Part> parts_of(const shell::Recording& recording, const shell::Allocation& allocation) {
+  return PartMaker(recording, allocation).make();
+}
+
+shell::Words with_input(shell::Words argv, const std::optional<std::string>& input) {
+  if (!input) return argv;
+  if (argv.size() > 1) argv.erase(argv.begin() + 1);
+  argv.insert(argv.begin() + 1, {"-c", *input});
+  return argv;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '$' && i + 1 < text.size() && text[i + 1] == '{') out += '$';
+    out += text[i];
+  }
+  return out;
+}
+
+bool is_set_by_slurm(std::string_view name) {
+  if (name == "SLURM_ARRAY_TASK_ID") return false;  // which job of an array it is
+  constexpr std::array<std::string_view, 5> kNames{"HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_"};
+  constexpr std::array<std::string_view, 5> kPrefixes{"SLURM_", "SLURMD_", "OMPI_COMM_", "PMI_",
+                                                      "BASH_FUNC_"};
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace nlaunch::import

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shell/recorder.h"
+#include "shell/words.h"
+
+/// The programs that a recorded script starts, each once, however many tasks run it.
+namespace nlaunch::import {
+
+/// Variables that a part has otherwise than the script began with; nothing: unset.
+using Changes = std::map<std::string, std::optional<std::string>>;
+
+/// Texts are those of an experiment: what differs by task is `${self.index}`, `${self.node}`,
+/// `${self.local_rank}` or `${self.host}`, and a `${` of the script's own is `$${`.
+struct Part {
+  std::vector<std::size_t> commands;  ///< of the recording: one for each of `recorded`
+  std::vector<shell::Words> lines;    ///< their command lines as they are, with what stands in front
+  std::vector<std::size_t> inner;     ///< commands that run within one of `commands`, a container
+  std::vector<shell::Task> tasks;     ///< all; of a program of the batch script itself one, on node 0
+  std::vector<std::size_t> recorded;  ///< indices into `tasks`
+  bool in_step = false;               ///< srun, mpirun or ssh starts it
+  shell::Words step;                  ///< that launcher's command line
+  std::size_t tasks_of_step = 0;      ///< of that launcher alone, whatever they run
+  shell::Words wrapper;               ///< containers, numactl: what stands in front of its own words
+  shell::Words argv;
+  std::optional<std::string> input;  ///< the program of `python - <<EOF`
+  shell::Words program;              ///< what it is known by: `argv`, or what that starts in its container
+  Changes changes;
+  std::string folder;
+  std::string script;  ///< the file that starts it
+  std::uint32_t line = 0;
+  bool background = false;
+  std::string problem;  ///< why it cannot be told what its tasks run; empty: it can
+};
+
+/// In the order of their starts. Programs that only answer are none.
+std::vector<Part> parts_of(const shell::Recording& recording, const shell::Allocation& allocation);
+
+/// The command line with a here-document as an argument: `python -c PROGRAM` of `python - <<EOF`.
+shell::Words with_input(shell::Words argv, const std::optional<std::string>& input);
+
+/// A text of the script as one of an experiment, which reads `${` as a reference.
+std::string escaped(std::string_view text);
+
+/// Of the task of a step and of the batch script: what Slurm and bash set, which is no setting of the script.
+bool is_set_by_slurm(std::string_view name);
+
+}  // namespace nlaunch::import

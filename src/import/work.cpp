@@ -1,0 +1,231 @@
+#include "import/work.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace nlaunch::import {
+namespace {
+
+using shell::Words;
+
+bool is_python(const std::string& name) {
+  return name.starts_with("python");
+}
+
+/// "vllm" of "/opt/venv/bin/vllm", "torch.distributed.run" of `python -u -m torch.distributed.run`, "train"
+/// of `python train.py`; behind `uv run` and its like.
+struct Program {
+  std::string name;
+  std::size_t at = 0;  ///< its word
+};
+
+/// The first word from `from` on that is no option.
+std::size_t next_word(const Words& argv, std::size_t from, const shell::Options& valued) {
+  return shell::program_at(argv, from, valued);
+}
+
+Program program_of(const Words& argv, std::size_t from = 0) {
+  if (from >= argv.size()) return {"", argv.size()};
+  const auto name = shell::program_name(argv[from]);
+  const auto second = from + 1 < argv.size() ? argv[from + 1] : std::string();
+  static const shell::Options kUv{
+      "--with",     "--extra",          "--group", "--python",           "-p", "--project", "--directory",
+      "--env-file", "--active-project", "--index", "--with-requirements"};
+  static const shell::Options kConda{"-n", "--name", "-p", "--prefix", "--cwd"};
+  static const shell::Options kPython{"-W", "-X"};
+  if ((name == "uv" || name == "poetry" || name == "pixi") && second == "run")
+    return program_of(argv, next_word(argv, from + 2, kUv));
+  if ((name == "conda" || name == "mamba" || name == "micromamba") && second == "run")
+    return program_of(argv, next_word(argv, from + 2, kConda));
+  if (!is_python(name)) return {name, from};
+  for (auto i = from + 1; i < argv.size(); ++i) {
+    if (argv[i] == "-m" && i + 1 < argv.size()) return {argv[i + 1], i + 1};
+    if (argv[i] == "-c" || argv[i] == "-") return {name, from};
+    if (kPython.contains(argv[i])) {
+      ++i;
+    } else if (!argv[i].starts_with('-')) {
+      return {shell::program_name(argv[i]), i};
+    }
+  }
+  return {name, from};
+}
+
+bool ends_any(std::string_view name, std::initializer_list<std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](auto end) { return name.ends_with(end); });
+}
+
+bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// What a row is asked: the program, the word behind it, the whole line.
+struct Asked {
+  std::string name;
+  std::string second;
+  const Words& argv;
+};
+
+bool is_ray_start(const Asked& asked) {
+  return asked.name == "ray" && asked.second == "start";
+}
+
+bool is_training_word(std::string_view word) {
+  constexpr std::array<std::string_view, 12> kWords{"train", "grpo", "ppo",  "sft",  "dpo",   "finetune",
+                                                    "dapo",  "rlhf", "gspo", "rloo", "learn", "pretrain"};
+  return std::ranges::any_of(kWords, [&](auto one) { return word.find(one) != std::string_view::npos; });
+}
+
+/// The file's or the module's own name: "main_ppo" of "verl.trainer.main_ppo".
+std::string_view own_name(std::string_view name) {
+  if (name.ends_with(".py") || name.ends_with(".sh")) name.remove_suffix(3);
+  return name.substr(name.rfind('.') + 1);
+}
+
+bool serves(std::string_view name) {
+  const auto own = own_name(name);
+  return own.find("serve") != std::string_view::npos || own.find("api") != std::string_view::npos;
+}
+
+bool trains(const Asked& asked) {
+  return is_any(asked.name, {"torchrun", "accelerate", "deepspeed", "torch.distributed.run",
+                             "torch.distributed.launch", "axolotl", "llamafactory-cli", "swift", "tune"}) ||
+         (is_training_word(text::lower(own_name(asked.name))) && !serves(text::lower(asked.name)));
+}
+
+struct WorkRow {
+  bool (*fits)(const Asked& asked);
+  WorkOf work;
+};
+
+/// The first that fits counts.
+constexpr WorkRow kRows[] = {
+    {[](const Asked& a) { return is_ray_start(a) && shell::has(a.argv, "--head"); }, {Work::ray_head, ""}},
+    {is_ray_start, {Work::ray_worker, ""}},
+    {[](const Asked& a) {
+       return a.name == "ray" && is_any(a.second, {"stop", "disable-usage-stats"});
+     },
+     {Work::nothing, "nlaunch stops what it starts"}},
+    {[](const Asked& a) {
+       return a.name == "ray" && is_any(a.second, {"list", "summary", "memory"});
+     },
+     {Work::nothing, "it only prints"}},
+    {[](const Asked& a) {
+       return (a.name == "vllm" && a.second == "serve") || (a.name == "trl" && a.second == "vllm-serve") ||
+              ends_any(a.name, {"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server",
+                                "sglang.launch_server", "vllm_serve", "trl.scripts.vllm_serve"}) ||
+              a.name == "sglang" || a.name == "lmdeploy" || a.name == "trtllm-serve" ||
+              a.name == "text-generation-launcher" ||
+              (is_python(shell::program_name(a.argv[0])) && serves(text::lower(a.name)) &&
+               (a.name.find("vllm") != std::string::npos || a.name.find("sglang") != std::string::npos));
+     },
+     {Work::engine, ""}},
+    {[](const Asked& a) {
+       return is_any(a.name, {"module", "ml"});
+     },
+     {Work::nothing, "the profile's modules"}},
+    {[](const Asked& a) {
+       return is_any(a.name, {"conda", "mamba", "micromamba"}) &&
+              is_any(a.second, {"activate", "deactivate", "info", "list", "env", "config", "init"});
+     },
+     {Work::nothing, "the environment that it makes is in env"}},
+    {[](const Asked& a) {
+       return is_any(a.name, {"pkill", "killall", "fuser", "ipcrm", "reset"});
+     },
+     {Work::nothing, "nlaunch starts on nodes of its own and stops what it starts"}},
+    {[](const Asked& a) {
+       return is_any(a.name, {"sbatch", "scancel", "salloc"});
+     },
+     {Work::submission, "jobs are submitted by `nlaunch submit`; walltime says what follows"}},
+    {[](const Asked& a) {
+       return is_any(a.name, {"tmux", "screen"}) || (a.name == "nvcc" && a.second == "--version");
+     },
+     {Work::nothing, "it only shows something to a person"}},
+    {[](const Asked& a) {
+       return is_any(a.second, {"--version", "-V"}) || (is_python(a.name) && a.argv.size() == 1);
+     },
+     {Work::nothing, "it only prints"}},
+    {[](const Asked& a) { return (a.name == "wandb" && a.second != "sync") || a.name == "ulimit"; },
+     {Work::nothing, "it sets up the user's account: do it once by hand"}},
+    {trains, {Work::training, ""}},
+};
+
+std::string with_hyphens(std::string_view text) {
+  std::string out(text);
+  std::ranges::replace(out, '_', '-');
+  return out;
+}
+
+}  // namespace
+
+WorkOf work_of(const Words& argv) {
+  const auto program = program_of(argv);
+  const Asked asked{program.name, program.at + 1 < argv.size() ? argv[program.at + 1] : "", argv};
+  for (const auto& row : kRows)
+    if (row.fits(asked)) return row.work;
+  return {};
+}
+
+std::string role_name_of(const Words& argv) {
+  auto name = program_of(argv).name;
+  const auto dot = name.rfind('.');
+  if (ends_any(name, {".py", ".sh"})) {
+    name.resize(dot);
+  } else if (dot != std::string::npos) {
+    name = name.substr(dot + 1);  // of a module
+  }
+  std::string plain;
+  for (const char c : text::lower(name)) {
+    const bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (fits || (!plain.empty() && plain.back() != '-')) plain += fits ? c : '-';
+  }
+  constexpr std::size_t kLongest = 40;
+  plain = plain.substr(0, kLongest);
+  while (plain.ends_with('-')) plain.pop_back();
+  return plain.empty() || plain[0] < 'a' ? "service" + plain : plain;
+}
+
+std::optional<std::string> option_of(const Words& argv, std::string_view name) {
+  std::optional<std::string> value;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const auto equals = argv[i].find('=');
+    if (with_hyphens(argv[i].substr(0, equals)) != with_hyphens(name)) continue;
+    if (equals != std::string::npos)
+      value = argv[i].substr(equals + 1);
+    else if (i + 1 < argv.size())
+      value = argv[i + 1];
+  }
+  return value;
+}
+
+std::optional<std::uint32_t> number_option_of(const Words& argv, std::string_view name) {
+  const auto value = option_of(argv, name);
+  constexpr std::uint32_t kMost = 1024;
+  const auto number = value ? text::whole_number<std::uint32_t>(*value) : std::nullopt;
+  return number ? std::optional(std::min(*number, kMost)) : std::nullopt;
+}
+
+bool makes_ranks(const Words& argv) {
+  return is_any(program_of(argv).name,
+                {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch"});
+}
+
+std::optional<std::uint32_t> gpus_said_by(const Words& argv, std::uint32_t nodes) {
+  const auto work = work_of(argv).work;
+  if (work == Work::engine) {
+    std::uint32_t gpus = 0;
+    for (const auto* name : {"--tensor-parallel-size", "--tp-size", "--tp", "-tp"})
+      gpus = std::max(gpus, number_option_of(argv, name).value_or(0));
+    std::uint32_t copies = 1;
+    for (const auto* name : {"--data-parallel-size", "--dp-size", "--dp", "-dp", "--pipeline-parallel-size"})
+      copies = std::max(copies, number_option_of(argv, name).value_or(1));
+    return std::max(1U, gpus) * copies;
+  }
+  if (const auto each = number_option_of(argv, "--nproc-per-node")) return each;
+  if (const auto all = number_option_of(argv, "--num-processes"))
+    return (*all + nodes - 1) / std::max(1U, nodes);
+  return number_option_of(argv, "--num-gpus");
+}
+
+}  // namespace nlaunch::import
