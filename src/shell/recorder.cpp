@@ -393,7 +393,9 @@ class Recorder final : public Watcher {
     const auto text = sys::read_regular_file(request_.script, kLargest).value_or("");
     auto all = text;
     std::set<std::string> scripts;
-    for (const auto& one : recording_.assignments) scripts.insert(one.script);
+    constexpr std::size_t kMostScripts = 20;
+    for (const auto& one : recording_.assignments)
+      if (scripts.size() < kMostScripts) scripts.insert(one.script);
     for (const auto& script : scripts)
       all += "\n" + sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or("");
     std::set<std::string> known;
@@ -771,14 +773,16 @@ class Recorder final : public Watcher {
     const sys::UniqueFd pipe(
         ::open(fmt::format("/proc/{}/fd/0", start.pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (pipe.get() < 0) return std::nullopt;
+    constexpr std::size_t kLargest = 256U << 10U;  // who writes more still does so
     std::string text;
     std::array<char, 65536> room{};
-    for (;;) {
+    while (text.size() <= kLargest) {
       const auto got = ::read(pipe.get(), room.data(), room.size());
       if (got < 0) return std::nullopt;  // somebody still has its other end
       if (got == 0) return text;
       text.append(room.data(), static_cast<std::size_t>(got));
     }
+    return std::nullopt;
   }
 
   /// The folder in which srun starts its tasks; empty: in its own.

@@ -356,6 +356,13 @@ TEST_F(Recorded, AHereDocumentIsKept) {
   EXPECT_FALSE(recording_.commands[2].has_input);
 }
 
+TEST_F(Recorded, APipeThatNeverEndsIsNoHereDocument) {
+  record("yes | python x.py\n");
+  ASSERT_EQ(recording_.commands.size(), 1U);
+  EXPECT_TRUE(recording_.commands[0].has_input);
+  EXPECT_EQ(recording_.commands[0].input, std::nullopt);
+}
+
 TEST_F(Recorded, AFileThatIsWaitedForComes) {
   EXPECT_EQ(commands("while [ ! -f ready ]; do sleep 1; done\npython x.py\n"), Lines{"2: python x.py"});
   EXPECT_TRUE(recording_.whole());
