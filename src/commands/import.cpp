@@ -156,8 +156,6 @@ int say_whether_same(const Files& files, const import::Imported& imported, const
   const auto plan = plan_of(files, imported);
   if (!plan) return context.console.error(plan.error());
   const auto found = import::differences(imported, subject.recording, *plan);
-  std::size_t processes = 0;
-  for (const auto& part : imported.parts) processes += part.tasks.size();
   if (found.empty()) {
     if (!context.console.quiet)
       context.console.say(

@@ -72,7 +72,7 @@ bool is_helper(const shell::Words& argv) {
       "numactl"};
   const auto name = program_name(argv.at(0));
   if (kHelpers.contains(name)) return true;
-  const std::string_view verb = argv.size() > 1 ? argv[1] : "";
+  const auto verb = argv.size() > 1 ? argv[1] : std::string();
   if (name == "ray") return is_one_of(verb, {"stop", "status", "--version"});
   if (name == "uv") return verb != "run";
   if (name == "enroot" || name == "apptainer" || name == "singularity" || name == "docker")
