@@ -41,11 +41,10 @@ std::string stem(std::string_view path) {
 }
 
 void import_walltime(const JobDirectives& directives, Imported& out) {
-  if (!directives.requeue && directives.before.empty()) return;
+  if (directives.before.empty()) return;
   ImportedWalltime walltime;
   walltime.signal = directives.signal;
   walltime.before = directives.before;
-  walltime.then = directives.requeue ? Walltime::Then::requeue : Walltime::Then::stop;
   walltime.line = directives.signal_line;
   out.walltime = std::move(walltime);
 }

@@ -174,9 +174,9 @@ class DirectivesReader {
       if (const auto said = said_of_step(name); !said.empty()) remark(Destination::scheduler, line, said);
     } else if (std::ranges::find(known_, name) == known_.end() && !option_text_is_odd(text)) {
       out_.submit.push_back(text);
-      remark(
-          Destination::scheduler, line,
-          fmt::format("{} is no option of sbatch itself: one of the cluster's own", text::printable(text)));
+      remark(Destination::scheduler, line,
+             fmt::format("sbatch itself does not know {}: it is passed on as an option of the cluster",
+                         text::printable(text)));
     } else if (std::ranges::find(known_, name) == known_.end()) {
       remark(Destination::slurm, line,
              fmt::format("{} is no option of sbatch that is known", text::printable(text)));

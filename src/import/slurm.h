@@ -19,7 +19,6 @@ struct JobDirectives {
   std::string signal;  ///< for the learners; empty: not said
   std::string before;  ///< "120s"
   std::uint32_t signal_line = 0;
-  bool requeue = false;
   std::uint32_t cpus_per_task = 0;  ///< 0: not said
   std::uint32_t array_line = 0;
   std::vector<std::uint32_t> array;  ///< ids of the tasks of a job array

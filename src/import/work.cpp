@@ -21,7 +21,7 @@ struct Program {
   std::size_t at = 0;  ///< its word
 };
 
-/// The first word from `from` on that is no option.
+/// The first word that is not an option, counted from `from`.
 std::size_t next_word(const Words& argv, std::size_t from, const shell::Options& valued) {
   return shell::program_at(argv, from, valued);
 }
