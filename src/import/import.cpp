@@ -15,9 +15,10 @@
 #include "import/roles.h"
 #include "import/secrets.h"
 #include "import/slurm.h"
+#include "import/step_options.h"
 #include "import/texts.h"
 #include "lint/script_input.h"
-#include "shell/launchers.h"
+#include "shell/srun.h"
 
 namespace nlaunch::import {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "import/ray.h"
 #include "import/work.h"
-#include "shell/launchers.h"
+#include "shell/srun.h"
 
 namespace nlaunch::import {
 namespace {

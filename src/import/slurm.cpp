@@ -10,8 +10,8 @@
 #include <span>
 
 #include "base/text.h"
+#include "import/step_options.h"
 #include "plan/slurm.h"
-#include "shell/launchers.h"
 
 namespace nlaunch::import {
 namespace {
@@ -27,20 +27,6 @@ constexpr std::array<std::string_view, 6> kOptionsLeftOut{"ntasks",     "ntasks-
 
 bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
-}
-
-/// Of pyxis, of CSCS, of srun: an image in which a whole step runs.
-bool is_of_image(std::string_view option) {
-  return option.starts_with("container-") || option.starts_with("no-container-") || option == "uenv" ||
-         option == "view" || option == "environment";
-}
-
-std::string said_of_step(std::string_view option) {
-  if (option == "container-image")
-    return "the container of nlaunch's step, and so of all roles: docs/containers.md, pyxis";
-  if (option == "uenv" || option == "environment")
-    return fmt::format("--{} of nlaunch's step, and so of all roles", option);
-  return {};
 }
 
 std::uint32_t number(std::string_view text) {
@@ -61,31 +47,6 @@ std::uint32_t gpus_of(const std::string& text) {
     if (one == "gpu") return 1;
   }
   return 0;
-}
-
-/// Of a step that nlaunch does not decide itself: its step on the nodes has them too.
-bool is_of_step(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kOptions{"network",  "mpi",      "cpu-bind",
-                                                     "mem-bind", "gpu-bind", "hint"};
-  return is_of_image(name) || is_one_of(name, kOptions);
-}
-
-void add_step_option(const std::string& name, const std::string& value, std::uint32_t line, Imported& out) {
-  const auto option = fmt::format("--{}", name);
-  const auto text = escaped(value.empty() ? option : fmt::format("{}={}", option, value));
-  const auto same = std::ranges::find_if(out.srun, [&](const ImportedEntry& one) {
-    return one.value == option || one.value.starts_with(option + "=");
-  });
-  if (same == out.srun.end()) {
-    if (const auto said = said_of_step(name); !said.empty())
-      out.remarks[Destination::scheduler].push_back({line, said});
-    out.srun.push_back({"", text, line, ""});
-  } else if (same->value != text) {
-    out.remarks[Destination::scheduler].push_back(
-        {line, fmt::format("srun {}: nlaunch's step has one for all; `wrapper:` gives a role a container of "
-                           "its own",
-                           text)});
-  }
 }
 
 /// `#SBATCH hetjob`, which has no dashes; `packjob` before Slurm 20.02.
@@ -171,7 +132,7 @@ class DirectivesReader {
       destination(name, value, line);
     } else if (is_of_image(name)) {
       out_.srun.push_back({"", text, line, ""});
-      if (const auto said = said_of_step(name); !said.empty()) remark(Destination::scheduler, line, said);
+      if (const auto said = said_of_image(name); !said.empty()) remark(Destination::scheduler, line, said);
     } else if (std::ranges::find(known_, name) == known_.end() && !option_text_is_odd(text)) {
       out_.submit.push_back(text);
       remark(Destination::scheduler, line,
@@ -273,23 +234,6 @@ class DirectivesReader {
 
 JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
   return DirectivesReader(input, out).read();
-}
-
-void import_steps(const shell::Recording& recording, Imported& out) {
-  for (const auto& command : recording.commands) {
-    if (shell::program_name(command.argv[0]) != "srun") continue;
-    for (std::size_t i = 1; i < command.argv.size() && command.argv[i].starts_with('-'); ++i) {
-      auto option = command.argv[i];
-      const auto equals = option.find('=');
-      const bool two = equals == std::string::npos && shell::takes_value_of_srun(option);
-      const auto value = equals != std::string::npos          ? option.substr(equals + 1)
-                         : two && i + 1 < command.argv.size() ? command.argv[++i]
-                                                              : std::string();
-      option = option.substr(0, equals);
-      const auto name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
-      if (is_of_step(name)) add_step_option(name, value, command.line, out);
-    }
-  }
 }
 
 shell::Allocation allocation_of(const JobDirectives& directives) {

@@ -29,9 +29,6 @@ struct JobDirectives {
 /// experiment.
 JobDirectives import_directives(const lint::LintInput& input, Imported& out);
 
-/// Options of the script's steps that nlaunch's own step has to have too: containers, the network, bindings.
-void import_steps(const shell::Recording& recording, Imported& out);
-
 /// The job that they ask for.
 shell::Allocation allocation_of(const JobDirectives& directives);
 

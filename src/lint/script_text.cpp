@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "lint/script_input.h"
 #include "plan/slurm.h"
-#include "shell/launchers.h"
+#include "shell/srun.h"
 
 namespace nlaunch::lint {
 namespace {

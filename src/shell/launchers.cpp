@@ -3,136 +3,12 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "shell/srun.h"
 
 namespace nlaunch::shell {
 namespace {
 
 using Nodes = std::vector<std::uint32_t>;
-
-/// srun(1) of Slurm 23.11, and pyxis: options that have their value in a word of their own.
-const Options& srun_options() {
-  static const Options kValued{"-A",
-                               "-b",
-                               "-B",
-                               "-c",
-                               "-C",
-                               "-d",
-                               "-D",
-                               "-e",
-                               "-F",
-                               "-G",
-                               "-i",
-                               "-J",
-                               "-L",
-                               "-m",
-                               "-M",
-                               "-n",
-                               "-N",
-                               "-o",
-                               "-p",
-                               "-q",
-                               "-r",
-                               "-S",
-                               "-t",
-                               "-T",
-                               "-w",
-                               "-W",
-                               "-x",
-                               "--account",
-                               "--acctg-freq",
-                               "--bcast",
-                               "--begin",
-                               "--chdir",
-                               "--cluster-constraint",
-                               "--clusters",
-                               "--comment",
-                               "--constraint",
-                               "--container",
-                               "--container-env",
-                               "--container-image",
-                               "--container-mounts",
-                               "--container-name",
-                               "--container-save",
-                               "--container-workdir",
-                               "--core-spec",
-                               "--cores-per-socket",
-                               "--cpu-bind",
-                               "--cpu-freq",
-                               "--cpus-per-gpu",
-                               "--cpus-per-task",
-                               "--deadline",
-                               "--delay-boot",
-                               "--dependency",
-                               "--distribution",
-                               "--environment",
-                               "--epilog",
-                               "--error",
-                               "--exclude",
-                               "--export",
-                               "--extra-node-info",
-                               "--gpu-bind",
-                               "--gpu-freq",
-                               "--gpus",
-                               "--gpus-per-node",
-                               "--gpus-per-socket",
-                               "--gpus-per-task",
-                               "--gres",
-                               "--gres-flags",
-                               "--het-group",
-                               "--hint",
-                               "--input",
-                               "--jobid",
-                               "--job-name",
-                               "--licenses",
-                               "--mail-type",
-                               "--mail-user",
-                               "--mem",
-                               "--mem-bind",
-                               "--mem-per-cpu",
-                               "--mem-per-gpu",
-                               "--mincpus",
-                               "--mpi",
-                               "--msg-timeout",
-                               "--network",
-                               "--nice",
-                               "--nodefile",
-                               "--nodelist",
-                               "--nodes",
-                               "--ntasks",
-                               "--ntasks-per-core",
-                               "--ntasks-per-gpu",
-                               "--ntasks-per-node",
-                               "--ntasks-per-socket",
-                               "--open-mode",
-                               "--output",
-                               "--partition",
-                               "--power",
-                               "--prefer",
-                               "--priority",
-                               "--profile",
-                               "--prolog",
-                               "--qos",
-                               "--relative",
-                               "--reservation",
-                               "--signal",
-                               "--slurmd-debug",
-                               "--sockets-per-node",
-                               "--switches",
-                               "--task-epilog",
-                               "--task-prolog",
-                               "--thread-spec",
-                               "--threads",
-                               "--threads-per-core",
-                               "--time",
-                               "--time-min",
-                               "--tmp",
-                               "--tres-per-task",
-                               "--uenv",
-                               "--view",
-                               "--wait",
-                               "--wckey"};
-  return kValued;
-}
 
 Nodes all_nodes(const Allocation& allocation) {
   Nodes nodes;
@@ -153,18 +29,23 @@ Nodes nodes_in(const std::string& list, const Allocation& allocation) {
   return nodes;
 }
 
-Nodes nodes_of_step(const Words& argv, std::size_t end, const Allocation& allocation) {
+/// Of a range, "1-4", the most.
+std::optional<std::uint32_t> number_of(const std::optional<std::string>& value) {
+  return value ? text::whole_number<std::uint32_t>(value->substr(value->rfind('-') + 1)) : std::nullopt;
+}
+
+Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation& allocation) {
   Nodes nodes;
-  if (const auto list = option(argv, end, "-w", "--nodelist")) {
+  if (const auto list = value_of(options, "nodelist")) {
     nodes = nodes_in(*list, allocation);
   } else {
     nodes = all_nodes(allocation);
-    const auto first = number_option(argv, end, "-r", "--relative").value_or(0);
+    const auto first = number_of(value_of(options, "relative")).value_or(0);
     nodes.erase(nodes.begin(), nodes.begin() + std::min<std::ptrdiff_t>(first, std::ssize(nodes)));
-    const auto left_out = nodes_in(option(argv, end, "-x", "--exclude").value_or(""), allocation);
+    const auto left_out = nodes_in(value_of(options, "exclude").value_or(""), allocation);
     std::erase_if(nodes, [&](auto node) { return std::ranges::find(left_out, node) != left_out.end(); });
   }
-  if (const auto most = number_option(argv, end, "-N", "--nodes"); most && *most < nodes.size())
+  if (const auto most = number_of(value_of(options, "nodes")); most && *most < nodes.size())
     nodes.resize(*most);
   return nodes;
 }
@@ -192,16 +73,17 @@ bool has_several(const Words& argv) {
 
 Started of_srun(const Words& argv, const Allocation& allocation) {
   if (has_several(argv)) return {};
-  const auto end = program_at(argv, 1, srun_options());
-  auto nodes = nodes_of_step(argv, end, allocation);
+  const auto options = options_of_srun(argv);
+  auto nodes = nodes_of_step(options, allocation);
   if (nodes.empty()) return {};
-  const auto wanted = number_option(argv, end, "-n", "--ntasks");
-  const auto per_node = number_option(argv, end, "", "--ntasks-per-node");
+  const auto wanted = number_of(value_of(options, "ntasks"));
+  auto per_node = number_of(value_of(options, "ntasks-per-node"));
+  if (!per_node) per_node = number_of(value_of(options, "tasks-per-node"));  // as it was called before
   if (wanted && *wanted < nodes.size()) nodes.resize(std::max(1U, *wanted));
   const auto each = per_node.value_or(wanted ? shared_out(*wanted, nodes.size()) : allocation.tasks_per_node);
-  Started started{rest(argv, end),
+  Started started{rest(argv, words_of_srun(argv)),
                   tasks_of(nodes, each, wanted.value_or(each * static_cast<std::uint32_t>(nodes.size())))};
-  if (const auto exported = option(argv, end, "", "--export")) {
+  if (const auto exported = value_of(options, "export")) {
     started.variables = text::split(*exported, ',');
     started.keeps_environment = std::erase(started.variables, "ALL") > 0;
     std::erase_if(started.variables, [](const auto& word) { return word == "NONE" || word == "NIL"; });
@@ -331,17 +213,9 @@ std::optional<Started> started_by(const Words& argv, const Allocation& allocatio
   return started.argv.empty() ? std::nullopt : std::optional(started);
 }
 
-std::size_t words_of_srun(const Words& argv) {
-  return std::min(program_at(argv, 1, srun_options()), argv.size());
-}
-
 bool is_container(const std::string& program) {
   const auto* row = std::ranges::find(kLaunchers, program, &LauncherRow::name);
   return row != std::end(kLaunchers) && (row->start == of_container || row->start == of_shifter);
-}
-
-bool takes_value_of_srun(const std::string& option) {
-  return srun_options().contains(option);
 }
 
 std::vector<std::string> names_of_launchers() {

@@ -20,12 +20,6 @@ struct Started {
 /// What a command line starts; nothing: it is no launcher, or starts no program.
 std::optional<Started> started_by(const Words& argv, const Allocation& allocation);
 
-/// How many words of an srun are its own: the program stands behind them.
-std::size_t words_of_srun(const Words& argv);
-
-/// An option of srun has its value in the next word.
-bool takes_value_of_srun(const std::string& option);
-
 /// A container: what it starts may be of another file system, and have another environment.
 bool is_container(const std::string& program);
 

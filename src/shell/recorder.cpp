@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "shell/answers.h"
 #include "shell/launchers.h"
+#include "shell/srun.h"
 #include "sys/files.h"
 
 namespace nlaunch::shell {

@@ -4,6 +4,8 @@ import pathlib
 import sys
 import unittest
 
+import yaml
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from importing import REFUSED, SAME, USAGE, Import  # noqa: E402
 
@@ -102,6 +104,27 @@ class Environments(Import):
         _, experiment, profile = self.planned("#SBATCH --nodes=1\nsrun --container-image=a.sqsh --container-workdir=/w python train.py\n")
         self.assertEqual((experiment["workdir"], profile["scheduler"]["srun"]), ("/w", ["--container-image=a.sqsh", "--container-workdir=/w"]))
 
+    def test_options_of_a_step(self):
+        """Each is nlaunch's own, or its step has it too, or a note names it."""
+        for options, kept, note in (("--mem=0 --label -K -u -o log --cpu_bind=none --gpu-bind=none --distribution=block:cyclic", None, ""),
+                                    ("--network=no_vni --hint=nomultithread", ["--network=no_vni", "--hint=nomultithread"], ""),
+                                    ("--cpu-bind=cores --of-a-plugin=1", ["--cpu-bind=cores", "--of-a-plugin=1"], ""),
+                                    ("--ntasks-per-node=4 --cpu_bind=map_cpu:0,1,2,3", None, "line 3: srun --cpu-bind=map_cpu:0,1,2,3 is not taken over: nlaunch binds no process"),
+                                    ("--accel-bind=gn -t 10", None, "line 3: srun --time=10 is not taken over: the step's own time limit"),
+                                    ("--mpi=pmix", ["--mpi=pmix"], "A program that calls MPI_Init finds itself alone"),
+                                    ("--threads-per-core=1", None, "line 3: srun --threads-per-core=1 is not taken over\n")):
+            with self.subTest(options):
+                result, experiment, profile = self.import_text(TWO_NODES + f"srun {options} python train.py\n")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(yaml.safe_load(profile)["scheduler"].get("srun"), kept)
+                self.assertEqual([line for line in result.stderr.splitlines() if "note:" in line and "srun" in line] == [], note == "", result.stderr)
+                self.assertIn(note.removesuffix("\n"), result.stderr)
+                self.assertIn(note.removesuffix("\n"), experiment)
+
+    def test_a_named_container_is_that_of_the_step_that_made_it(self):
+        _, _, profile = self.planned("#SBATCH --nodes=1\nsrun --container-name=a --container-image=a.sqsh true\nsrun --container-name=a python train.py\n")
+        self.assertEqual(profile["scheduler"]["srun"], ["--container-name=a", "--container-image=a.sqsh"])
+
     def test_modules(self):
         _, _, profile = self.planned("module purge\nmodule use /a/m\nmodule load cuda/12 nccl\npython train.py\n")
         self.assertEqual(profile["modules"], {"set": {"MODULEPATH": "/a/m:${env.MODULEPATH:-}"}, "load": ["cuda/12", "nccl"]})
@@ -143,6 +166,12 @@ class Refusals(Import):
                 ("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\npython train.py\n", "it shares its GPUs with what runs beside it"),
                 ("module unload a\npython train.py\n", "`module unload a`: a profile loads modules, and does nothing else with them."),
                 ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 end with 3"),
+                (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: nothing stands behind the =."),
+                (TWO_NODES + "srun --task-prolog=a.sh python train.py\n", "line 3: srun --task-prolog=a.sh: Slurm runs it before each task, and nlaunch does not"),
+                (TWO_NODES + "srun -m cyclic python train.py\n", "line 3: srun --distribution=cyclic: a plan numbers its processes node by node (block)"),
+                (TWO_NODES + "srun --container-image=a python a.py\nsrun --container-image=b python train.py\n",
+                 "line 4: learner runs in --container-image=b, and a in --container-image=a: nlaunch's own step has one image for all roles."),
+                (TWO_NODES + "python a.py\nsrun --container-image=b python train.py\n", "line 4: learner runs in --container-image=b, and a in no container"),
                 ("sbatch other.sh\n", "it submits a job at line 1. Import what it submits"),
                 ("ray stop\nbash -c ''\n", "the script starts no program that could be a role"),
                 ("'' a\n", "the name of the program is empty"),

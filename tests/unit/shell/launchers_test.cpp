@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "shell/answers.h"
+#include "shell/srun.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -58,6 +59,34 @@ TEST(Launchers, OptionsOfSrunWithAValueAreNotTheProgram) {
             "a b | 0/0@0");
   EXPECT_EQ(started("srun --overlap --exclusive -n1 a"), "a | 0/0@0");
   EXPECT_EQ(started("srun -n1"), "nothing");
+}
+
+TEST(Launchers, SrunHasOlderNamesShortNamesAndBeginningsOfNames) {
+  EXPECT_EQ(started("srun --tasks-per-node=1 a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("srun --ntasks-per-n 1 a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("srun -lun 1 a"), "a | 0/0@0");
+  EXPECT_EQ(started("srun -n1 --bcast --nice -K a b"), "a b | 0/0@0");
+  EXPECT_EQ(started("srun -n1 --cpu_bind none a"), "a | 0/0@0");
+}
+
+/// "name=value name" of an srun's own options; one that srun does not know has a ?.
+std::string options_of(const std::string& line) {
+  std::vector<std::string> all;
+  for (const auto& one : options_of_srun(text::split(line, ' ')))
+    all.push_back(fmt::format("{}{}{}{}", one.name, one.known ? "" : "?", one.value ? "=" : "",
+                              one.value.value_or("")));
+  return text::join(all, " ");
+}
+
+TEST(Launchers, OptionsOfSrunHaveTheirLongName) {
+  EXPECT_EQ(options_of("srun -N2 -lo log --cpu_bind=none --mpi pmix a -n 7"),
+            "nodes=2 label output=log cpu-bind=none mpi=pmix");
+  EXPECT_EQ(options_of("srun --container-image= --kill-on-bad-exit=0 -- a"),
+            "container-image= kill-on-bad-exit=0");
+  EXPECT_EQ(options_of("srun --of-a-plugin=1 -y --export"), "of-a-plugin?=1 y? export");
+  EXPECT_EQ(words_of_srun(text::split("srun -n 2 -- a", ' ')), 4U);
+  EXPECT_TRUE(takes_value_of_srun("-n") && takes_value_of_srun("--mpi"));
+  EXPECT_FALSE(takes_value_of_srun("-l") || takes_value_of_srun("--bcast") || takes_value_of_srun("a"));
 }
 
 TEST(Launchers, MpirunSharesItsTasksOut) {
