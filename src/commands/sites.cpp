@@ -75,6 +75,7 @@ void show_site(const config::Site& site, const Context& context) {
   add("GPU", site.gpu ? site.gpu->value : "");
   std::vector<std::string> names;
   for (const auto& file : site.modules.source) names.push_back(file.value);
+  for (const auto& folder : site.modules.use) names.push_back(folder.value);
   for (const auto& module : site.modules.load) names.push_back(module.value);
   add("modules", text::join(names, " "));
   for (const auto& [library, definition] : site.libraries)

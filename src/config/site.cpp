@@ -59,6 +59,7 @@ void read_modules(const Value& value, Modules& modules) {
   keys.list("source", modules.source);
   keys.read("init", modules.init);
   keys.read("reset", modules.reset);
+  keys.list("use", modules.use);
   keys.list("load", modules.load);
   keys.finish();
 }

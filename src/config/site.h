@@ -18,6 +18,7 @@ struct Modules {
   std::vector<Text> source;                ///< shell files
   std::optional<Text> init;
   bool reset = false;
+  std::vector<Text> use;  ///< folders of modulefiles, the last one in front
   std::vector<Text> load;
   SourceSpan span;
 };

@@ -160,8 +160,7 @@ class Check {
                  const shell::RecordedCommand& command, const Resolve& resolve) {
     const auto& role = plan_.role_of(process);
     auto base = plan::inherit(recording_.environment).kept;
-    if (!plan_.modules.load.empty() || plan_.modules.reset)
-      base.try_emplace("LD_LIBRARY_PATH", "/rec/modules/lib");
+    if (plan_.modules.loads()) base.try_emplace("LD_LIBRARY_PATH", "/rec/modules/lib");
     auto operations = role.env;
     std::set<std::string> of_nlaunch;
     for (auto& op : operations) {

@@ -97,7 +97,6 @@ class Environment {
   void make() {
     if (roles_.empty()) return;
     modules();
-    paths_instead_of_reset();
     folders();
     venvs();
     std::set<std::string> names;
@@ -143,9 +142,14 @@ class Environment {
             out_.modules.push_back({"", escaped(argv[i]), command.line, ""});
         }
       } else if (verb == "use") {
-        for (std::size_t i = 2; i < argv.size(); ++i)
+        for (std::size_t i = 2; i < argv.size(); ++i) {
           if (!argv[i].starts_with('-'))
             out_.module_paths.push_back({"", escaped(argv[i]), command.line, ""});
+          else if (argv[i] != "-p" && argv[i] != "--prepend")
+            remark(Destination::roles, command.line,
+                   fmt::format("`{}`: the profile puts the folder in front of the others",
+                               text::shell_join(argv)));
+        }
       } else if (verb != "list" && verb != "avail" && verb != "show" && !verb.empty()) {
         out_.not_said.push_back(
             {command.line, fmt::format("`{}`: a profile loads modules, and does nothing else with "
@@ -153,14 +157,6 @@ class Environment {
                                        text::shell_join(argv))});
       }
     }
-  }
-
-  /// `module reset` would take the paths of `module use` away again.
-  void paths_instead_of_reset() {
-    if (!out_.modules_reset || out_.module_paths.empty()) return;
-    out_.modules_reset = false;
-    remark(Destination::modules, out_.module_paths[0].line,
-           "module purge or reset is left out: it would take away what `module use` adds");
   }
 
   void folders() {

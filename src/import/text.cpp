@@ -303,14 +303,12 @@ std::string profile_text(const Imported& all) {
   out.remarks(0, all, Destination::node);
   if (!node.empty()) out.line(0, fmt::format("node: {{{}}}", text::join(node, ", ")));
   out.remarks(0, all, Destination::modules);
-  if (!all.modules.empty() || all.modules_reset || !all.modules_init.empty()) {
+  if (!all.modules.empty() || all.modules_reset || !all.module_paths.empty() || !all.modules_init.empty()) {
     out.line(0, "modules:");
     if (!all.modules_init.empty()) out.line(2, "init: " + scalar(all.modules_init));
     if (all.modules_reset) out.line(2, "reset: true");
     if (!all.module_paths.empty())
-      out.line(2, fmt::format("set: {{MODULEPATH: {}}}{}",
-                              scalar(text::join(values_of(all.module_paths), ":") + ":${env.MODULEPATH:-}"),
-                              behind(all.module_paths[0].line, "")));
+      out.list(2, "use", values_of(all.module_paths), behind(all.module_paths[0].line, ""));
     if (!all.modules.empty()) out.list(2, "load", values_of(all.modules));
   }
   const auto& env = all.site_environment;

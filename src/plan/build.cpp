@@ -161,6 +161,7 @@ class Builder {
     }
     const auto& modules = site_.modules;
     plan_.modules = {modules.init ? resolve(*modules.init) : "", modules.reset, {}, modules.span.where()};
+    for (const auto& folder : modules.use) plan_.modules.use.push_back(resolve(folder));
     for (const auto& module : modules.load) plan_.modules.load.push_back(resolve(module));
     for (const auto& [name, value] : modules.set) plan_.modules.set.emplace_back(name.value, resolve(value));
     for (const auto& file : modules.source) plan_.modules.source.push_back(resolve(file));

@@ -48,6 +48,12 @@ Role read_role(const json& from) {
   return value_from<Role>(whole);
 }
 
+Modules read_modules(const json& from) {
+  json whole{{"use", json::array()}};  // which an older plan does not have
+  whole.update(from);
+  return value_from<Modules>(whole);
+}
+
 ordered_json write_groups(const Plan& plan) {
   ordered_json groups = ordered_json::array();
   for (const auto& group : plan.groups) {
@@ -115,7 +121,7 @@ Plan read_plan(const json& from) {
   read_value(from.at("restart"), plan.restart);
   read_value(from.at("secrets"), plan.secrets);
   read_value(from.at("libraries"), plan.libraries);
-  read_value(from.at("modules"), plan.modules);
+  plan.modules = read_modules(from.at("modules"));
   read_value(from.at("expected"), plan.expected);
   if (from.contains("watch")) read_value(from.at("watch"), plan.watch);
   if (from.contains("bench")) plan.bench = bench_from_json(from.at("bench"), plan);

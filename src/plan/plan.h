@@ -137,10 +137,11 @@ struct Modules {
   std::string origin;
   std::vector<std::pair<std::string, std::string>> set{};  ///< variables that the files below read
   std::vector<std::string> source{};                       ///< shell files, before any module
-  [[nodiscard]] bool loads() const { return reset || !load.empty(); }
+  std::vector<std::string> use{};  ///< folders of modulefiles: `module use`, after the reset
+  [[nodiscard]] bool loads() const { return reset || !use.empty() || !load.empty(); }
   [[nodiscard]] bool any() const { return loads() || !source.empty() || !set.empty(); }
 };
-BOOST_DESCRIBE_STRUCT(Modules, (), (init, reset, load, set, source, origin))
+BOOST_DESCRIBE_STRUCT(Modules, (), (init, reset, use, load, set, source, origin))
 
 /// Where a secret comes from. Its value is in no plan.
 struct Secret {

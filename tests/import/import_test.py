@@ -127,7 +127,7 @@ class Environments(Import):
 
     def test_modules(self):
         _, _, profile = self.planned("module purge\nmodule use /a/m\nmodule load cuda/12 nccl\npython train.py\n")
-        self.assertEqual(profile["modules"], {"set": {"MODULEPATH": "/a/m:${env.MODULEPATH:-}"}, "load": ["cuda/12", "nccl"]})
+        self.assertEqual(profile["modules"], {"reset": True, "use": ["/a/m"], "load": ["cuda/12", "nccl"]})
         self.assertEqual(self.planned("module purge\nmodule load a\npython train.py\n")[2]["modules"], {"reset": True, "load": ["a"]})
 
     def test_an_environment_of_python(self):

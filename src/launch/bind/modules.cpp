@@ -28,7 +28,7 @@ constexpr const char* kUsualPlaces[] = {"/usr/share/lmod/lmod/init/bash", "/opt/
 /// Each step in the same shell, the environment dumped after it. The words come as arguments: no quoting
 /// here.
 constexpr const char* kScript = R"(
-folder=$1 init=$2 reset=$3 files=$4; shift 4
+folder=$1 init=$2 reset=$3 files=$4 folders=$5; shift 5
 env_program=$(type -P env)
 dump() { "$env_program" -0 > "$folder/$1"; }
 dump before
@@ -44,6 +44,12 @@ type module > /dev/null 2>&1 || { echo "$init defines no 'module'" >&2; exit 1; 
 dump init
 if [ "$reset" = 1 ]; then module reset || { echo "module reset failed" >&2; exit 1; }; fi
 dump reset
+step=0
+while [ "$step" -lt "$folders" ]; do
+  module use "$1" || { echo "module use $1 failed" >&2; exit 1; }
+  dump "use-$step"
+  step=$((step + 1)); shift
+done
 step=0
 for name in "$@"; do
   module load "$name" || { echo "module load $name failed" >&2; exit 1; }
@@ -76,6 +82,8 @@ Result<std::vector<plan::EnvOp>> read_steps(const fs::path& folder, const std::s
     steps.emplace_back(fmt::format("file-{}", i), modules.source[i]);
   }
   if (!init.empty()) steps.insert(steps.end(), {{"init", init}, {"reset", "module reset"}});
+  for (std::size_t i = 0; i < modules.use.size(); ++i)
+    steps.emplace_back(fmt::format("use-{}", i), "module use " + modules.use[i]);
   for (std::size_t i = 0; i < modules.load.size(); ++i) {
     steps.emplace_back(std::to_string(i), "module " + modules.load[i]);
   }
@@ -137,8 +145,9 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
                   folder,
                   init,
                   modules.reset ? "1" : "0",
-                  std::to_string(modules.source.size())};
-  for (const auto* words : {&modules.source, &modules.load})
+                  std::to_string(modules.source.size()),
+                  std::to_string(modules.use.size())};
+  for (const auto* words : {&modules.source, &modules.use, &modules.load})
     request.argv.insert(request.argv.end(), words->begin(), words->end());
   request.env = plan::to_entries(plan::apply(base, own_variables(modules), {}));
   const auto result = sys::run_command(std::move(request), kDeadlineOfModules);

@@ -20,7 +20,7 @@ scheduler:
   bad_nodes: {file: /projects/bad_nodes.tsv, ttl: 7d}
 node: {gpus: 4, gpu: GH200, arch: aarch64, cpus: 288, bus_ids: ["0009:01:00.0", "0019:01:00.0"],
        nics: {kind: cxi, count: 4, interface: hsn}, scratch: /tmp}
-modules: {init: /opt/init/bash, reset: true, load: [PrgEnv-cray, cuda/12.6]}
+modules: {init: /opt/init/bash, reset: true, use: [/opt/more], load: [PrgEnv-cray, cuda/12.6]}
 env:
   unset: [LD_PRELOAD]
   set: {NCCL_SOCKET_IFNAME: hsn}
@@ -60,6 +60,7 @@ TEST_F(SiteFile, ReadsTheMachine) {
 TEST_F(SiteFile, ReadsWhatRunsThere) {
   const auto read = site(kWhole);
   EXPECT_TRUE(read.modules.reset);
+  EXPECT_EQ(words(read.modules.use), "/opt/more");
   EXPECT_EQ(words(read.modules.load), "PrgEnv-cray cuda/12.6");
   EXPECT_EQ(words(read.env),
             "LD_PRELOAD! NCCL_SOCKET_IFNAME=hsn LD_LIBRARY_PATH</opt/x/lib NCCL_NET=AWS Libfabric? "

@@ -54,6 +54,19 @@ TEST_F(LoadModules, EachChangeKnowsItsModule) {
   EXPECT_EQ(steps[1].after, "nvcc");
 }
 
+TEST_F(LoadModules, FoldersAreAddedAfterTheReset) {
+  write("more/own/1.lua", "setenv('OWN', '1')\n");
+  plan::Modules modules{kLmod, true, {"own/1"}, "site.yaml:3:1"};
+  EXPECT_FALSE(load_modules(modules, base_));
+  modules.use = {(folder_ / "more").string()};
+  const auto operations = load_modules(modules, base_);
+  ASSERT_TRUE(operations) << render(operations.error());
+  EXPECT_EQ(plan::apply(base_, *operations, {}).at("OWN"), "1");
+  const auto steps = plan::explain("MODULEPATH", {}, *operations, {});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].op.origin, "module use " + modules.use[0]);
+}
+
 TEST_F(LoadModules, AModuleThatIsNotThereIsAFailureWithItsName) {
   const auto operations = load_modules({kLmod, false, {"compiler/12", "nothing/1"}, "site.yaml:3:1"}, base_);
   ASSERT_FALSE(operations);

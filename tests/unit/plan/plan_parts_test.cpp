@@ -215,13 +215,14 @@ TEST_F(PlanParts, AWalltimeIsForASchedulerThatEndsJobs) {
 TEST_F(PlanParts, WhatTheProfileSaysOfItsMachinesIsThere) {
   const auto plan = plan_of(kLearner, R"(scheduler: {kind: slurm}
 node: {gpus: 2, bus_ids: [a, b]}
-modules: {init: "/etc/${env.MODEL}.sh", reset: true, load: ["cuda/${env.MODEL}"], set: {A: "${env.MODEL}"}, source: ["s-${env.MODEL}"]}
+modules: {init: "/etc/${env.MODEL}.sh", reset: true, use: ["/m/${env.MODEL}"], load: ["cuda/${env.MODEL}"], set: {A: "${env.MODEL}"}, source: ["s-${env.MODEL}"]}
 expect:
   all_reduce_busbw: [{gpus_per_node: 2, nodes: ">1", size: 1GiB, min: 100GB/s, limit: 200GB/s}]
   transport: {intra_node: P2P, inter_node: NET}
 )");
   EXPECT_EQ(plan.modules.init, "/etc/small.sh");
   EXPECT_TRUE(plan.modules.reset);
+  EXPECT_EQ(plan.modules.use, Lines{"/m/small"});
   EXPECT_EQ(plan.modules.load, Lines{"cuda/small"});
   EXPECT_EQ(plan.modules.set, (std::vector<std::pair<std::string, std::string>>{{"A", "small"}}));
   EXPECT_EQ(plan.modules.source, Lines{"s-small"});
