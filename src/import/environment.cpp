@@ -335,7 +335,23 @@ class Environment {
     add("SLURM_NPROCS", size);
     const auto each = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
     add("SLURM_NTASKS_PER_NODE", std::to_string(each));
+    for (const auto* name : {"SLURM_NNODES", "SLURM_TASKS_PER_NODE", "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES",
+                             "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"})
+      add(name, recorded(its, name));
+    add("SLURM_STEP_NODELIST", hosts_of_step(its));
     add("SLURM_CPUS_PER_TASK", recorded(its, "SLURM_CPUS_PER_TASK"));
+  }
+
+  /// Slurm takes a list with commas for one of its own, and a role knows its hosts like that.
+  [[nodiscard]] std::string hosts_of_step(const Part& part) const {
+    const auto list = recorded(part, "SLURM_STEP_NODELIST");
+    const auto dash = list.find("[0-");
+    if (dash == std::string::npos) return list;
+    const auto last = list.substr(dash + 3, list.size() - dash - 4);
+    std::vector<std::string> hosts;
+    for (std::uint32_t node = 0; node <= text::whole_number<std::uint32_t>(last).value_or(0); ++node)
+      hosts.push_back(shell::Allocation::host(node));
+    return text::join(hosts, ",");
   }
 
   /// What the first of its commands has; empty: nothing.

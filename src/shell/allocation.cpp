@@ -25,6 +25,47 @@ std::string Allocation::host_list() const {
   return nodes == 1 ? host(0) : fmt::format("{}[0-{}]", kHost, nodes - 1);
 }
 
+std::string tasks_per_node(const std::vector<Task>& tasks) {
+  std::vector<std::uint32_t> counts;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (i == 0 || tasks[i].node != tasks[i - 1].node) counts.push_back(0);
+    ++counts.back();
+  }
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < counts.size();) {
+    auto end = i;
+    while (end < counts.size() && counts[end] == counts[i]) ++end;
+    texts.push_back(end - i > 1 ? fmt::format("{}(x{})", counts[i], end - i) : std::to_string(counts[i]));
+    i = end;
+  }
+  return text::join(texts, ",");
+}
+
+std::vector<std::string> variables_of_step(const Allocation& allocation, const std::vector<Task>& tasks,
+                                           std::size_t step) {
+  std::vector<std::string> hosts;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (i == 0 || tasks[i].node != tasks[i - 1].node) hosts.push_back(Allocation::host(tasks[i].node));
+  const auto nodes = hosts.size();
+  const auto per_node = tasks_per_node(tasks);
+  std::vector<std::string> all{
+      fmt::format("SLURM_STEP_NODELIST={}",
+                  nodes == allocation.nodes ? allocation.host_list() : text::join(hosts, ",")),
+      fmt::format("SLURM_STEP_TASKS_PER_NODE={}", per_node),
+      fmt::format("SLURM_TASKS_PER_NODE={}", per_node)};
+  for (const auto* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) all.push_back(fmt::format("{}={}", name, step));
+  for (const auto* name : {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"})
+    all.push_back(fmt::format("{}={}", name, nodes));
+  for (const auto* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"})
+    all.push_back(fmt::format("{}={}", name, tasks.size()));
+  if (allocation.gpus_per_node > 0) {
+    std::vector<std::string> gpus;
+    for (std::uint32_t gpu = 0; gpu < allocation.gpus_per_node; ++gpu) gpus.push_back(std::to_string(gpu));
+    all.push_back("SLURM_STEP_GPUS=" + text::join(gpus, ","));
+  }
+  return all;
+}
+
 std::optional<std::uint32_t> node_of(std::string_view host) {
   if (host.starts_with(kHost)) {
     const auto number = host.substr(kHost.size());

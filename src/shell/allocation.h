@@ -32,9 +32,6 @@ struct Allocation {
   [[nodiscard]] std::string host_list() const;
 };
 
-/// The node of a host or an address of the allocation.
-std::optional<std::uint32_t> node_of(std::string_view host);
-
 /// A task of a step: of srun or mpirun.
 struct Task {
   std::uint32_t rank = 0;
@@ -42,5 +39,14 @@ struct Task {
   std::uint32_t node = 0;
   bool operator==(const Task&) const = default;
 };
+
+/// What srun tells all tasks of a step of it, as "NAME=VALUE" (srun(1), output environment variables).
+std::vector<std::string> variables_of_step(const Allocation& allocation, const std::vector<Task>& tasks,
+                                           std::size_t step);
+/// "4(x2),1": how many tasks are on each node, as Slurm writes it.
+std::string tasks_per_node(const std::vector<Task>& tasks);
+
+/// The node of a host or an address of the allocation.
+std::optional<std::uint32_t> node_of(std::string_view host);
 
 }  // namespace nlaunch::shell

@@ -325,7 +325,10 @@ class Recorder final : public Watcher {
     }
     const auto started = started_by(argv, request_.allocation);
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
-    return started ? put_script(tasks_script(*started, is_mpi(name))) : answer({});
+    if (!started) return answer({});
+    const auto lines = tasks_script(*started, is_mpi(name));
+    if (!started->tasks.empty()) ++steps_;
+    return put_script(lines);
   }
 
   void on_fork(pid_t parent, pid_t child) override {
@@ -836,8 +839,9 @@ class Recorder final : public Watcher {
     auto script = fmt::format("export {}={}\n", kStep, recording_.commands.size() - 1);
     if (started.tasks.empty()) return script + command + "\n";
     const auto size = started.tasks.size();
-    script += fmt::format("export {}=1 SLURM_STEP_NUM_TASKS={} SLURM_NTASKS={} SLURM_NPROCS={}\n", kInTask,
-                          size, size, size);
+    auto of_step = variables_of_step(request_.allocation, started.tasks, steps_);
+    for (auto& variable : of_step) variable = text::shell_quote(variable);
+    script += fmt::format("export {}=1 {}\n", kInTask, text::join(of_step, " "));
     for (std::size_t i = 0; i < size; ++i) {
       const auto& task = started.tasks[i];
       const bool last = i + 1 == size || started.tasks[i + 1].node != task.node;
@@ -944,6 +948,7 @@ class Recorder final : public Watcher {
   std::set<std::string> existing_;                          ///< files that the request says are there
   std::set<std::string> outputs_;                           ///< files that recorded programs would write
   std::map<std::string, int> tests_;                        ///< how often `[ -f PATH ]` was asked
+  std::size_t steps_ = 0;                                   ///< that have begun
   std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps

@@ -12,7 +12,8 @@ from importing import REFUSED, SAME, USAGE, Import  # noqa: E402
 TWO_NODES = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n"
 # What srun tells each of two tasks on two nodes.
 OF_STEP = {"SLURM_PROCID": "${self.index}", "SLURM_LOCALID": "${self.local_rank}", "SLURM_NODEID": "${self.node}", "SLURM_NTASKS": "2", "SLURM_NPROCS": "2",
-           "SLURM_NTASKS_PER_NODE": "1"}
+           "SLURM_NTASKS_PER_NODE": "1", "SLURM_NNODES": "2", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2",
+           "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_NODELIST": "${role.learner.hosts}"}
 
 
 class Roles(Import):

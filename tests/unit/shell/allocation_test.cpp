@@ -25,5 +25,10 @@ TEST(Allocation, KnowsItsNodesByNameAndAddress) {
     EXPECT_EQ(node_of(other), std::nullopt) << other;
 }
 
+TEST(Allocation, TasksOfEachNodeAreCounted) {
+  EXPECT_EQ(tasks_per_node({{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 1, 1}, {4, 0, 2}}), "2(x2),1");
+  EXPECT_EQ(tasks_per_node({}), "");
+}
+
 }  // namespace
 }  // namespace nlaunch::shell

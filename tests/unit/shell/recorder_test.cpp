@@ -125,6 +125,21 @@ TEST_F(Recorded, AStepStartsItsTasks) {
   EXPECT_EQ(recording_.commands[1].launcher, 0U);
 }
 
+TEST_F(Recorded, TasksHaveTheVariablesOfTheirStep) {
+  record("srun true\nsrun --ntasks-per-node=2 python a.py\n");
+  EXPECT_EQ(variable("SLURM_STEP_ID"), "1");
+  EXPECT_EQ(variable("SLURM_STEP_NUM_NODES"), "2");
+  EXPECT_EQ(variable("SLURM_STEP_NUM_TASKS"), "4");
+  EXPECT_EQ(variable("SLURM_STEP_TASKS_PER_NODE"), "2(x2)");
+  EXPECT_EQ(variable("SLURM_STEP_NODELIST"), "rec-node-[0-1]");
+  EXPECT_EQ(variable("SLURM_STEP_GPUS"), "0,1,2,3,4,5,6,7");
+  record("srun -N1 -n1 -w rec-node-1 python a.py\n");
+  EXPECT_EQ(variable("SLURM_STEP_NODELIST"), "rec-node-1");
+  EXPECT_EQ(variable("SLURM_NNODES"), "1");
+  record("python a.py\n");
+  EXPECT_EQ(variable("SLURM_STEP_ID"), "(unset)");
+}
+
 TEST_F(Recorded, OfManyTasksTheFirstTheSecondAndTheLastOfEachNode) {
   EXPECT_EQ(commands("srun --ntasks-per-node=8 python x.py\n").size(), 1U + 2 * 3);
 }
