@@ -48,6 +48,11 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
   walltime.before = directives.before;
   walltime.line = directives.signal_line;
   out.walltime = std::move(walltime);
+  // From the signal to the time limit the script has its programs to themselves.
+  for (auto& role : out.roles)
+    if (role.part && (role.kind == RoleKind::learner || role.ends_run.value_or(false)) &&
+        !(role.ready && role.ready->exited))
+      role.grace = directives.before;
 }
 
 /// What rules found in a value, beside it.

@@ -95,6 +95,7 @@ struct ImportedRole {
   std::vector<HandedOver> handed_over;  ///< where any: `command` is a shell's, which knows them by variables
   ImportedEnvironment environment;
   std::optional<ImportedReady> ready;
+  std::string grace;  ///< of `stop`; empty: not said
   std::optional<bool> ends_run;
   std::vector<std::string> spawned_by;
   std::string classify;

@@ -148,6 +148,14 @@ class Environments(Import):
         self.assertIn("exec python train.py --token \\\"$TOKEN\\\" --api-key=\\\"$API_KEY\\\" --note dummy", experiment)
 
 
+class Ends(Import):
+    def test_what_trains_has_from_the_signal_to_the_limit(self):
+        script = "#SBATCH --gpus-per-node=2\n#SBATCH --signal=USR1@600\nvllm serve m --tensor-parallel-size 1 &\nsleep 9\nCUDA_VISIBLE_DEVICES=1 torchrun --nproc_per_node 1 train.py\n"
+        _, experiment, _ = self.planned(script)
+        self.assertEqual(experiment["walltime"], {"signal": "USR1", "before": "600s", "then": "stop"})
+        self.assertEqual({name: role.get("stop") for name, role in experiment["roles"].items()}, {"engine": None, "learner": {"grace": "600s"}})
+
+
 class Refusals(Import):
     """A plan of another job is worse than none."""
 
