@@ -292,6 +292,14 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
     out.remarks[Destination::experiment].push_back(
         {one.line,
          fmt::format("${} is set by nothing, and was empty: --env {}=VALUE sets it", one.name, one.name)});
+  for (const auto& one : recording.done_here)
+    out.remarks[Destination::roles].push_back(
+        {one.line, fmt::format("`{}` is not taken over: do it before the run, where a program needs it",
+                               text::printable(one.name))});
+  for (const auto& one : recording.idle)
+    out.remarks[Destination::roles].push_back(
+        {one.line, fmt::format("xargs has read nothing here, and did not start `{}`. On the cluster it may",
+                               text::printable(one.name))});
   for (const auto& path : recording.not_here)
     out.remarks[Destination::experiment].push_back(
         {0, fmt::format("{} is not on this machine, and was taken as empty", path)});

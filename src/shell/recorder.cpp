@@ -307,6 +307,14 @@ class Recorder final : public Watcher {
       note(start, std::move(argv), Fate::recorded);
       return can ? start.path : answer({});
     }
+    if (runs && changes_files(program)) {
+      if (value_of(start.environment, kInTask))
+        note(start, argv, Fate::recorded);
+      else
+        note_done_here(start, argv);
+      return start.path;
+    }
+    if (runs && program == "xargs") note_xargs(start, argv);
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
       if (kOfNow.contains(program)) note_made_up(start, argv);
@@ -334,9 +342,14 @@ class Recorder final : public Watcher {
   void on_fork(pid_t parent, pid_t child) override {
     if (parents_.empty()) script_shell_ = parent;
     parents_[child] = parent;
+    xargs_.erase(parent);
   }
   void on_end(pid_t pid, int status) override {
     read_trace();
+    if (const auto one = xargs_.find(pid); one != xargs_.end()) {
+      recording_.idle.push_back(one->second);
+      xargs_.erase(one);
+    }
     const auto shell = shells_of_tasks_.find(pid);
     if (shell == shells_of_tasks_.end()) return;
     constexpr int kSignal = 128;
@@ -616,6 +629,33 @@ class Recorder final : public Watcher {
     return std::ranges::find(kNames, program) != kNames.end();
   }
 
+  /// What it does is a part of the job, and the script goes on with it here.
+  static bool changes_files(const std::string& program) {
+    constexpr std::array<std::string_view, 8> kNames{"mkdir", "rm",    "rmdir",  "touch",
+                                                     "chmod", "chown", "mkfifo", "truncate"};
+    return std::ranges::find(kNames, program) != kNames.end();
+  }
+
+  [[nodiscard]] std::uint32_t line_of(pid_t pid) const {
+    const auto* place = place_of(pid);
+    return place == nullptr ? 0 : place->line;
+  }
+
+  /// One of each line.
+  void note_done_here(const ProgramStart& start, const Words& argv) {
+    const auto line = line_of(start.pid);
+    const auto known = std::ranges::find(recording_.done_here, line, &Absent::line);
+    if (known == recording_.done_here.end()) recording_.done_here.push_back({line, text::shell_join(argv)});
+  }
+
+  /// Until it starts something.
+  void note_xargs(const ProgramStart& start, const Words& argv) {
+    static const Options kValued{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"};
+    const auto words = rest(argv, program_at(argv, 1, kValued));
+    if (!words.empty() && !only_computes(program_name(words[0])))
+      xargs_[start.pid] = {line_of(start.pid), text::shell_join(words)};
+  }
+
   [[nodiscard]] bool sources_are_here(const ProgramStart& start, const Words& argv) const {
     std::vector<fs::path> paths;
     for (std::size_t i = 1; i < argv.size(); ++i)
@@ -642,7 +682,8 @@ class Recorder final : public Watcher {
     std::size_t words = 0;
     for (std::size_t i = 1; i < argv.size(); ++i) {
       const auto& word = argv[i];
-      if (word.starts_with('-') && first->first == "find") break;
+      static const Options kBeforePaths{"-L", "-P", "-H"};
+      if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
       if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
       const bool is_path = word.find('/') != std::string::npos || word.find('.') != std::string::npos;
       const auto path = layer_.resolved(fs::path(start.folder) / word, true, start.pid);
@@ -952,6 +993,7 @@ class Recorder final : public Watcher {
   std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
+  std::map<pid_t, Absent> xargs_;                   ///< those that have started nothing
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, Place> texts_;  ///< of shells that were given a text: where they were started
   pid_t script_shell_ = 0;

@@ -49,6 +49,10 @@ class Roles(Import):
         self.assertEqual(experiment["start"], [["prepare"], ["cp"], ["learner"], ["upload"]])
         self.assertEqual([experiment["roles"][name].get("ready") for name in ("prepare", "cp", "learner")], ["exited"] * 3)
 
+    def test_what_a_step_does_with_files_is_a_stage(self):
+        _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'rm -rf /tmp/ray; mkdir -p /tmp/x'\nsrun torchrun --nproc_per_node 4 train.py\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["rm"]["per"], experiment["roles"]["mkdir"]["ready"]), ([["rm"], ["mkdir"], ["learner"]], "node", "exited"))
+
     def test_a_server_is_ready_when_the_script_goes_on(self):
         script = ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 --port 8123 &\n"
                   "until curl -sf localhost:8123/health; do sleep 5; done\nCUDA_VISIBLE_DEVICES=2,3 torchrun --nproc_per_node 2 train.py\n")
@@ -209,6 +213,8 @@ class Refusals(Import):
                              ("[ -f /no/such ] && python more.py\npython train.py\n", "note: line 1: /no/such is not on this machine, and the script asks whether it is there"),
                              ("python train.py --run $(date +%s)\n", "note: line 1: what `date +%s` printed to the script is made up, or true of this machine and moment alone."),
                              ("python a.py || python b.py\npython train.py\n", "note: line 1: what stands behind || runs after a failure, and is not taken over\n"),
+                             ("mkdir -p out\npython train.py\n", "note: line 1: `mkdir -p out` is not taken over: do it before the run, where a program needs it\n"),
+                             (": | xargs -r weka fetch\npython train.py\n", "note: line 1: xargs has read nothing here, and did not start `weka fetch`. On the cluster it may\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not taken over\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

@@ -358,6 +358,28 @@ TEST_F(Recorded, CopiesArePartOfTheJob) {
   EXPECT_EQ(recording_.exit_code, 0);
 }
 
+TEST_F(Recorded, WhatATaskDoesWithFilesIsPartOfTheJob) {
+  EXPECT_EQ(commands("srun -n1 bash -c 'mkdir -p a/b; cd a/b && rm -rf /tmp/x'\npython a.py\n"),
+            (Lines{"1: srun -n1 bash -c mkdir -p a/b; cd a/b && rm -rf /tmp/x", "1: [0@0] mkdir -p a/b",
+                   "1: [0@0] rm -rf /tmp/x", "2: python a.py"}));
+  EXPECT_TRUE(recording_.done_here.empty());
+  EXPECT_EQ(commands("for i in 1 2; do mkdir -p $i; done\npython a.py\n"), Lines{"2: python a.py"});
+  ASSERT_EQ(recording_.done_here.size(), 1U);
+  EXPECT_EQ(recording_.done_here[0].name, "mkdir -p 1");
+}
+
+TEST_F(Recorded, WhatXargsDoesNotStartIsNamed) {
+  EXPECT_EQ(
+      commands("echo a | xargs -n1 -I {} python {}\n: | xargs -r -n 2 weka fetch\n: | xargs -r basename\n"),
+      Lines{"1: python a"});
+  ASSERT_EQ(recording_.idle.size(), 1U);
+  EXPECT_EQ(recording_.idle[0].name, "weka fetch");
+  EXPECT_EQ(recording_.idle[0].line, 2U);
+  record("find -L /no/such -type f | xargs -r weka\n");
+  ASSERT_EQ(recording_.unread.size(), 1U);
+  EXPECT_EQ(recording_.unread[0].name, "/no/such");
+}
+
 TEST_F(Recorded, TasksThatFailAreNamed) {
   record("srun -n1 bash -c 'python x.py; exit 3'\nbash -c 'exit 4'\n");
   EXPECT_EQ(texts_of(recording_.failed), Lines{"1: 3"});
