@@ -77,6 +77,7 @@ class Roles {
     order();
     name();
     share_gpus();
+    give_all_gpus();
     refuse_shared_gpus();
     for (const auto& kept : kept_) add(kept);
     actors();
@@ -278,6 +279,30 @@ class Roles {
       }));
       kept.gpus = (all - std::min(all, taken)) / (most_on_a_node(part_of(kept)) * (sharing + 1));
     }
+  }
+
+  /// What is alone on its nodes sees all of their GPUs in the script, however many it says that it uses: it
+  /// may start what takes the others.
+  void give_all_gpus() {
+    const auto all = allocation_.gpus_per_node;
+    for (auto& kept : kept_) {
+      const auto& part = part_of(kept);
+      const bool alone = std::ranges::none_of(kept_, [&](const Kept& other) {
+        return &other != &kept && other.gpus > 0 && runs_beside(kept, other) && meets(kept, other);
+      });
+      const bool one = most_on_a_node(part) == 1 && kept.work.work != Work::engine;
+      if (!ray_ && alone && one && kept.gpus > 0 && kept.gpus < all && !visible_of(part) &&
+          !is_given_gpus(part))
+        kept.gpus = all;
+    }
+  }
+
+  /// Its step says which GPUs of the node it has.
+  static bool is_given_gpus(const Part& part) {
+    if (!part.in_step || shell::program_name(part.step[0]) != "srun") return false;
+    const auto options = shell::options_of_srun(part.step);
+    return std::ranges::any_of(std::array{"gpus", "gpus-per-task", "gpus-per-node", "gres", "gpu-bind"},
+                               [&](const char* name) { return shell::value_of(options, name).has_value(); });
   }
 
   /// A GPU has one owner in a plan.

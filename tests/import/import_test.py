@@ -102,8 +102,15 @@ class Environments(Import):
     def test_tasks_that_pick_a_gpu_see_all_of_their_node(self):
         roles = self.roles("#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-node=4\nsrun python train.py\n")
         self.assertEqual((roles["learner"]["rendezvous"], roles["learner"]["gpus"], roles["learner"]["env"]["SLURM_NPROCS"]), ("torch", 1, "8"))
-        result, _, _ = self.import_text("#SBATCH --gpus-per-node=4\ntorchrun --nproc_per_node 2 train.py\n")
-        self.assertIn("note: line 2: learner sees 2 of its node's 4 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
+
+    def test_what_is_alone_on_its_node_sees_all_gpus(self):
+        """As in the script: it may start a server on those that its ranks leave."""
+        alone = "#SBATCH --gpus-per-node=4\n{}torchrun --nproc_per_node 2 train.py\n"
+        self.assertEqual(self.roles(alone.format(""))["learner"]["gpus"], 4)
+        self.assertEqual(self.roles(alone.format("CUDA_VISIBLE_DEVICES=0,1 "))["learner"]["gpus"], 2)
+        self.assertEqual(self.roles(alone.format("srun --gpus-per-node=2 "))["learner"]["gpus"], 2)
+        result, _, _ = self.import_text(alone.format("CUDA_VISIBLE_DEVICES=3 vllm serve m &\nsleep 9\n"))
+        self.assertIn("note: line 4: learner sees 2 of its node's 4 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
 
     def test_the_folder_of_a_step_s_container(self):
         _, experiment, profile = self.planned("#SBATCH --nodes=1\nsrun --container-image=a.sqsh --container-workdir=/w python train.py\n")
