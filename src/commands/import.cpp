@@ -19,6 +19,7 @@
 #include "lint/script_input.h"
 #include "plan/build.h"
 #include "report/recording_text.h"
+#include "shell/machine.h"
 #include "shell/recorder.h"
 #include "sys/files.h"
 
@@ -127,6 +128,8 @@ Result<Subject> record(const ImportArgs& args) {
   request.allocation = subject.allocation;
   auto recording = shell::record(request);
   if (!recording) return std::unexpected(recording.error());
+  if (const auto compared = shell::compare_machines(request, *recording); !compared)
+    return std::unexpected(compared.error());
   subject.recording = std::move(*recording);
   subject.input = lint::script_input(*script, subject.recording, args.script);
   return subject;

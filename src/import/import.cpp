@@ -18,6 +18,7 @@
 #include "import/step_options.h"
 #include "import/texts.h"
 #include "lint/script_input.h"
+#include "shell/answers.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -160,6 +161,15 @@ bool is_given(const Part& part, const std::string& path) {
          std::ranges::any_of(part.changes, [&](const auto& one) { return one.second && names(*one.second); });
 }
 
+/// "`nvidia-smi topo -m` (line 18) says"
+std::string who_says(const shell::Recording& recording) {
+  std::vector<std::string> asked;
+  for (const auto& one : recording.made_up)
+    if (shell::describes_machine(one.name.substr(0, one.name.find(' '))))
+      asked.push_back(fmt::format("`{}` (line {})", text::printable(one.name), one.line));
+  return fmt::format("{} {}", text::join(asked, ", "), asked.size() == 1 ? "says" : "say");
+}
+
 /// Why no experiment can be the same job.
 void refuse(const shell::Recording& recording, const shell::Allocation& allocation,
             const JobDirectives& directives, const std::vector<std::string>& unknown, const Imported& out,
@@ -204,6 +214,11 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
                       "'PART OF THE COMMAND=TEXT' says what it prints",
                       command.line, text::printable(text::shell_join(command.argv))));
   }
+  for (const auto& one : recording.by_machine)
+    say("import.made-up",
+        fmt::format("line {}: '{}' is decided by what {} of the machine, which is made up. --prints "
+                    "'PART OF THE COMMAND=TEXT' gives what it prints where the job runs",
+                    one.line, text::printable(one.name), who_says(recording)));
   for (const auto& part : out.parts) {
     for (const auto& path : recording.written) {
       if (!is_given(part, path)) continue;

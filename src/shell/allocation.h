@@ -18,6 +18,7 @@ struct Allocation {
   std::uint32_t tasks_per_node = 1;
   std::uint32_t cpus_per_task = 0;  ///< 0: not asked for
   std::uint32_t gpus_per_node = 0;
+  bool other_machine = false;          ///< with GPUs of another kind: what a script makes of that is seen
   std::vector<std::uint32_t> array{};  ///< of a job array: the ids of its tasks, of which this is the first
 
   /// "rec-node-0"

@@ -77,17 +77,24 @@ Answer ask_ip(const Words&, const Allocation&, std::uint32_t node) {
       fmt::format("2: hsn0    inet {}/16 brd 10.77.255.255 scope global hsn0\n", Allocation::address(node))};
 }
 
+/// Of all that scripts look for in such a text: links between GPUs, memory, cores.
+Answer ask_other_machine(const Words&, const Allocation& allocation, std::uint32_t) {
+  if (!allocation.other_machine) return {};
+  return {"GPU0 X NV12 NVIDIA A40 46068MiB CUDA Version: 12.0\nMem: 64 32 32 32\nCPU(s): 64\n"};
+}
+
 Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) {
-  constexpr const char* kModel = "NVIDIA H100 80GB HBM3";
+  const bool other = allocation.other_machine;
+  const std::string model = other ? "NVIDIA A40" : "NVIDIA H100 80GB HBM3";
   const auto gpus = std::max(1U, allocation.gpus_per_node);
   std::string text;
   if (has(argv, "-L") || has(argv, "--list-gpus")) {
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
-      text += fmt::format("GPU {}: {} (UUID: GPU-00000000-0000-0000-0000-{:012})\n", gpu, kModel, gpu);
+      text += fmt::format("GPU {}: {} (UUID: GPU-00000000-0000-0000-0000-{:012})\n", gpu, model, gpu);
     return {text};
   }
   const auto query = option(argv, argv.size(), "", "--query-gpu");
-  if (!query) return {};
+  if (!query) return other ? ask_other_machine(argv, allocation, 0) : Answer{};
   const bool header =
       std::ranges::none_of(argv, [](const auto& word) { return word.find("noheader") != std::string::npos; });
   if (header) text += *query + "\n";
@@ -95,12 +102,12 @@ Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) 
     Words cells;
     for (const auto& column : text::split(*query, ',')) {
       const auto name = text::trim(column);
-      cells.push_back(name.contains("name")   ? kModel
+      cells.push_back(name.contains("name")   ? model
                       : name == "index"       ? std::to_string(gpu)
                       : name == "count"       ? std::to_string(gpus)
                       : name == "uuid"        ? fmt::format("GPU-00000000-0000-0000-0000-{:012}", gpu)
-                      : name == "compute_cap" ? "9.0"
-                                              : "81559");
+                      : name == "compute_cap" ? (other ? "8.6" : "9.0")
+                                              : (other ? "46068" : "81559"));
     }
     text += text::join(cells, ", ") + "\n";
   }
@@ -161,8 +168,8 @@ constexpr AskRow kAsks[] = {
     {"ifconfig", ask_ip},
     {"get_free_port", ask_free_port},
     {"nvidia-smi", ask_gpus},
-    {"rocm-smi", succeed},
-    {"amd-smi", succeed},
+    {"rocm-smi", ask_other_machine},
+    {"amd-smi", ask_other_machine},
     {"curl", ask_curl},
     {"wget", ask_curl},
     {"nc", succeed},
@@ -181,9 +188,9 @@ constexpr AskRow kAsks[] = {
     {"netstat", succeed},
     {"ps", succeed},
     {"pgrep", succeed},
-    {"free", succeed},
+    {"free", ask_other_machine},
     {"df", succeed},
-    {"lscpu", succeed},
+    {"lscpu", ask_other_machine},
     {"sync", succeed},
     {"logger", succeed},
     {"clear", succeed},
@@ -236,6 +243,11 @@ std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation,
     return ask_ray(allocation);
   const auto* row = std::ranges::find(kAsks, name, &AskRow::name);
   return row == std::end(kAsks) ? std::nullopt : std::optional(row->ask(argv, allocation, node));
+}
+
+bool describes_machine(const std::string& program) {
+  static const Options kNames{"nvidia-smi", "rocm-smi", "amd-smi", "free", "lscpu"};
+  return kNames.contains(program_name(program));
 }
 
 std::vector<std::string> names_of_answers() {

@@ -56,15 +56,16 @@ struct Recording {
   std::vector<Absent> failed;        ///< shells of tasks that ended with another code than 0, which is `name`
   std::vector<Absent> unset;         ///< variables that the script uses and nothing sets: they are empty
   std::vector<Absent>
-      done_here;                ///< `mkdir -p PATH` of the batch script itself: it has run in the layer alone
-  std::vector<Absent> idle;     ///< what `xargs` would have started, had it read anything
-  std::vector<Absent> unread;   ///< a program wanted to read it, and the script what the program prints
-  std::string output;           ///< what the script printed, its last 64 KiB
-  int exit_code = 0;            ///< 128 + N for a signal
-  std::uint32_t last_line = 0;  ///< of the script, where it ended
-  bool at_its_end = false;      ///< no command of the script stands behind that line
-  std::string stopped;          ///< the limit that ended it (GuardedEnd); empty: none
-  bool waits = false;           ///< that was in a loop that only waits
+      done_here;  ///< `mkdir -p PATH` of the batch script itself: it has run in the layer alone
+  std::vector<Absent> by_machine;  ///< what would be another on another machine: shell/machine.h
+  std::vector<Absent> idle;        ///< what `xargs` would have started, had it read anything
+  std::vector<Absent> unread;      ///< a program wanted to read it, and the script what the program prints
+  std::string output;              ///< what the script printed, its last 64 KiB
+  int exit_code = 0;               ///< 128 + N for a signal
+  std::uint32_t last_line = 0;     ///< of the script, where it ended
+  bool at_its_end = false;         ///< no command of the script stands behind that line
+  std::string stopped;             ///< the limit that ended it (GuardedEnd); empty: none
+  bool waits = false;              ///< that was in a loop that only waits
 
   /// It ran to its end. The exit code alone does not say so: that of a last `[ ... ] && ...` may be 1. A last
   /// loop that watches what the script has started has no end.

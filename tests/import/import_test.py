@@ -192,6 +192,9 @@ class Refusals(Import):
                 (TWO_NODES + "srun --container-image=a python a.py\nsrun --container-image=b python train.py\n",
                  "line 4: learner runs in --container-image=b, and a in --container-image=a: nlaunch's own step has one image for all roles."),
                 (TWO_NODES + "python a.py\nsrun --container-image=b python train.py\n", "line 4: learner runs in --container-image=b, and a in no container"),
+                ("L=$(nvidia-smi topo -m | grep -c NV)\nexport NCCL_NVLS_ENABLE=$((L > 0))\npython train.py\n",
+                 "line 3: 'NCCL_NVLS_ENABLE=0' is decided by what `nvidia-smi topo -m` (line 1) says of the machine, which is made up."),
+                ("[ $(nvidia-smi --query-gpu=memory.total --format=csv,noheader | head -n1) -gt 50000 ] && python more.py\npython train.py\n", "line 1: 'python more.py' is decided by what"),
                 ("sbatch other.sh\n", "it submits a job at line 1. Import what it submits"),
                 ("ray stop\nbash -c ''\n", "the script starts no program that could be a role"),
                 ("'' a\n", "the name of the program is empty"),
@@ -210,6 +213,8 @@ class Refusals(Import):
 
     def test_what_is_missing_may_be_given(self):
         for script, options in (("python train.py --n $(python count.py)\n", ["--prints", "count.py=8"]), ("python train.py --n $(cat /no/such)\n", ["--prints", "/no/such=8"]),
+                                ("python train.py --n $(free -g | awk '/Mem/{print $2}')\n", ["--prints", "free -g=Mem: 8"]),
+                                ("nvidia-smi | tee log\npython train.py --n 8\n", []),
                                 ("[ -d /data/x ] || exit 1\npython train.py --n 8\n", ["--exists", "/data/x/"]), ("set -u\npython train.py --n $N\n", ["--env", "N=8"]),
                                 ("#SBATCH --array=0-9\npython train.py --n $SLURM_ARRAY_TASK_ID\n", ["--env", "SLURM_ARRAY_TASK_ID=8"])):
             with self.subTest(script):
