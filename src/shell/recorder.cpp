@@ -200,6 +200,13 @@ std::optional<std::string> script_of_shell(const Words& argv) {
   return std::nullopt;
 }
 
+/// The last command of a shell.
+const TracedCommand* last_of(const std::vector<TracedCommand>& commands, pid_t shell) {
+  const auto found = std::find_if(commands.rbegin(), commands.rend(),
+                                  [&](const TracedCommand& one) { return one.shell == shell; });
+  return found == commands.rend() ? nullptr : &*found;
+}
+
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
@@ -492,9 +499,11 @@ class Recorder final : public Watcher {
     if (!end.stopped.empty()) recording_.failed.clear();  // those were ended here
     const auto shell = trace_.commands().empty() ? script_shell_ : trace_.commands().front().shell;
     if (const auto* place = trace_.place_of(shell)) {
-      recording_.last_line = recording_.waits ? last_wait_ : place->line;
-      recording_.at_its_end =
-          !place->command.starts_with("exit ") && nothing_follows(request_.script, recording_.last_line);
+      const auto* last = last_of_script(trace_.commands(), shell);
+      const bool traps = last != nullptr && last != last_of(trace_.commands(), shell);
+      recording_.last_line = recording_.waits ? last_wait_ : traps ? last->line : place->line;
+      recording_.at_its_end = !(traps ? last->text : place->command).starts_with("exit ") &&
+                              nothing_follows(request_.script, recording_.last_line);
     }
     note_unread_of_shells(layer_.without_layer(output()));
     note_unset();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/text.h"
 
@@ -86,6 +87,28 @@ std::vector<std::string> words_of(std::string_view traced) {
     }
   }
   return words;
+}
+
+const TracedCommand* last_of_script(const std::vector<TracedCommand>& commands, pid_t shell) {
+  const TracedCommand* last = nullptr;
+  std::optional<std::string> trap;  // how its first command begins
+  for (const auto& one : commands) {
+    if (one.shell != shell) continue;
+    // What it began with is the end of the script; a second EXIT there is none.
+    if (trap && one.line == 1 && one.text.starts_with(*trap)) return last;
+    last = &one;
+    if (!one.text.starts_with("trap ")) continue;
+    const auto words = words_of(one.text);
+    const std::size_t body = words.size() > 1 && words[1] == "--" ? 2 : 1;
+    if (words.size() <= body + 1 ||
+        std::ranges::none_of(words, [](const auto& word) { return word == "EXIT" || word == "0"; }))
+      continue;
+    trap = words[body] == "-" ? std::nullopt
+                              : std::optional(words[body].substr(0, words[body].find_first_of("$\"'`;&|\n")));
+    if (trap && text::trim(*trap).empty()) trap.reset();
+    if (trap) *trap = text::trim(*trap);
+  }
+  return last;
 }
 
 void Trace::read(std::string_view bytes, const std::string& own) {

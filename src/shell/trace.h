@@ -36,6 +36,10 @@ struct TracedCommand {
 /// The words of such a text, without their quotes.
 std::vector<std::string> words_of(std::string_view traced);
 
+/// The last command of a shell that is its script's own; nullptr where it ran none. A trap for its EXIT runs
+/// behind that, and its commands seem to be in line 1.
+const TracedCommand* last_of_script(const std::vector<TracedCommand>& commands, pid_t shell);
+
 /// What bash tells of the commands that it runs (`set -x`), read as it is written.
 class Trace {
  public:

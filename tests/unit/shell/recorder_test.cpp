@@ -405,6 +405,14 @@ TEST_F(Recorded, AFileThatIsWaitedForComes) {
   EXPECT_TRUE(recording_.whole());
 }
 
+TEST_F(Recorded, ATrapThatKillsTheScriptAtItsEndIsNoFailure) {
+  const std::string trap = "trap 'trap - TERM && kill -- -$$' EXIT\npython a.py &\n";
+  EXPECT_TRUE(record(trap + "wait\n").whole());
+  EXPECT_EQ(recording_.last_line, 3U);
+  EXPECT_FALSE(record(trap + "exit 1\npython b.py\n").whole());
+  EXPECT_EQ(recording_.last_line, 3U);
+}
+
 TEST_F(Recorded, ALastLoopThatOnlyWatchesIsTheEnd) {
   commands("python x.py &\nwhile true; do curl -s localhost:1/health; sleep 9; done\n");
   EXPECT_TRUE(recording_.waits);

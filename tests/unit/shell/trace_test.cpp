@@ -31,6 +31,26 @@ TEST(Trace, KnowsWhereAShellIs) {
   EXPECT_EQ(trace.place_of(9), nullptr);
 }
 
+TEST(Trace, ATrapForTheExitIsBehindTheScript) {
+  const auto last = [](const std::vector<TracedCommand>& commands) {
+    const auto* one = last_of_script(commands, 7);
+    return one == nullptr ? "none" : fmt::format("{}: {}", one->line, one->text);
+  };
+  const TracedCommand first{7, "a.sh", 2, 0, "trap 'kill -- -7; exit' SIGTERM EXIT"};
+  const TracedCommand wait{7, "a.sh", 9, 0, "wait 8 9"};
+  const TracedCommand kill{7, "a.sh", 1, 0, "kill -- -7"};
+  EXPECT_EQ(last({first, wait, {8, "a.sh", 12, 0, "b"}, kill}), "9: wait 8 9");
+  EXPECT_EQ(last({first, wait}), "9: wait 8 9");
+  EXPECT_EQ(last({wait, kill}), "1: kill -- -7");
+  EXPECT_EQ(last({first, wait, {7, "a.sh", 10, 0, "trap - EXIT"}, kill}), "1: kill -- -7");
+  EXPECT_EQ(last({{7, "a.sh", 3, 0, "trap cleanup EXIT"},
+                  wait,
+                  {7, "a.sh", 1, 0, "cleanup"},
+                  {7, "a.sh", 4, 0, "rm x"}}),
+            "9: wait 8 9");
+  EXPECT_EQ(last({}), "none");
+}
+
 TEST(Trace, ReadsLinesThatComeInPieces) {
   Trace trace;
   const auto line = told(7, "a.sh", 3, "A=1");
