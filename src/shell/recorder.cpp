@@ -290,6 +290,16 @@ class Recorder final : public Watcher {
   }
 
   std::string on_start(const ProgramStart& start) override {
+    auto program = stand_in_of(start);
+    // What it opens is no file that a shell sources.
+    if (program == start.path && !is_shell(program_name(program)))
+      programs_.insert(start.pid);
+    else
+      programs_.erase(start.pid);
+    return program;
+  }
+
+  std::string stand_in_of(const ProgramStart& start) {
     read_trace();
     if (fs::path(start.path).parent_path() == own_.answers()) return start.path;
     auto argv = start.argv;
@@ -357,6 +367,7 @@ class Recorder final : public Watcher {
       recording_.idle.push_back(one->second);
       xargs_.erase(one);
     }
+    programs_.erase(pid);
     const auto shell = shells_of_tasks_.find(pid);
     if (shell == shells_of_tasks_.end()) return;
     constexpr int kSignal = 128;
@@ -373,6 +384,7 @@ class Recorder final : public Watcher {
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     read_trace();
     if (asked == Missing::folder && path == "/rec/home") return "/dev/null";
+    if (programs_.contains(pid)) return {};
     const auto* place = trace_.place_of(pid);
     // A script that turns `set -x` off does not tell what it reads.
     if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
@@ -1006,6 +1018,7 @@ class Recorder final : public Watcher {
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, Place> texts_;  ///< of shells that were given a text: where they were started
   pid_t script_shell_ = 0;
+  std::set<pid_t> programs_;                                   ///< processes that are no shells any more
   std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
   std::map<std::string, std::string> passed_on_;               ///< a pipe → where its reader prints

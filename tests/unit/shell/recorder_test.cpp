@@ -380,6 +380,13 @@ TEST_F(Recorded, WhatXargsDoesNotStartIsNamed) {
   EXPECT_EQ(recording_.unread[0].name, "/no/such");
 }
 
+TEST_F(Recorded, AScriptMayCopyItself) {
+  EXPECT_EQ(commands("mkdir out\ncp \"$0\" out/job.sh\ncp \"$0\" out/other.sh\n"),
+            (Lines{"2: cp " + (folder_ / "job.sh").string() + " out/job.sh",
+                   "3: cp " + (folder_ / "job.sh").string() + " out/other.sh"}));
+  EXPECT_EQ(recording_.output, "");
+}
+
 TEST_F(Recorded, TasksThatFailAreNamed) {
   record("srun -n1 bash -c 'python x.py; exit 3'\nbash -c 'exit 4'\n");
   EXPECT_EQ(texts_of(recording_.failed), Lines{"1: 3"});
