@@ -139,6 +139,7 @@ bool runs_on_each_node(const shell::Recording& recording, const Imported& out) {
   const bool places = std::ranges::any_of(recording.commands, [](const auto& command) {
     return command.fate == shell::Fate::launcher && command.task;
   });
+  if (std::ranges::none_of(out.roles, [](const auto& role) { return role.part.has_value(); })) return false;
   return out.nodes > 1 && out.directives.empty() && out.slurm.empty() && !places &&
          std::ranges::all_of(out.parts, [](const Part& part) { return !part.in_step; });
 }
@@ -252,6 +253,14 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
         fmt::format("the tasks of the step at line {} end with {}, and may start more where "
                     "nothing is missing: --commands shows how far they come",
                     one.line, one.name));
+  for (const auto& one : recording.no_folder) {
+    const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
+    say("import.no-folder",
+        fmt::format(
+            "line {} writes to {}, and {} is not there: bash does not start the program, here or on the "
+            "cluster. Make the folder, or say that the cluster has it: --exists {}",
+            one.line, text::printable(one.name), text::printable(folder), text::shell_quote(folder)));
+  }
   std::set<std::string> files;
   for (const auto& one : recording.unread) {
     // A secret is read where the process starts.
@@ -259,10 +268,25 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
       return set.line == one.line && looks_like_secret(set.name);
     });
     if (secret || !files.insert(one.name).second) continue;
-    say("import.unknown-file",
-        fmt::format("line {} reads {}, which is not on this machine. Import where it is, take it as empty "
-                    "(--exists {}), or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')",
-                    one.line, text::printable(one.name), text::shell_quote(one.name)));
+    const auto placeholder = std::ranges::find_if(recording.placeholders, [&](const auto& other) {
+      return other.line == one.line && other.name == "<" + one.name + ">";
+    });
+    if (placeholder != recording.placeholders.end())
+      say("import.placeholder",
+          fmt::format(
+              "line {} has a placeholder, {}, which bash takes for a redirection: write what it stands "
+              "for, and import the script then",
+              one.line, text::printable(placeholder->name)));
+    else if (!one.found_in.empty())
+      say("import.unknown-file",
+          fmt::format("line {} reads {}, which is in {}, beside the script, and not here: the script runs in "
+                      "the folder in which `nlaunch import` is called. Call it there",
+                      one.line, text::printable(one.name), text::printable(one.found_in)));
+    else
+      say("import.unknown-file",
+          fmt::format("line {} reads {}, which is not on this machine. Import where it is, take it as empty "
+                      "(--exists {}), or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')",
+                      one.line, text::printable(one.name), text::shell_quote(one.name)));
   }
 }
 
@@ -303,6 +327,11 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
                      "--prints 'PART OF THE COMMAND=TEXT' says another",
                      one.name)});
   remarks_of_text(lines, out);
+  for (const auto& one : recording.placeholders)
+    if (lines[one.line - 1].starts_with("#SBATCH"))
+      out.remarks[Destination::slurm].push_back(
+          {one.line,
+           fmt::format("{} is a placeholder: write what it stands for", text::printable(one.name))});
   for (const auto& one : recording.unset)
     out.remarks[Destination::experiment].push_back(
         {one.line,

@@ -130,7 +130,8 @@ class RecordingText {
       all.push_back(fmt::format("Not on this machine, and taken as empty: {}",
                                 text::printable(text::join(recording_.not_here, ", "))));
     std::vector<std::string> unset;
-    for (const auto& one : recording_.unset) unset.push_back(fmt::format("{} (line {})", one.name, one.line));
+    for (const auto& one : recording_.unset)
+      unset.push_back(fmt::format("${} (line {})", one.name, one.line));
     if (!unset.empty())
       all.push_back(fmt::format("Set by nothing, and so empty: {}. --env NAME=VALUE sets them.",
                                 text::printable(text::join(unset, ", "))));
@@ -144,16 +145,97 @@ class RecordingText {
   const Paint& paint_;
 };
 
-}  // namespace
-
-/// The last file that the script asked for, and was told is not there.
-std::string asked_for(const Recording& recording) {
-  if (recording.asked_for.empty()) return {};
-  const auto& last = recording.asked_for.back();
-  return fmt::format(
-      " At line {} it was told that {} is not there; --exists {} says it is (a folder with a / behind it).",
-      last.line, text::printable(last.name), text::printable(text::shell_quote(last.name)));
+std::string at_line(const shell::Absent& one) {
+  return one.script.empty()
+             ? fmt::format("line {}", one.line)
+             : fmt::format("{}:{}", text::printable(shell::program_name(one.script)), one.line);
 }
+
+/// It was told a host or an address of the made-up job.
+bool asks_for_address(const RecordedCommand& command) {
+  static const shell::Options kAlways{"ip", "ifconfig", "getent", "host", "dig", "nslookup"};
+  const auto name = shell::program_name(command.argv[0]);
+  return kAlways.contains(name) ||
+         (name == "hostname" && command.argv.size() > 1 && !command.argv[1].starts_with("-s"));
+}
+
+/// What the script may have ended for, each with what to type.
+class Missing {
+ public:
+  Missing(const Recording& recording, const Masker& masker) : recording_(recording), masker_(masker) {}
+
+  std::vector<std::string> list() {
+    outputs();
+    files();
+    for (const auto& one : recording_.unset)
+      add("{}: ${} is set by nothing: --env {}=VALUE sets it", at_line(one), one.name, one.name);
+    const auto asks = std::ranges::find_if(recording_.commands, asks_for_address);
+    if (asks != recording_.commands.end())
+      add("line {}: `{}` was told a name or an address of the made-up job, rec-node-0 or 10.77.0.1: where "
+          "the "
+          "script looks for others, --env NAME=10.77. gives it their beginning",
+          asks->line, text::printable(text::shell_join(asks->argv)));
+    return std::move(all_);
+  }
+
+ private:
+  template <class... T>
+  void add(fmt::format_string<T...> format, T&&... arguments) {
+    constexpr std::size_t kMost = 8;
+    auto text = fmt::format(format, std::forward<T>(arguments)...);
+    if (all_.size() < kMost && std::ranges::find(all_, text) == all_.end()) all_.push_back(std::move(text));
+  }
+
+  static std::string quoted(const std::string& path) { return text::printable(text::shell_quote(path)); }
+
+  void outputs() {
+    for (const auto& command : recording_.commands)
+      if (command.output_is_read)
+        add("line {}: `{}` did not run, and the script read nothing of it: --prints 'PART OF THE "
+            "COMMAND=TEXT' "
+            "says what it prints",
+            command.line, text::printable(masker_.mask(text::shell_join(command.argv))));
+  }
+
+  void files() {
+    for (const auto& one : recording_.unread) {
+      if (one.found_in.empty())
+        add("{}: {} is not on this machine: import where it is, or --exists {} takes it as empty",
+            at_line(one), text::printable(one.name), quoted(one.name));
+      else
+        add("{}: {} is in {}, beside the script: call `nlaunch import` in that folder", at_line(one),
+            text::printable(one.name), text::printable(one.found_in));
+    }
+    for (const auto& one : recording_.no_folder)
+      add("{}: it writes to {}, and that folder is not there: make it, or say --exists {}", at_line(one),
+          text::printable(one.name), quoted(one.name.substr(0, one.name.rfind('/') + 1)));
+    if (!recording_.asked_for.empty()) {
+      const auto& last = recording_.asked_for.back();
+      add("{}: it was told that {} is not there; --exists {} says it is (a folder with a / behind it)",
+          at_line(last), text::printable(last.name), quoted(last.name));
+    }
+    for (const auto& path : recording_.not_here)
+      add("{} is not on this machine, and was taken as empty: import where it is, or set by --env what it "
+          "sets",
+          text::printable(path));
+  }
+
+  const Recording& recording_;
+  const Masker& masker_;
+  std::vector<std::string> all_;
+};
+
+/// What bash cannot read may be a placeholder.
+std::string placeholders_of_errors(const Recording& recording) {
+  std::string text;
+  for (const auto& one : recording.placeholders)
+    if (recording.output.find(fmt::format(": line {}:", one.line)) != std::string::npos)
+      text += fmt::format("\nLine {} has a placeholder, {}: write what it stands for.", one.line,
+                          text::printable(one.name));
+  return text;
+}
+
+}  // namespace
 
 std::string why_not_whole(const Recording& recording, const Masker& masker) {
   if (recording.whole()) return {};
@@ -169,11 +251,14 @@ std::string why_not_whole(const Recording& recording, const Masker& masker) {
         recording.stopped);
   constexpr int kSyntax = 2;
   if (recording.exit_code == kSyntax && recording.output.find(": syntax error") != std::string::npos)
-    return fmt::format("bash cannot read the script:\n{}", last_lines(recording, masker));
+    return fmt::format("bash cannot read the script:\n{}{}", last_lines(recording, masker),
+                       placeholders_of_errors(recording));
+  const auto missing = Missing(recording, masker).list();
   return fmt::format(
       "The script ended with {} at line {}: it may start more where nothing is missing. "
-      "Arguments go behind --, variables into --env NAME=VALUE.{} It printed:\n{}",
-      recording.exit_code, recording.last_line, asked_for(recording), last_lines(recording, masker));
+      "Arguments go behind --, variables into --env NAME=VALUE. It printed:\n{}{}{}",
+      recording.exit_code, recording.last_line, last_lines(recording, masker),
+      missing.empty() ? "" : "\nWhat it did not find here:\n  ", text::join(missing, "\n  "));
 }
 
 std::string recording_text(const Recording& recording, const std::string& script,

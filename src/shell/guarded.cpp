@@ -393,6 +393,7 @@ class Tracer {
     const bool opens = call.open_flags >= 0 && (argument(registers, call.open_flags) & Word{O_PATH}) == 0;
     if (where && opens && layer_.unmapped(*where) == *where && !may_be_opened(*where))
       where = std::unexpected(EACCES);
+    if (!where && where.error() == ENOENT && call.open_flags >= 0) watcher_.on_no_folder(*path);
     if (!where) return pretend(pid, process, before, -where.error());
     if (layer_.permitted().contains(*where) && call.open_flags >= 0)
       set_argument(registers, call.open_flags, argument(registers, call.open_flags) & ~Word{O_TRUNC});

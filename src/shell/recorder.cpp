@@ -207,6 +207,27 @@ const TracedCommand* last_of(const std::vector<TracedCommand>& commands, pid_t s
   return found == commands.rend() ? nullptr : &*found;
 }
 
+/// `<team>`, and in directives also `{account}`.
+std::vector<Absent> placeholders_in(const std::string& script) {
+  static const RE2 kAngles(R"((<[A-Za-z][^<>]*>))");
+  static const RE2 kBraces(R"((<[A-Za-z][^<>]*>|\{[^{}$]*\}))");
+  std::vector<Absent> found;
+  std::uint32_t number = 0;
+  for (const auto& line : text::split(script, '\n')) {
+    ++number;
+    const auto trimmed = text::trim(line);
+    const bool directive = trimmed.starts_with("#SBATCH");
+    if (trimmed.starts_with('#') && !directive) continue;
+    auto text = std::string(trimmed);
+    if (directive) text = text.substr(0, text.find(" #", 1));
+    std::string placeholder;
+    for (re2::StringPiece rest(text);
+         RE2::FindAndConsume(&rest, directive ? kBraces : kAngles, &placeholder);)
+      found.push_back({number, placeholder});
+  }
+  return found;
+}
+
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
@@ -409,6 +430,8 @@ class Recorder final : public Watcher {
     return sourced(path, place->command, place->line);
   }
 
+  void on_no_folder(const std::string& path) override { no_folder_.insert(path); }
+
   void note_written() {
     std::error_code error;
     fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
@@ -519,6 +542,8 @@ class Recorder final : public Watcher {
     }
     note_unread_of_shells(layer_.without_layer(output()));
     note_unset();
+    recording_.placeholders =
+        placeholders_in(sys::read_regular_file(request_.script, 1U << 20U).value_or(""));
     note_written();
     constexpr int kSignal = 128;
     recording_.exit_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
@@ -569,7 +594,7 @@ class Recorder final : public Watcher {
   /// known.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
     if (is_of_job(path))
-      recording_.unread.push_back({line, path});
+      name_as_unread(line, path);
     else
       name_as_absent(path);
     constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
@@ -606,8 +631,16 @@ class Recorder final : public Watcher {
         place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
     if (waits && ++tests_[path] > kLooks) return own_.other();
     const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
-    if (known == recording_.asked_for.end()) recording_.asked_for.push_back({place.line, path});
+    if (known == recording_.asked_for.end())
+      recording_.asked_for.push_back({place.line, path, of_other_script(place)});
     return {};
+  }
+
+  /// The file of a place, where that is not the script itself.
+  [[nodiscard]] std::string of_other_script(const Place& place) const {
+    std::error_code error;
+    const auto script = layer_.unmapped(place.script).native();
+    return script == fs::absolute(request_.script, error).native() ? "" : script;
   }
 
   [[nodiscard]] std::optional<std::string> printed_by(const Words& argv) const {
@@ -710,8 +743,7 @@ class Recorder final : public Watcher {
       const auto path = layer_.resolved(fs::path(start.folder) / word, true, start.pid);
       std::error_code error;
       if (!is_path || !path || fs::exists(layer_.map_to_read(*path), error)) continue;
-      const auto* place = place_of(start.pid);
-      recording_.unread.push_back({place == nullptr ? 0 : place->line, *path});
+      name_as_unread(line_of(start.pid), *path);
     }
   }
 
@@ -721,7 +753,24 @@ class Recorder final : public Watcher {
     re2::StringPiece rest(output);
     std::uint32_t line = 0;
     std::string path;
-    while (RE2::FindAndConsume(&rest, kMissing, &line, &path)) recording_.unread.push_back({line, path});
+    while (RE2::FindAndConsume(&rest, kMissing, &line, &path)) {
+      const bool writes = std::ranges::any_of(
+          no_folder_, [&](const auto& one) { return one == path || one.ends_with("/" + path); });
+      if (writes)
+        recording_.no_folder.push_back({line, path});
+      else
+        name_as_unread(line, path);
+    }
+  }
+
+  /// Where it is beside the script, that is said: the script runs in the folder in which it is submitted.
+  void name_as_unread(std::uint32_t line, const std::string& path) {
+    std::error_code error;
+    const auto relative = path.starts_with(folder() + "/") ? path.substr(folder().size() + 1) : path;
+    const auto own = fs::absolute(request_.script, error).parent_path().lexically_normal();
+    const bool beside =
+        !fs::path(relative).is_absolute() && own != folder() && fs::exists(own / relative, error);
+    recording_.unread.push_back({line, path, "", beside ? own.native() : ""});
   }
 
   /// bash runs, sh as bash, which tells what it does; a script that is on the cluster alone is recorded.
@@ -1008,6 +1057,7 @@ class Recorder final : public Watcher {
   sys::UniqueFd trace_file_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");  ///< of the PATH that a script begins with
   std::set<std::string> existing_;                          ///< files that the request says are there
+  std::set<std::string> no_folder_;                         ///< files that cannot be written to
   std::set<std::string> outputs_;                           ///< files that recorded programs would write
   std::map<std::string, int> tests_;                        ///< how often `[ -f PATH ]` was asked
   std::size_t steps_ = 0;                                   ///< that have begun

@@ -40,6 +40,8 @@ struct RecordedCommand {
 struct Absent {
   std::uint32_t line = 0;
   std::string name;
+  std::string script{};    ///< the file of that line; empty: the script itself
+  std::string found_in{};  ///< the script's own folder, where the file is there
 };
 
 struct Recording {
@@ -60,12 +62,14 @@ struct Recording {
   std::vector<Absent> by_machine;  ///< what would be another on another machine: shell/machine.h
   std::vector<Absent> idle;        ///< what `xargs` would have started, had it read anything
   std::vector<Absent> unread;      ///< a program wanted to read it, and the script what the program prints
-  std::string output;              ///< what the script printed, its last 64 KiB
-  int exit_code = 0;               ///< 128 + N for a signal
-  std::uint32_t last_line = 0;     ///< of the script, where it ended
-  bool at_its_end = false;         ///< no command of the script stands behind that line
-  std::string stopped;             ///< the limit that ended it (GuardedEnd); empty: none
-  bool waits = false;              ///< that was in a loop that only waits
+  std::vector<Absent> no_folder;   ///< `> PATH` of a program in a folder that is not there: it does not start
+  std::vector<Absent> placeholders;  ///< `<team>` in the script's text, which a person has to fill in
+  std::string output;                ///< what the script printed, its last 64 KiB
+  int exit_code = 0;                 ///< 128 + N for a signal
+  std::uint32_t last_line = 0;       ///< of the script, where it ended
+  bool at_its_end = false;           ///< no command of the script stands behind that line
+  std::string stopped;               ///< the limit that ended it (GuardedEnd); empty: none
+  bool waits = false;                ///< that was in a loop that only waits
 
   /// It ran to its end. The exit code alone does not say so: that of a last `[ ... ] && ...` may be 1. A last
   /// loop that watches what the script has started has no end.

@@ -195,6 +195,8 @@ class Refusals(Import):
                 ("L=$(nvidia-smi topo -m | grep -c NV)\nexport NCCL_NVLS_ENABLE=$((L > 0))\npython train.py\n",
                  "line 3: 'NCCL_NVLS_ENABLE=0' is decided by what `nvidia-smi topo -m` (line 1) says of the machine, which is made up."),
                 ("[ $(nvidia-smi --query-gpu=memory.total --format=csv,noheader | head -n1) -gt 50000 ] && python more.py\npython train.py\n", "line 1: 'python more.py' is decided by what"),
+                ("A=/a/<team>/b\npython train.py\n", "line 1 has a placeholder, <team>, which bash takes for a redirection"),
+                ("python train.py > logs/a\npython b.py\n", "line 1 writes to logs/a, and logs/ is not there: bash does not start the program, here or on the cluster."),
                 ("sbatch other.sh\n", "it submits a job at line 1. Import what it submits"),
                 ("ray stop\nbash -c ''\n", "the script starts no program that could be a role"),
                 ("'' a\n", "the name of the program is empty"),
@@ -206,7 +208,11 @@ class Refusals(Import):
         for script, said in (("python a.py\nset -u\npython b.py $DATA\n", "line 3: DATA: unbound variable"),
                              ("echo usage: job MODEL\nexit 2\n", "  usage: job MODEL\n"),
                              ("if then\npython a.py\n", "bash cannot read the script:\n"),
-                             ("[ -d /data/x ] || exit 1\npython a.py\n", "At line 1 it was told that /data/x is not there; --exists /data/x says it is"),
+                             ("[ -d /data/x ] || exit 1\npython a.py\n", "What it did not find here:\n  line 1: it was told that /data/x is not there; --exists /data/x says it is"),
+                             ("X=$(python a.py)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "  line 1: `python a.py` did not run, and the script read nothing of it: --prints"),
+                             ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it is, or --exists"),
+                             ("A=$(hostname -I | grep ^192)\n[ -n \"$A\" ] || exit 1\npython b.py\n", "  line 1: `hostname -I` was told a name or an address of the made-up job"),
+                             ("A=<team>\npython b.py\n", "Line 1 has a placeholder, <team>: write what it stands for."),
                              ("python a.py &\nwhile true; do sleep 1; done\npython b.py\n", "The script waits at line 2 for something that does not come here.")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))

@@ -387,6 +387,35 @@ TEST_F(Recorded, AScriptMayCopyItself) {
   EXPECT_EQ(recording_.output, "");
 }
 
+TEST_F(Recorded, AFileInNoFolderIsNoInput) {
+  EXPECT_EQ(commands("python a.py > logs/a\npython b.py < in.txt\n"), Lines{});
+  ASSERT_EQ(recording_.no_folder.size(), 1U);
+  EXPECT_EQ(recording_.no_folder[0].name, "logs/a");
+  EXPECT_EQ(recording_.no_folder[0].line, 1U);
+  ASSERT_EQ(recording_.unread.size(), 1U);
+  EXPECT_EQ(recording_.unread[0].name, "in.txt");
+  request_.existing = {"logs/"};
+  EXPECT_EQ(commands("python a.py > logs/a\n"), Lines{"1: python a.py"});
+}
+
+TEST_F(Recorded, AFileBesideTheScriptIsNamedWithItsFolder) {
+  fs::create_directory(folder_ / "work");
+  std::ofstream(folder_ / "config.yaml") << "a: 1\n";
+  request_.folder = folder_ / "work";
+  record("A=$(grep a config.yaml)\nB=$(cat other.yaml)\n");
+  ASSERT_EQ(recording_.unread.size(), 2U);
+  EXPECT_EQ(recording_.unread[0].found_in, folder_.string());
+  EXPECT_EQ(recording_.unread[1].found_in, "");
+}
+
+TEST_F(Recorded, PlaceholdersOfTheTextAreNamed) {
+  record("#SBATCH -p {queue}  # <x>\n# <y>\necho '<team>' < /dev/null; X=${a}\n");
+  ASSERT_EQ(recording_.placeholders.size(), 2U);
+  EXPECT_EQ(recording_.placeholders[0].name, "{queue}");
+  EXPECT_EQ(recording_.placeholders[1].name, "<team>");
+  EXPECT_EQ(recording_.placeholders[1].line, 3U);
+}
+
 TEST_F(Recorded, TasksThatFailAreNamed) {
   record("srun -n1 bash -c 'python x.py; exit 3'\nbash -c 'exit 4'\n");
   EXPECT_EQ(texts_of(recording_.failed), Lines{"1: 3"});
