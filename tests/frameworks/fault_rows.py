@@ -190,7 +190,7 @@ RAYLET, GCS, RAY_WORKER = r"\S*/raylet ", r"\S*/gcs_server ", "ray::WorkerDict"
 
 def send_in_ray(number, pattern):
     def fault(run):
-        run.progress("trainer.0", 3, r"step (\d+)")
+        run.progress("trainer.0", 15, r"step (\d+)")  # three seconds: a worker is known by the second look at it, a second apart
         run.pid = run.find("ray-head.0", pattern)
         run.kill(run.pid, number)
 
