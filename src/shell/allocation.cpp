@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace nlaunch::shell {
@@ -77,6 +79,26 @@ std::optional<std::uint32_t> node_of(std::string_view host) {
   const auto low = bytes.size() == 2 ? text::whole_number<std::uint32_t>(bytes[1]) : std::nullopt;
   if (!high || !low || *high * kPerByte + *low == 0) return std::nullopt;
   return *high * kPerByte + *low - 1;
+}
+
+std::vector<std::size_t> recorded_for(const std::vector<Task>& tasks) {
+  constexpr std::size_t kFewNodes = 16;
+  std::vector<std::size_t> begins;  // of nodes
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (i == 0 || tasks[i].node != tasks[i - 1].node) begins.push_back(i);
+  const auto nodes = begins.size();
+  begins.push_back(tasks.size());
+  const auto size_of = [&](std::size_t node) { return begins[node + 1] - begins[node]; };
+  std::vector<std::size_t> all;
+  for (std::size_t node = 0; node < nodes; ++node) {
+    const bool is_between = nodes > kFewNodes && node > 1 && node + 1 < nodes && size_of(node) == size_of(1);
+    const auto recorded = is_between ? 1 : node;
+    for (std::size_t local = 0; local < size_of(node); ++local) {
+      const bool is_last = local + 1 == size_of(node);
+      all.push_back(begins[recorded] + (is_last ? local : std::min<std::size_t>(local, 1)));
+    }
+  }
+  return all;
 }
 
 }  // namespace nlaunch::shell

@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -31,6 +32,7 @@ constexpr std::string_view kStep = "NLAUNCH_RECORDED_STEP";  ///< the launcher's
 constexpr std::string_view kInTask = "NLAUNCH_RECORDED_TASK";
 constexpr std::string_view kChdir = "NLAUNCH_RECORDED_FOLDER";
 constexpr int kNotFound = 127;
+constexpr std::size_t kMostWaits = 500;  ///< commands that only ask or wait, one after the other
 
 /// Names that a script finds on its PATH though they may not be on this machine.
 std::vector<std::string> known_programs() {
@@ -300,8 +302,19 @@ class Recorder final : public Watcher {
     }
     if (!request_.chdir.empty()) entries.push_back(fmt::format("{}={}", kChdir, request_.chdir));
     for (auto& entry : variables_of({0, 0, 0})) entries.push_back(std::move(entry));
-    entries.insert(entries.end(), request_.variables.begin(), request_.variables.end());
+    if (!request_.per_node)
+      entries.insert(entries.end(), request_.variables.begin(), request_.variables.end());
     return entries;
+  }
+
+  /// The program that starts the script: bash, or what does so on each node.
+  std::vector<std::string> start_of_script() {
+    std::error_code error;
+    std::vector<std::string> script{fs::absolute(request_.script, error)};
+    script.insert(script.end(), request_.arguments.begin(), request_.arguments.end());
+    if (request_.per_node) return {start_on_each_node(script)};
+    script.insert(script.begin(), {"/bin/bash", "--noprofile", "--norc"});
+    return script;
   }
 
   [[nodiscard]] std::string folder() const {
@@ -342,6 +355,7 @@ class Recorder final : public Watcher {
     }
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
+      if (can) note_placed(start, argv);
       note(start, std::move(argv), Fate::recorded);
       return can ? start.path : answer({});
     }
@@ -355,7 +369,10 @@ class Recorder final : public Watcher {
     if (runs && program == "xargs") note_xargs(start, argv);
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
+      if (program == "date" && has(argv, "@" + now_)) return start.path;
       if (kOfNow.contains(program)) note_made_up(start, argv);
+      // The same for all tasks.
+      if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
       note_unread(start, argv);
       return start.path;
     }
@@ -366,6 +383,7 @@ class Recorder final : public Watcher {
                                   "nslookup", "ip",       "ray",    "get_free_port", "conda",
                                   "mamba",    "sbatch",   "curl",   "wget"};
       if (!kKnown.contains(name) && !is_port_or_address(*said)) note_made_up(start, argv);
+      if (name == "sbatch") note_submission(start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer(*said);
     }
@@ -393,13 +411,17 @@ class Recorder final : public Watcher {
     if (shell == shells_of_tasks_.end()) return;
     constexpr int kSignal = 128;
     const auto code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignal + WTERMSIG(status);
-    if (code != 0) recording_.failed.push_back({shell->second, std::to_string(code)});
+    auto line = shell->second;
     shells_of_tasks_.erase(shell);
+    const auto* place = trace_.place_of(pid);
+    if (request_.per_node && place != nullptr) {
+      line = place->line;
+      // As of a script that runs once: one that ends with a test, or with a loop that watches.
+      if (!place->command.starts_with("exit ") && nothing_follows(request_.script, line)) return;
+    }
+    if (code != 0) recording_.failed.push_back({line, std::to_string(code)});
   }
-  [[nodiscard]] bool has_seen_enough() const override {
-    constexpr std::size_t kMostWaits = 500;
-    return waits_ > kMostWaits;
-  }
+  [[nodiscard]] bool has_seen_enough() const override { return waits_ > kMostWaits && !request_.per_node; }
 
   /// What `source` and `cd` look for, and is on the cluster alone.
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
@@ -433,16 +455,13 @@ class Recorder final : public Watcher {
   void on_no_folder(const std::string& path) override { no_folder_.insert(path); }
 
   void note_written() {
-    std::error_code error;
-    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
-                                           error);
-    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-      constexpr std::size_t kMost = 1000;
-      const auto path = layer_.unmapped(entry->path()).native();
-      std::error_code unknown;
-      const bool made =
-          entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
-      if (made && recording_.written.size() < kMost) recording_.written.push_back(path);
+    for (auto& path : written()) {
+      std::error_code error;
+      if (fs::is_empty(layer_.map_to_read(path), error)) continue;  // a log, or a sign
+      const bool told = std::ranges::any_of(recording_.commands, [&](const auto& command) {
+        return std::ranges::find(command.given, path, &WrittenFile::path) != command.given.end();
+      });
+      if (!told) recording_.written.push_back(std::move(path));
     }
   }
 
@@ -459,6 +478,7 @@ class Recorder final : public Watcher {
       all += "\n" + sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or("");
     std::set<std::string> known;
     for (const auto& entry : environment()) known.insert(entry.substr(0, entry.find('=')));
+    for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
     for (const auto& one : recording_.assignments) known.insert(one.name);
     static const RE2 kSets(
         R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*([A-Za-z_]\w*)|)"
@@ -507,6 +527,8 @@ class Recorder final : public Watcher {
   }
 
   Recording take(const GuardedEnd& end) {
+    constexpr int kSignal = 128;
+    auto end_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
     read_trace();
     recording_.assignments = trace_.assignments();
     for (auto& one : recording_.assignments) {
@@ -526,7 +548,8 @@ class Recorder final : public Watcher {
       if (given) recording_.given.push_back(entry.substr(0, entry.find('=')));
     }
     for (const auto& [command, pipe] : printing_) {
-      if (is_read_by_shell(pipe)) recording_.commands[command].output_is_read = true;
+      auto& one = recording_.commands[command];
+      one.output_is_read = is_read_by_shell(pipe) && !is_only_shown(one);
     }
     recording_.commands = by_launcher(std::move(recording_.commands));
     recording_.stopped = end.stopped;
@@ -540,13 +563,18 @@ class Recorder final : public Watcher {
       recording_.at_its_end = !(traps ? last->text : place->command).starts_with("exit ") &&
                               nothing_follows(request_.script, recording_.last_line);
     }
+    if (request_.per_node && !recording_.failed.empty()) {
+      recording_.last_line = recording_.failed[0].line;
+      end_code = text::whole_number<int>(recording_.failed[0].name).value_or(1);
+      recording_.at_its_end = false;
+      recording_.failed.clear();
+    }
     note_unread_of_shells(layer_.without_layer(output()));
     note_unset();
     recording_.placeholders =
         placeholders_in(sys::read_regular_file(request_.script, 1U << 20U).value_or(""));
     note_written();
-    constexpr int kSignal = 128;
-    recording_.exit_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
+    recording_.exit_code = end_code;
     // A command that bash cannot expand is in no trace: bash says where it is.
     static const RE2 kLine(R"(.*: line (\d+): .*)");
     std::uint32_t line = 0;
@@ -559,6 +587,140 @@ class Recorder final : public Watcher {
   }
 
  private:
+  /// Text with the node of a task in it.
+  [[nodiscard]] std::string for_node(std::string text, std::uint32_t node) const {
+    const std::array<std::pair<std::string_view, std::string>, 4> names{
+        {{"{node}", std::to_string(node)},
+         {"{host}", Allocation::host(node)},
+         {"{first}", Allocation::host(0)},
+         {"{nodes}", std::to_string(request_.allocation.nodes)}}};
+    for (const auto& [name, value] : names) {
+      for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+        text.replace(at, name.size(), value);
+    }
+    return text;
+  }
+
+  /// The path of a script that does it, node by node. What is recorded is a step.
+  std::string start_on_each_node(const Words& script) {
+    const auto nodes = request_.allocation.nodes;
+    RecordedCommand step;
+    step.argv = {"srun", fmt::format("--nodes={}", nodes), "--ntasks-per-node=1", "bash"};
+    step.argv.insert(step.argv.end(), script.begin(), script.end());
+    step.fate = Fate::launcher;
+    step.folder = folder();
+    recording_.commands.push_back(std::move(step));
+    std::vector<Task> tasks;
+    for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node});
+    auto of_step = variables_of_step(request_.allocation, tasks, steps_++);
+    for (auto& variable : of_step) variable = text::shell_quote(variable);
+    auto lines = fmt::format("export {}=0 {}=1 {}\n", kStep, kInTask, text::join(of_step, " "));
+    const auto recorded = recorded_for(tasks);
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      if (recorded[node] != node) continue;
+      auto variables = variables_of(tasks[node]);
+      variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(node)));
+      for (const auto& one : request_.variables) variables.push_back(text::shell_quote(for_node(one, node)));
+      Words words;
+      for (const auto& word : script) words.push_back(for_node(word, node));
+      lines += fmt::format("(export {}; exec /bin/bash {})\n", text::join(variables, " "),
+                           text::shell_join(words));
+    }
+    return put_script(lines + "exit 0\n");
+  }
+
+  // --- Files that the script writes ---
+
+  /// All of them; what a recorded program would write, or a recorded `cp` does, is none.
+  [[nodiscard]] std::vector<std::string> written() const {
+    std::vector<std::string> paths;
+    std::error_code error;
+    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
+                                           error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      constexpr std::size_t kMost = 1000;
+      auto path = layer_.unmapped(entry->path()).native();
+      std::error_code unknown;
+      const bool placed = std::ranges::any_of(
+          placed_, [&](const std::string& place) { return path == place || path.starts_with(place + "/"); });
+      const bool made =
+          !placed && entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
+      if (made && paths.size() < kMost) paths.push_back(std::move(path));
+    }
+    return paths;
+  }
+
+  [[nodiscard]] std::vector<std::string> folders_made() const {
+    std::vector<std::string> folders;
+    std::error_code error;
+    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
+                                           error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      std::error_code unknown;
+      const auto path = layer_.unmapped(entry->path());
+      if (entry->is_directory(unknown) && !fs::exists(path, unknown)) folders.push_back(path.native() + "/");
+    }
+    return folders;
+  }
+
+  /// A text names a path, or one relative to a folder: "--config=conf/a.yaml".
+  static bool names_path(const std::string& text, std::string_view path) {
+    for (auto at = text.find(path); at != std::string::npos; at = text.find(path, at + 1)) {
+      const auto end = at + path.size();
+      const bool begins = at == 0 || std::string_view("=:, '\"[").contains(text[at - 1]);
+      const bool ends = end == text.size() || std::string_view(":, '\"];)").contains(text[end]) ||
+                        (text[end] == '/' && end + 1 == text.size());
+      if (begins && ends) return true;
+    }
+    return false;
+  }
+
+  /// Those whose paths, or the paths of whose folders, a command is told.
+  [[nodiscard]] std::vector<WrittenFile> files_given(const RecordedCommand& command) const {
+    std::vector<WrittenFile> given;
+    for (auto& path : written()) {
+      const auto is_told = [&](const fs::path& whole) {
+        const auto& text = whole.native();
+        const auto below = command.folder + "/";
+        const auto relative = text.starts_with(below) ? text.substr(below.size()) : text;
+        const auto names = [&](const std::string& word) {
+          return names_path(word, text) || names_path(word, relative) || names_path(word, "./" + relative);
+        };
+        return std::ranges::any_of(command.argv, names) || std::ranges::any_of(command.environment, names);
+      };
+      const auto folder = fs::path(path).parent_path();
+      const bool is_own_folder = folder == command.folder || folder == "/tmp" || folder == "/rec/home" ||
+                                 layer_.unmapped(folder) == request_.folder;
+      if (!is_told(path) && (is_own_folder || !is_told(folder))) continue;
+      const auto where = layer_.map_to_read(path);
+      constexpr std::uint64_t kLargest = 64U << 10U;
+      auto text = sys::read_regular_file(where, kLargest);
+      const bool is_text =
+          text && text->find('\0') == std::string::npos && !text::first_invalid_utf8(*text).has_value();
+      std::error_code error;
+      const auto rights = fs::status(where, error).permissions();
+      given.push_back(
+          {std::move(path),
+           is_text ? std::optional(layer_.without_layer(without_own(std::move(*text)))) : std::nullopt,
+           (rights & fs::perms::owner_exec) != fs::perms::none});
+    }
+    return given;
+  }
+
+  /// Where `cp A B`, `mv`, `ln` and their like write, which a role of the plan does itself.
+  void note_placed(const ProgramStart& start, const Words& argv) {
+    std::vector<fs::path> paths;
+    for (std::size_t i = 1; i < argv.size(); ++i)
+      if (!argv[i].starts_with('-')) paths.push_back(fs::path(start.folder) / argv[i]);
+    if (paths.size() < 2) return;
+    const auto target = layer_.resolved(paths.back(), true, start.pid);
+    if (!target) return;
+    std::error_code error;
+    const bool into = fs::is_directory(layer_.map_to_read(*target), error);
+    if (!into) placed_.insert(*target);
+    for (std::size_t i = 0; into && i + 1 < paths.size(); ++i) placed_.insert(*target / paths[i].filename());
+  }
+
   /// A search along PATH tries each folder; what is in none is recorded where it looks last.
   bool is_searched_elsewhere(const ProgramStart& start, const std::string& name) const {
     std::error_code error;
@@ -675,6 +837,15 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool is_port_or_address(const Answer& said) const {
     const auto text = std::string(text::trim(said.text));
     return text == std::to_string(Allocation::kPort) || node_of(text).has_value();
+  }
+
+  /// Of now, not of a given moment or a file.
+  static bool tells_time(const Words& argv) {
+    return std::ranges::none_of(argv, [](const auto& word) {
+      return word.starts_with("-d") || word.starts_with("-f") || word.starts_with("-r") ||
+             word.starts_with("-s") || word.starts_with("--date") || word.starts_with("--file") ||
+             word.starts_with("--reference") || word.starts_with("--set");
+    });
   }
 
   /// What it does is a part of the job, and the script may go on with it here.
@@ -840,6 +1011,7 @@ class Recorder final : public Watcher {
     command.background = start.background;
     command.has_input = has_own_input(start);
     if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
+    if (fate != Fate::answered) command.given = files_given(command);
     if (const auto step = number_of(start.environment, kStep); step && *step < recording_.commands.size())
       command.launcher = *step;
     if (command.launcher) {
@@ -870,6 +1042,43 @@ class Recorder final : public Watcher {
         if (fd > 0) outputs_.insert(file);
     }
     recording_.commands.push_back(std::move(command));
+  }
+
+  void note_submission(const ProgramStart& start, const Words& argv) {
+    Submission job;
+    const auto end = words_of_sbatch(argv);
+    job.options = {argv.begin() + 1, argv.begin() + static_cast<std::ptrdiff_t>(end)};
+    job.folder = option(argv, end, "-D", "--chdir").value_or(start.folder);
+    if (const auto* place = place_of(start.pid)) job.line = place->line;
+    if (const auto wrapped = option(argv, end, "", "--wrap")) {
+      job.text = "#!/bin/sh\n" + *wrapped + "\n";
+    } else if (end < argv.size()) {
+      const auto path = layer_.resolved(fs::path(start.folder) / argv[end], true, start.pid);
+      constexpr std::uint64_t kLargest = 1U << 20U;
+      const auto text = sys::read_regular_file(layer_.map_to_read(path.value_or("")), kLargest);
+      if (!path || !text) return;
+      job.script = *path;
+      job.text = *text;
+      job.arguments = rest(argv, end + 1);
+    } else if (has_own_input(start)) {
+      const auto text = here_document(start);
+      if (!text) return;
+      job.text = *text;
+    }
+    if (job.text.empty()) return;
+    const auto exported = option(argv, end, "", "--export");
+    const auto listed = exported ? text::split(*exported, ',') : Words{"ALL"};
+    const auto before = environment();
+    for (const auto& entry : start.environment) {
+      const bool is_new = !is_own(entry) && std::ranges::find(before, entry) == before.end() &&
+                          !entry.starts_with("PWD=") && !entry.starts_with("SLURM_");
+      const auto name = entry.substr(0, entry.find('='));
+      if (is_new && (has(listed, "ALL") || has(listed, name))) job.variables.push_back(without_own(entry));
+    }
+    for (const auto& one : listed)
+      if (one.find('=') != std::string::npos) job.variables.push_back(one);
+    job.folders = folders_made();
+    recording_.submitted.push_back(std::move(job));
   }
 
   /// Its standard input is another one than that of the shell that starts it.
@@ -928,6 +1137,33 @@ class Recorder final : public Watcher {
     return false;
   }
 
+  /// `echo "Python: $(python --version)"`.
+  [[nodiscard]] bool is_only_shown(const RecordedCommand& command) const {
+    constexpr std::uint64_t kLargest = 1U << 20U;
+    const auto text = sys::read_regular_file(layer_.map_to_read(command.script), kLargest).value_or("");
+    const auto lines = text::split(text, '\n');
+    if (command.line == 0 || command.line > lines.size()) return false;
+    auto line = lines[command.line - 1];
+    static const RE2 kHarmless(R"(\s(2>&1|&?2?>\s*/dev/null))");
+    RE2::GlobalReplace(&line, kHarmless, "");
+    static const RE2 kShows(R"(^\s*(echo|printf\s+["'%])[^|>;&]*$)");
+    return RE2::PartialMatch(without_substitutions(line), kShows);
+  }
+
+  /// "a  b" of "a $(x (y) z) b".
+  static std::string without_substitutions(std::string_view line) {
+    std::string out;
+    std::size_t depth = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const bool begins = line.substr(i).starts_with("$(");
+      if (begins || (depth > 0 && line[i] == '(')) ++depth;
+      if (begins) ++i;
+      if (depth == 0) out += line[i];
+      if (depth > 0 && line[i] == ')') --depth;
+    }
+    return out;
+  }
+
   std::string without_own(std::string text) const {
     for (const auto& own : {":" + own_.programs(), own_.programs() + ":", own_.programs() + "/"}) {
       for (auto at = text.find(own); at != std::string::npos; at = text.find(own, at))
@@ -938,7 +1174,7 @@ class Recorder final : public Watcher {
 
   // --- Scripts that stand in for programs ---
 
-  /// Starts the program once for each task that shows something: the first, second and last of each node.
+  /// Starts the program once for each task that is recorded.
   [[nodiscard]] std::string tasks_script(const Started& started, bool mpi) const {
     // What is on no PATH here is recorded under its name.
     const auto& name = started.argv[0];
@@ -953,10 +1189,10 @@ class Recorder final : public Watcher {
     auto of_step = variables_of_step(request_.allocation, started.tasks, steps_);
     for (auto& variable : of_step) variable = text::shell_quote(variable);
     script += fmt::format("export {}=1 {}\n", kInTask, text::join(of_step, " "));
+    const auto recorded = recorded_for(started.tasks);
     for (std::size_t i = 0; i < size; ++i) {
       const auto& task = started.tasks[i];
-      const bool last = i + 1 == size || started.tasks[i + 1].node != task.node;
-      if (task.local_rank > 1 && !last) continue;
+      if (recorded[i] != i) continue;
       auto variables = variables_of(task);
       variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(task.node)));
       for (const auto& one : started.variables) {
@@ -984,6 +1220,11 @@ class Recorder final : public Watcher {
   }
 
   std::string answer(const Answer& said) {
+    // A node that only waits ends, and the next one begins.
+    if (request_.per_node && waits_ > kMostWaits) {
+      waits_ = 0;
+      return put_script("kill -9 $PPID\n");
+    }
     return script("printf %s {}\nexit {}\n", text::shell_quote(said.text), said.code);
   }
 
@@ -1055,12 +1296,14 @@ class Recorder final : public Watcher {
   Recording recording_;
   Trace trace_;
   sys::UniqueFd trace_file_;
-  fs::path last_of_search_ = fs::weakly_canonical("/bin");  ///< of the PATH that a script begins with
-  std::set<std::string> existing_;                          ///< files that the request says are there
-  std::set<std::string> no_folder_;                         ///< files that cannot be written to
-  std::set<std::string> outputs_;                           ///< files that recorded programs would write
-  std::map<std::string, int> tests_;                        ///< how often `[ -f PATH ]` was asked
-  std::size_t steps_ = 0;                                   ///< that have begun
+  fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of the PATH that a script begins with
+  std::set<std::string> existing_;                           ///< files that the request says are there
+  std::set<std::string> no_folder_;                          ///< files that cannot be written to
+  std::set<std::string> outputs_;                            ///< files that recorded programs would write
+  std::set<std::string> placed_;                             ///< what recorded `cp`, `mv`, `ln` have made
+  const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
+  std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was asked
+  std::size_t steps_ = 0;                                    ///< that have begun
   std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
@@ -1120,8 +1363,7 @@ Result<Recording> record_until(const RecordRequest& request, int& signal) {
   if (!recorder.prepare()) return failure("shell.scratch", "cannot write to {}", name);
   const sys::UniqueFd output(::open(own.output().c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   GuardedProgram program;
-  program.argv = {"/bin/bash", "--noprofile", "--norc", fs::absolute(request.script, error)};
-  program.argv.insert(program.argv.end(), request.arguments.begin(), request.arguments.end());
+  program.argv = recorder.start_of_script();
   program.environment = recorder.environment();
   program.folder = recorder.folder();
   program.out = output.get();

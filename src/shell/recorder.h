@@ -9,6 +9,7 @@
 #include "shell/allocation.h"
 #include "shell/guarded.h"
 #include "shell/trace.h"
+#include "shell/words.h"
 
 /// What a shell script would start, seen by letting bash run it where nothing of it has an effect.
 namespace nlaunch::shell {
@@ -17,6 +18,14 @@ enum class Fate {
   recorded,  ///< it would have been started, and seemed to succeed without a word
   answered,  ///< it asks something of the cluster, or waits: shell/answers.h
   launcher,  ///< it starts other commands, which are recorded too: shell/launchers.h
+};
+
+/// A file that the script has written.
+struct WrittenFile {
+  std::string path;
+  std::optional<std::string> text;  ///< nothing: it is no text, or has more than 64 KiB
+  bool executable = false;
+  bool operator==(const WrittenFile&) const = default;
 };
 
 /// A program that the script would start.
@@ -34,6 +43,7 @@ struct RecordedCommand {
   bool output_is_read = false;          ///< by the script, which read nothing: it is recorded only
   bool has_input = false;  ///< a here-document, a pipe or a file that it alone has as standard input
   std::optional<std::string> input;  ///< its here-document
+  std::vector<WrittenFile> given;    ///< files whose paths, or whose folders, are in its words or variables
 };
 
 /// A file, a folder or a variable that the script asks for and that is not here.
@@ -42,6 +52,18 @@ struct Absent {
   std::string name;
   std::string script{};    ///< the file of that line; empty: the script itself
   std::string found_in{};  ///< the script's own folder, where the file is there
+};
+
+/// A job that the script submits.
+struct Submission {
+  std::uint32_t line = 0;
+  Words options;                       ///< of sbatch
+  std::string script;                  ///< its file, where it has one
+  std::string text;                    ///< of that file, of --wrap, of a here-document
+  Words arguments;                     ///< of the script
+  std::vector<std::string> variables;  ///< "NAME=VALUE" of its environment that the script has set
+  std::vector<std::string> folders;    ///< that the script has made, with a slash behind them
+  std::string folder;
 };
 
 struct Recording {
@@ -54,7 +76,7 @@ struct Recording {
   std::vector<Absent> asked_for;      ///< `[ -f PATH ]` was answered with no
   std::vector<Absent> made_up;  ///< the script reads what a command prints, which is made up or true of this
                                 ///< machine and moment alone: `name` is the command
-  std::vector<std::string> written;  ///< files that the script writes itself
+  std::vector<std::string> written;  ///< files that the script writes itself, of which no program is told
   std::vector<Absent> failed;        ///< shells of tasks that ended with another code than 0, which is `name`
   std::vector<Absent> unset;         ///< variables that the script uses and nothing sets: they are empty
   std::vector<Absent>
@@ -63,13 +85,14 @@ struct Recording {
   std::vector<Absent> idle;        ///< what `xargs` would have started, had it read anything
   std::vector<Absent> unread;      ///< a program wanted to read it, and the script what the program prints
   std::vector<Absent> no_folder;   ///< `> PATH` of a program in a folder that is not there: it does not start
-  std::vector<Absent> placeholders;  ///< `<team>` in the script's text, which a person has to fill in
-  std::string output;                ///< what the script printed, its last 64 KiB
-  int exit_code = 0;                 ///< 128 + N for a signal
-  std::uint32_t last_line = 0;       ///< of the script, where it ended
-  bool at_its_end = false;           ///< no command of the script stands behind that line
-  std::string stopped;               ///< the limit that ended it (GuardedEnd); empty: none
-  bool waits = false;                ///< that was in a loop that only waits
+  std::vector<Absent> placeholders;   ///< `<team>` in the script's text, which a person has to fill in
+  std::vector<Submission> submitted;  ///< those whose script is known
+  std::string output;                 ///< what the script printed, its last 64 KiB
+  int exit_code = 0;                  ///< 128 + N for a signal
+  std::uint32_t last_line = 0;        ///< of the script, where it ended
+  bool at_its_end = false;            ///< no command of the script stands behind that line
+  std::string stopped;                ///< the limit that ended it (GuardedEnd); empty: none
+  bool waits = false;                 ///< that was in a loop that only waits
 
   /// It ran to its end. The exit code alone does not say so: that of a last `[ ... ] && ...` may be 1. A last
   /// loop that watches what the script has started has no end.
@@ -90,12 +113,16 @@ struct RecordRequest {
   /// What a command prints in whose line a text stands: {"get_free_port", "29500"}.
   std::vector<std::pair<std::string, std::string>> prints{};
   std::vector<std::string> existing{};  ///< files that the cluster has, and folders, which end with a slash
+  /// Somebody starts the script on each node: a step of one task each, though the script knows of none. In
+  /// arguments and variables `{node}` is the number of the node, `{host}` its host, `{first}` the first
+  /// node's, `{nodes}` how many there are.
+  bool per_node = false;
   Allocation allocation;
   Limits limits;
 };
 
-/// Runs the script with bash and records every program that it would start. Of a step of many tasks the
-/// first, second and last of each node are started. Fails where the script cannot be read, or where the
+/// Runs the script with bash and records every program that it would start. Of a step of many tasks some are
+/// started (recorded_for). Fails where the script cannot be read, or where the
 /// kernel does not permit to guard it (shell/guarded.h, whose limits hold here too).
 Result<Recording> record(const RecordRequest& request);
 

@@ -158,6 +158,16 @@ std::optional<std::string> value_of(const std::vector<SrunOption>& options, std:
   return std::nullopt;
 }
 
+std::size_t words_of_sbatch(const Words& argv) {
+  static const Options kOwn{"-a", "--array", "--wrap", "--export-file"};
+  std::size_t end = 1;
+  while (end < argv.size() && argv[end].starts_with('-')) {
+    const bool valued = kOwn.contains(argv[end]) || (argv[end] != "-W" && takes_value_of_srun(argv[end]));
+    end += valued ? 2 : 1;
+  }
+  return std::min(end, argv.size());
+}
+
 bool takes_value_of_srun(const std::string& option) {
   const auto* row = option.starts_with("--") ? row_of(option.substr(2))
                     : option.size() == 2     ? row_of(option[1])

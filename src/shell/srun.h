@@ -7,7 +7,7 @@
 
 #include "shell/words.h"
 
-/// The command line of srun(1).
+/// The command lines of srun(1) and sbatch(1).
 namespace nlaunch::shell {
 
 struct SrunOption {
@@ -24,6 +24,9 @@ std::optional<std::string> value_of(const std::vector<SrunOption>& options, std:
 
 /// How many words of an srun are its own: the program stands behind them.
 std::size_t words_of_srun(const Words& argv);
+
+/// The same of an sbatch: the script stands behind them.
+std::size_t words_of_sbatch(const Words& argv);
 
 /// An option of srun, "--nodes" or "-N", has its value in the next word.
 bool takes_value_of_srun(const std::string& option);
