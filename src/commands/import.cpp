@@ -37,6 +37,7 @@ struct ImportArgs {
   bool to_stdout = false;
   bool commands = false;
   bool check = false;
+  bool per_node = false;
   std::vector<std::string> arguments;
   std::vector<std::string> variables;
   std::vector<std::string> prints;
@@ -89,55 +90,122 @@ Masker masker_of(const std::string& script) {
   return masker;
 }
 
+/// A folder that is removed with what is in it.
+struct ScratchFolder {
+  std::filesystem::path path;
+  Result<void> make() {
+    std::error_code error;
+    auto name = (std::filesystem::temp_directory_path(error) / "nlaunch-import-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      return failure("import.scratch", "cannot make the folder {}", name);
+    path = name;
+    return {};
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    if (!path.empty()) std::filesystem::remove_all(path, error);
+  }
+};
+
 /// What one call works on.
 struct Subject {
+  std::string script;  ///< as it was recorded
   lint::LintInput input;
+  std::vector<lint::Finding> findings;
   shell::Allocation allocation;
   shell::Recording recording;
   Masker masker;
 };
 
-Result<Subject> record(const ImportArgs& args) {
-  const auto script = read_script(args.script);
+/// Which script is recorded, and how it is called.
+struct Call {
+  std::string script;
+  std::vector<std::string> arguments, variables;
+  std::string folder;                 ///< in which it is submitted
+  std::vector<std::string> existing;  ///< files and folders that are not on this machine
+  std::vector<lint::StepOption> job;  ///< options beside its `#SBATCH` lines
+};
+
+Result<Subject> record(const ImportArgs& args, const Call& call) {
+  const auto script = read_script(call.script);
   if (!script) return std::unexpected(script.error());
-  Subject subject{lint::script_input(*script), {}, {}, masker_of((*script)->text)};
+  Subject subject{call.script, lint::script_input(*script), {}, {}, {}, masker_of((*script)->text)};
+  subject.input.batch.insert(subject.input.batch.end(), call.job.begin(), call.job.end());
   import::Imported unused;
   const auto directives = import::import_directives(subject.input, unused);
   subject.allocation = import::allocation_of(directives);
   subject.allocation.nodes = args.nodes.value_or(subject.allocation.nodes);
   subject.allocation.gpus_per_node = args.gpus.value_or(subject.allocation.gpus_per_node);
-  std::error_code error;
-  shell::RecordRequest request{.script = args.script,
-                               .arguments = args.arguments,
-                               .variables = args.variables,
-                               .folder = std::filesystem::current_path(error),
+  for (const auto& entry : call.variables) {
+    constexpr std::string_view kTask = "SLURM_ARRAY_TASK_ID=";
+    const auto id = entry.starts_with(kTask) ? text::whole_number<std::uint32_t>(entry.substr(kTask.size()))
+                                             : std::nullopt;
+    if (id) subject.allocation.array = {*id};
+  }
+  shell::RecordRequest request{.script = call.script,
+                               .arguments = call.arguments,
+                               .variables = call.variables,
+                               .folder = call.folder,
                                .chdir = directives.workdir.value,
-                               .existing = args.existing,
+                               .existing = call.existing,
+                               .per_node = args.per_node,
                                .allocation = subject.allocation,
                                .limits = {}};
   for (const auto& entry : args.prints) {
     const auto equals = entry.find('=');
     request.prints.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
   }
-  for (const auto& entry : args.variables) {
-    constexpr std::string_view kTask = "SLURM_ARRAY_TASK_ID=";
-    const auto id = entry.starts_with(kTask) ? text::whole_number<std::uint32_t>(entry.substr(kTask.size()))
-                                             : std::nullopt;
-    if (id) subject.allocation.array = {*id};
-  }
-  request.allocation = subject.allocation;
   auto recording = shell::record(request);
   if (!recording) return std::unexpected(recording.error());
   if (const auto compared = shell::compare_machines(request, *recording); !compared)
     return std::unexpected(compared.error());
   subject.recording = std::move(*recording);
-  subject.input = lint::script_input(*script, subject.recording, args.script);
+  subject.input = lint::script_input(*script, subject.recording, call.script);
+  subject.findings = lint::lint(subject.input);
+  subject.input.batch.insert(subject.input.batch.end(), call.job.begin(), call.job.end());
   return subject;
 }
 
-std::string table_of(const Subject& subject, const ImportArgs& args, const std::vector<std::string>& became,
+/// The job that a script submits, of which nothing but its text is known.
+Result<Subject> record_submitted(const ImportArgs& args, const shell::Submission& submission) {
+  Call call{.script = submission.script,
+            .arguments = submission.arguments,
+            .variables = submission.variables,
+            .folder = submission.folder,
+            .existing = args.existing,
+            .job = import::job_of(submission)};
+  call.existing.insert(call.existing.end(), submission.folders.begin(), submission.folders.end());
+  if (!call.script.empty() && sys::read_regular_file(call.script, kLargestScript) == submission.text)
+    return record(args, call);
+  ScratchFolder scratch;
+  if (auto made = scratch.make(); !made) return std::unexpected(made.error());
+  call.script = scratch.path / std::filesystem::path(args.script).filename();
+  if (auto wrote = sys::write_file_atomically(call.script, submission.text, 0755); !wrote)
+    return std::unexpected(wrote.error());
+  return record(args, call);
+}
+
+Result<Subject> record(const ImportArgs& args, const Context& context) {
+  std::error_code error;
+  Call call{args.script, args.arguments, args.variables, std::filesystem::current_path(error), args.existing,
+            {}};
+  auto subject = record(args, call);
+  if (!subject || !subject->recording.whole()) return subject;
+  if (const auto* submission = import::only_submission(subject->recording)) {
+    if (!context.console.quiet)
+      context.console.say(
+          fmt::format("note: line {}: the job that the script submits here is imported\n", submission->line));
+    return record_submitted(args, *submission);
+  }
+  // Only its own srun says which job it wants.
+  if (!subject->input.batch.empty()) return subject;
+  call.job = import::job_of_steps(subject->recording);
+  return call.job.empty() ? std::move(subject) : record(args, call);
+}
+
+std::string table_of(const Subject& subject, const std::vector<std::string>& became,
                      const report::Paint& paint) {
-  return report::recording_text(subject.recording, args.script, subject.allocation, became, subject.masker,
+  return report::recording_text(subject.recording, subject.script, subject.allocation, became, subject.masker,
                                 paint);
 }
 
@@ -190,20 +258,11 @@ std::string notes_of(const import::Imported& imported, const Masker& masker) {
   return text;
 }
 
-/// A folder that is removed with what is in it.
-struct ScratchFolder {
-  std::filesystem::path path;
-  ~ScratchFolder() {
-    std::error_code error;
-    if (!path.empty()) std::filesystem::remove_all(path, error);
-  }
-};
-
 int run_import(const ImportArgs& args, const Context& context) {
-  const auto subject = record(args);
+  const auto subject = record(args, context);
   if (!subject) return context.console.error(subject.error());
   if (args.commands) {
-    context.console.result(table_of(*subject, args, {}, context.console.result_paint));
+    context.console.result(table_of(*subject, {}, context.console.result_paint));
     return subject->recording.whole() ? 0 : exit_code::bad_input;
   }
   if (const auto why = report::why_not_whole(subject->recording, subject->masker); !why.empty()) {
@@ -215,19 +274,15 @@ int run_import(const ImportArgs& args, const Context& context) {
   // Only an experiment that stays where it is may leave out its folder.
   const auto folder = keeps ? (std::filesystem::absolute(args.output, error) / "").lexically_normal()
                             : std::filesystem::path();
-  const auto imported = import::import_script(subject->input, lint::lint(subject->input), subject->recording,
+  const auto imported = import::import_script(subject->input, subject->findings, subject->recording,
                                               subject->allocation, args.name, folder.parent_path().string());
   if (!imported) {
-    if (!context.console.quiet) context.console.say(table_of(*subject, args, {}, context.console.paint));
+    if (!context.console.quiet) context.console.say(table_of(*subject, {}, context.console.paint));
     return context.console.error(imported.error());
   }
   ScratchFolder scratch;
   if (!keeps) {
-    auto name = (std::filesystem::temp_directory_path(error) / "nlaunch-import-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      return context.console.error(Diagnostics(
-          {Severity::error, "import.scratch", fmt::format("cannot make the folder {}", name), {}, {}, {}}));
-    scratch.path = name;
+    if (const auto made = scratch.make(); !made) return context.console.error(made.error());
   }
   const auto files = files_in(keeps ? std::filesystem::path(args.output) : scratch.path, *imported);
   for (const auto& path : {files.experiment, files.profile}) {
@@ -243,7 +298,7 @@ int run_import(const ImportArgs& args, const Context& context) {
     context.console.result(
         fmt::format("{}---\n{}", import::experiment_text(*imported), import::profile_text(*imported)));
   if (!context.console.quiet)
-    context.console.say(table_of(*subject, args, imported->became, context.console.paint));
+    context.console.say(table_of(*subject, imported->became, context.console.paint));
   if (!context.console.quiet) context.console.say(notes_of(*imported, subject->masker));
   const auto code = say_whether_same(files, *imported, *subject, context);
   if (keeps && !context.console.quiet) {
@@ -288,6 +343,10 @@ void add_import(Command program, Context& context) {
   constexpr long kMostGpus = 1024;
   command.option("--nodes", args->nodes, "Of the job (the directives say it)").in_range(1, kMostNodes);
   command.option("--gpus", args->gpus, "Of each node (the directives say it)").in_range(0, kMostGpus);
+  command.flag(
+      "--per-node", args->per_node,
+      "Somebody starts the script on each node. In its arguments and --env, {node} is the node's number, "
+      "{host} its host, {first} the first node's, {nodes} how many there are");
   command.option("--env", args->variables, "NAME=VALUE, a variable that the script is given")
       .one_word_each()
       .checked(has_equals);

@@ -61,6 +61,8 @@ class Check {
         if (process != nullptr) compare(role, part, i, *process, names);
       }
     }
+    for (const auto& role : imported_.roles)
+      if (role.writes) files(role, imported_.parts[*role.writes], names);
     return std::move(found_);
   }
 
@@ -139,6 +141,29 @@ class Check {
            fmt::format("{}: it runs in '{}', and in '{}' in the script", name, folder, command.folder));
     variables(part.line, name, process, command, resolved);
     for (const auto& problem : problems.items()) tell(part.line, problem.message);
+  }
+
+  /// On the node of each recorded program a process writes what it is given.
+  void files(const ImportedRole& role, const Part& part, const plan::NodeNames& names) {
+    for (std::size_t i = 0; i < part.commands.size(); ++i) {
+      const auto node = part.tasks[part.recorded[i]].node;
+      const auto process = std::ranges::find_if(plan_.processes, [&](const auto& one) {
+        return plan_.role_of(one).name == role.name && recorded_node_.at(one.node) == node;
+      });
+      if (process == plan_.processes.end()) {
+        tell(part.line, fmt::format("{}: no process of it is on node {}", role.name, node));
+        continue;
+      }
+      std::vector<PartFile> given;
+      for (const auto& file : recording_.commands[part.commands[i]].given)
+        given.push_back({file.path, with_addresses(file.text.value_or("")), file.executable});
+      Diagnostics problems;
+      shell::Words planned;
+      for (const auto& word : plan_.role_of(*process).command)
+        planned.push_back(with_addresses(names.resolve(word, &*process, problems)));
+      words(part.line, plan_.name_of(*process), planned, command_of_files(given));
+      for (const auto& problem : problems.items()) tell(part.line, problem.message);
+    }
   }
 
   void words(std::uint32_t line, const std::string& name, const shell::Words& planned,

@@ -144,24 +144,6 @@ bool runs_on_each_node(const shell::Recording& recording, const Imported& out) {
          std::ranges::all_of(out.parts, [](const Part& part) { return !part.in_step; });
 }
 
-/// Whether a program is told of a file, by its path or from its folder.
-bool is_given(const Part& part, const std::string& path) {
-  const auto relative = path.starts_with(part.folder + "/") ? path.substr(part.folder.size() + 1) : path;
-  const auto names = [&](const std::string& text) {
-    for (const auto& name : {path, relative}) {
-      const auto at = text.find(name);
-      const bool begins =
-          at != std::string::npos && (at == 0 || std::string_view("=:, '\"/").contains(text[at - 1]));
-      const auto end = at + name.size();
-      if (begins && (end == text.size() || std::string_view(":, '\"").contains(text[end]))) return true;
-    }
-    return false;
-  };
-  return std::ranges::any_of(part.lines,
-                             [&](const auto& line) { return std::ranges::any_of(line, names); }) ||
-         std::ranges::any_of(part.changes, [&](const auto& one) { return one.second && names(*one.second); });
-}
-
 /// "`nvidia-smi topo -m` (line 18) says"
 std::string who_says(const shell::Recording& recording) {
   std::vector<std::string> asked;
@@ -189,13 +171,18 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
     say("import.one-node",
         fmt::format(
             "the script has no #SBATCH lines and starts programs on one node alone, and --nodes asks for "
-            "{}. Where somebody runs it on each node, write a batch script that does so (`srun SCRIPT`) and "
-            "import that",
+            "{}. Where somebody starts it on each node, --per-node says so, and --env gives it the node's "
+            "number "
+            "and the first host: --per-node --env RANK={{node}} --env MASTER_ADDR={{first}}",
             out.nodes));
   for (const auto& role : out.roles) {
     if (!role.part) continue;
     const auto& part = out.parts[*role.part];
-    if (!part.problem.empty()) say("import.tasks", fmt::format("{}: {}", role.name, part.problem));
+    // What the script reads of it is the first thing that is not known.
+    const bool is_read = std::ranges::any_of(
+        part.commands, [&](auto index) { return recording.commands[index].output_is_read; });
+    if (!part.problem.empty() && !is_read)
+      say("import.tasks", fmt::format("{}: {}", role.name, part.problem));
     if (is_not_taken_apart(part))
       say("import.step",
           fmt::format(
@@ -220,16 +207,6 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
         fmt::format("line {}: '{}' is decided by what {} of the machine, which is made up. --prints "
                     "'PART OF THE COMMAND=TEXT' gives what it prints where the job runs",
                     one.line, text::printable(one.name), who_says(recording)));
-  for (const auto& part : out.parts) {
-    for (const auto& path : recording.written) {
-      if (!is_given(part, path)) continue;
-      say("import.written-file",
-          fmt::format(
-              "line {}: {} is given {}, which the script writes itself, and a plan does not: keep the file "
-              "beside the experiment, and give its path in the script",
-              part.line, text::printable(shell::program_name(part.program[0])), text::printable(path)));
-    }
-  }
   const bool has_task = std::ranges::any_of(out.parts, [](const Part& part) {
     const auto id = part.changes.find("SLURM_ARRAY_TASK_ID");
     return id != part.changes.end() && id->second;
@@ -332,6 +309,9 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
       out.remarks[Destination::slurm].push_back(
           {one.line,
            fmt::format("{} is a placeholder: write what it stands for", text::printable(one.name))});
+  for (const auto& path : recording.written)
+    out.remarks[Destination::experiment].push_back(
+        {0, fmt::format("the script writes {}, of which no program is told: it is not written", path)});
   for (const auto& one : recording.unset)
     out.remarks[Destination::experiment].push_back(
         {one.line,

@@ -76,7 +76,9 @@ struct HandedOver {
 
 struct ImportedRole {
   std::string name;
-  std::optional<std::size_t> part;  ///< index into Imported::parts; of a role that others spawn: none
+  std::optional<std::size_t> part;    ///< index into Imported::parts; of a role that others spawn: none
+  std::optional<std::size_t> writes;  ///< the part whose files it writes; it has none itself
+  std::optional<std::size_t> asks;    ///< the recorded command that it repeats until it succeeds; likewise
   RoleKind kind = RoleKind::service;
   std::uint32_t line = 0;
   std::uint32_t count = 0;     ///< 0: not said

@@ -224,22 +224,16 @@ class PartMaker {
     return groups;
   }
 
-  /// All tasks that run what these recorded ones run: the recorder starts the first, second and last of each
-  /// node.
+  /// All tasks that run what these recorded ones run.
   [[nodiscard]] std::vector<Task> tasks_of(const std::vector<const Start*>& group) const {
     if (!group[0]->step) return {Task{}};
     const auto all = shell::started_by(recording_.commands[*group[0]->step].argv, allocation_)->tasks;
     std::set<std::uint32_t> here;
     for (const auto* start : group) here.insert(recording_.commands[start->command].task->rank);
+    const auto recorded = shell::recorded_for(all);
     std::vector<Task> tasks;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      // Between the second and the last of a node, tasks are as these two.
-      const auto second = std::ranges::find_if(
-          all, [&](const Task& one) { return one.node == all[i].node && one.local_rank == 1; });
-      const bool is_last = i + 1 == all.size() || all[i + 1].node != all[i].node;
-      const bool recorded = all[i].local_rank <= 1 || is_last;
-      if (here.contains(recorded ? all[i].rank : second->rank)) tasks.push_back(all[i]);
-    }
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (here.contains(all[recorded[i]].rank)) tasks.push_back(all[i]);
     return tasks;
   }
 
@@ -272,7 +266,7 @@ class PartMaker {
       (void)fill(part, Unifier(part.tasks, part.recorded), {&command}, {start});
       if (group.size() < all.size())
         part.problem = fmt::format(
-            "its tasks differ, and of {} only the first, second and last of each node "
+            "its tasks differ, and of {} only the first, second and last of each node, and of many nodes, "
             "were recorded",
             all.size());
       parts_.push_back(std::move(part));
@@ -312,6 +306,7 @@ class PartMaker {
       part.lines.back().insert(part.lines.back().end(), commands[i]->argv.begin(), commands[i]->argv.end());
       part.inner.insert(part.inner.end(), starts[i]->inner.begin(), starts[i]->inner.end());
     }
+    if (!files(part, unifier, commands)) return false;
     const bool same =
         words(part.argv, [&](std::size_t i) -> const Words& { return commands[i]->argv; }) &&
         words(part.wrapper, [&](std::size_t i) -> const Words& { return starts[i]->wrapper; }) &&
@@ -322,6 +317,29 @@ class PartMaker {
     part.argv.erase(part.argv.begin(), end);
     part.program = starts[0]->inner.empty() ? part.argv : recording_.commands[main_of(starts[0]->inner)].argv;
     return same;
+  }
+
+  static bool files(Part& part, const Unifier& unifier, const std::vector<const RecordedCommand*>& commands) {
+    part.files.clear();
+    for (std::size_t file = 0; file < commands[0]->given.size(); ++file) {
+      std::vector<std::string> paths;
+      std::vector<std::string> texts;
+      for (const auto* command : commands) {
+        if (command->given.size() != commands[0]->given.size()) return false;
+        const auto& one = command->given[file];
+        paths.push_back(one.path);
+        texts.push_back(one.text.value_or(""));
+        if (!one.text)
+          part.problem = fmt::format(
+              "it is given {}, which the script writes itself, and which is no text, or has more than 64 KiB",
+              text::printable(one.path));
+      }
+      const auto path = unifier.one(paths);
+      const auto text = unifier.one(texts);
+      if (!path || !text) return false;
+      part.files.push_back({*path, *text, commands[0]->given[file].executable});
+    }
+    return true;
   }
 
   /// What a container is there for: what trains or serves in it, or else its last program.
@@ -456,6 +474,16 @@ shell::Words with_input(shell::Words argv, const std::optional<std::string>& inp
   if (argv.size() > 1) argv.erase(argv.begin() + 1);
   argv.insert(argv.begin() + 1, {"-c", *input});
   return argv;
+}
+
+shell::Words command_of_files(const std::vector<PartFile>& files) {
+  shell::Words words{"bash", "-c",
+                     "while (($#)); do mkdir -p \"$(dirname \"$1\")\" && printf %s \"$2\" > \"$1\" && "
+                     "chmod \"$3\" \"$1\" || exit; shift 3; done",
+                     "write"};
+  for (const auto& file : files)
+    words.insert(words.end(), {file.path, file.text, file.executable ? "755" : "644"});
+  return words;
 }
 
 std::string escaped(std::string_view text) {

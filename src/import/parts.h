@@ -14,6 +14,12 @@ namespace nlaunch::import {
 /// Variables that a part has otherwise than the script began with; nothing: unset.
 using Changes = std::map<std::string, std::optional<std::string>>;
 
+/// A file that the script writes and a part is told of; its path and its text may differ by task.
+struct PartFile {
+  std::string path, text;
+  bool executable = false;
+};
+
 /// Texts are those of an experiment: what differs by task is `${self.index}`, `${self.node}`,
 /// `${self.local_rank}` or `${self.host}`, and a `${` of the script's own is `$${`.
 struct Part {
@@ -28,7 +34,8 @@ struct Part {
   shell::Words wrapper;               ///< containers, numactl: what stands in front of its own words
   shell::Words argv;
   std::optional<std::string> input;  ///< the program of `python - <<EOF`
-  shell::Words program;              ///< what it is known by: `argv`, or what that starts in its container
+  std::vector<PartFile> files;
+  shell::Words program;  ///< what it is known by: `argv`, or what that starts in its container
   Changes changes;
   std::string folder;
   std::string script;  ///< the file that starts it
@@ -42,6 +49,9 @@ std::vector<Part> parts_of(const shell::Recording& recording, const shell::Alloc
 
 /// The command line with a here-document as an argument: `python -c PROGRAM` of `python - <<EOF`.
 shell::Words with_input(shell::Words argv, const std::optional<std::string>& input);
+
+/// The command that writes files: a path, a text and rights for each.
+shell::Words command_of_files(const std::vector<PartFile>& files);
 
 /// A text of the script as one of an experiment, which reads `${` as a reference.
 std::string escaped(std::string_view text);

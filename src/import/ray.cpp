@@ -63,17 +63,21 @@ std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::A
   }
   const bool shared =
       std::ranges::any_of(trainer, [](const auto& word) { return word.starts_with("--colocate_all"); });
+  const auto gpus = allocation.gpus_per_node;
   if (number("--actor_num_gpus_per_node") > 0 && engines > 0 && !shared) {
+    auto all = engines * parallel;
     for (const auto& [name, option] :
          {std::pair{"learner", "actor"}, {"reference", "ref"}, {"critic", "critic"}, {"reward", "reward"}}) {
       const auto each = number(fmt::format("--{}_num_gpus_per_node", option));
       const auto on = std::max(1U, number(fmt::format("--{}_num_nodes", option)));
       if (each > 0) actors.push_back(actor(name, RoleKind::learner, each * on, 1, ""));
+      all += each * on;
     }
     actors.push_back(actor("engine", RoleKind::engine, engines, parallel, ""));
-    return actors;
+    // Where they cannot all have GPUs of their own, the trainer lets them share.
+    if (all <= allocation.nodes * gpus) return actors;
+    actors.clear();
   }
-  const auto gpus = allocation.gpus_per_node;
   actors.push_back(actor("learner", RoleKind::learner, 0, gpus > 0 ? 1 : 0, "ray::*"));
   actors.back().per_node = std::max(1U, gpus);
   actors.back().remarks.push_back(
@@ -81,6 +85,13 @@ std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::A
        "how many GPUs learn and how many generate is the trainer's own business: all of Ray's are "
        "learners here"});
   return actors;
+}
+
+std::vector<ImportedRole> ray_engines(const shell::Allocation& allocation) {
+  const auto gpus = allocation.gpus_per_node;
+  std::vector<ImportedRole> engines{actor("engine", RoleKind::engine, 0, gpus > 0 ? 1 : 0, "ray::*")};
+  engines.back().per_node = std::max(1U, gpus);
+  return engines;
 }
 
 }  // namespace nlaunch::import

@@ -10,4 +10,7 @@ ImportedReady ray_is_whole(std::uint32_t gpus, const std::string& python);
 /// are learners'. `spawned_by` is left open.
 std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::Allocation& allocation);
 
+/// The processes that a server under Ray starts: all GPUs are theirs.
+std::vector<ImportedRole> ray_engines(const shell::Allocation& allocation);
+
 }  // namespace nlaunch::import

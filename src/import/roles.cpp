@@ -30,6 +30,14 @@ struct Kept {
   std::string name;
 };
 
+/// A role of its own that is there for those of a stage, and comes before them, in this order.
+enum class Before { waits, writes, nothing };
+struct Preparing {
+  std::uint32_t stage = 0;
+  Before what = Before::waits;
+  std::string name;
+};
+
 bool waits(const shell::RecordedCommand& command) {
   constexpr std::array<std::string_view, 7> kNames{"sleep", "curl", "wget", "nc", "ncat", "ray", "squeue"};
   return command.fate == Fate::answered &&
@@ -75,13 +83,14 @@ class Roles {
     sort();
     choose_main();
     order();
-    name();
     share_gpus();
     give_all_gpus();
+    name();
     refuse_shared_gpus();
     for (const auto& kept : kept_) add(kept);
     actors();
     readiness();
+    writers();
     stages();
     sizes();
     tell_of_the_others();
@@ -121,9 +130,20 @@ class Roles {
     return std::ranges::any_of(kept_, [](const auto& kept) { return kept.work.work == Work::training; });
   }
 
+  /// What a job ends with that trains nothing, and has engines beside it on all GPUs of its node.
+  [[nodiscard]] bool is_client(const Kept& kept) const {
+    return kept.main && kept.gpus == 0 && allocation_.gpus_per_node > 0 && kept.work.work == Work::other &&
+           std::ranges::any_of(kept_, [&](const auto& other) {
+             return other.work.work == Work::engine && runs_beside(other, kept) && meets(other, kept);
+           });
+  }
+
   static bool is_ray(const Kept& kept) {
     return kept.work.work == Work::ray_head || kept.work.work == Work::ray_worker;
   }
+
+  /// The job's main program under Ray, whose GPUs are Ray's.
+  [[nodiscard]] bool is_of_ray(const Kept& kept) const { return ray_ && kept.main; }
 
   /// What the script ends with: its last program in the foreground, or those that it waits for after that.
   void choose_main() {
@@ -201,10 +221,11 @@ class Roles {
     for (auto& kept : kept_) {
       const auto& part = part_of(kept);
       auto wanted = role_name_of(part.program);
-      if (kept.work.work == Work::engine) wanted = "engine";
+      if (kept.work.work == Work::engine) wanted = is_of_ray(kept) ? "server" : "engine";
       if (kept.work.work == Work::ray_head) wanted = "ray-head";
       if (kept.work.work == Work::ray_worker) wanted = "ray-worker";
-      const bool trains = kept.work.work == Work::training || (kept.main && !any_trains());
+      const bool trains =
+          kept.work.work == Work::training || (kept.main && !any_trains() && !is_client(kept));
       if (trains && kept.work.work != Work::engine) wanted = ray_ ? "trainer" : "learner";
       if (wanted.empty()) wanted = "service";
       kept.name = wanted;
@@ -310,13 +331,10 @@ class Roles {
     const auto all = allocation_.gpus_per_node;
     for (auto& kept : kept_) {
       auto& part = out_.parts[kept.part];
-      const bool learns = kept.main && !ray_ && !any_trains();
+      const bool learns = kept.main && !ray_ && !any_trains() && !is_client(kept);
       const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
       const auto visible = visible_of(part);
-      if (ray_ && kept.work.work == Work::engine && kept.main)
-        part.problem =
-            "an engine whose processes are Ray's, on GPUs of several nodes, is not one process of a plan";
-      else if (needs && all > 0 && kept.gpus == 0 && !visible && !(ray_ && kept.main))
+      if (needs && all > 0 && kept.gpus == 0 && !visible && !(ray_ && kept.main))
         part.problem = "it shares its GPUs with what runs beside it, and a GPU of a plan has one owner";
       for (const auto& other : kept_) {
         if (&other == &kept || !visible || !runs_beside(kept, other) || !meets(kept, other)) continue;
@@ -368,10 +386,11 @@ class Roles {
     role.gpus = kept.gpus;
     role.command = with_input(part.argv, part.input ? std::optional(escaped(*part.input)) : std::nullopt);
     role.wrapper = part.wrapper;
-    role.kind = kept.work.work == Work::engine ? RoleKind::engine
-                : !ray_ && (kept.work.work == Work::training || (kept.main && !any_trains()))
-                    ? RoleKind::learner
-                    : RoleKind::service;
+    role.kind =
+        kept.work.work == Work::engine && !is_of_ray(kept) ? RoleKind::engine
+        : !ray_ && (kept.work.work == Work::training || (kept.main && !any_trains() && !is_client(kept)))
+            ? RoleKind::learner
+            : RoleKind::service;
     if (kept.main && role.kind == RoleKind::service) role.ends_run = true;
     if (!kept.main && role.kind == RoleKind::learner) role.ends_run = false;
     place(kept, part, role);
@@ -395,7 +414,8 @@ class Roles {
   void tell_of_gpus(const Kept& kept, const Part& part, const ImportedRole& role) {
     const auto all = allocation_.gpus_per_node;
     const auto sees = role.rendezvous && role.gpus == 1 ? most_on_a_node(part) : role.gpus;
-    if (sees == 0 || sees >= all || visible_of(part) || is_ray(kept)) return;
+    const bool none = sees == 0 && !is_client(kept);
+    if (none || sees >= all || visible_of(part) || is_ray(kept)) return;
     const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task").has_value();
     if (!bound)
       out_.remarks[Destination::roles].push_back(
@@ -488,13 +508,61 @@ class Roles {
       std::vector<std::string> spawners;
       for (const auto& one : kept_)
         if (is_ray(one)) spawners.push_back(one.name);
-      for (auto& role : ray_actors(part_of(kept).program, allocation_)) {
+      const bool serves = kept.work.work == Work::engine;
+      for (auto& role : serves ? ray_engines(allocation_) : ray_actors(part_of(kept).program, allocation_)) {
         role.line = part_of(kept).line;
         role.spawned_by = spawners;
         out_.roles.push_back(std::move(role));
       }
       return;
     }
+  }
+
+  // --- Files that the script writes ---
+
+  /// A role before each that is told of such files; what another has written already is not written again.
+  void writers() {
+    std::vector<std::size_t> order(kept_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, {}, [&](auto i) { return kept_[i].stage; });
+    std::vector<std::pair<const Part*, const PartFile*>> done;
+    for (const auto i : order) {
+      auto& part = out_.parts[kept_[i].part];
+      const auto is_done = [&](const PartFile& file) {
+        return std::ranges::any_of(done, [&](const auto& one) {
+          return one.second->path == file.path && one.second->text == file.text &&
+                 std::ranges::includes(nodes_of(*one.first), nodes_of(part));
+        });
+      };
+      if (std::ranges::all_of(part.files, is_done)) continue;
+      for (const auto& file : part.files) done.emplace_back(&part, &file);
+      ImportedRole role;
+      role.name = free_name("write-files");
+      role.writes = kept_[i].part;
+      role.line = part.line;
+      role.command = command_of_files(part.files);
+      role.ready = ImportedReady{.exited = true, .line = 0};
+      place(kept_[i], part, role);
+      role.per_node = 0;
+      role.each_node =
+          role.each_node || (nodes_of(part).size() == allocation_.nodes && allocation_.nodes > 1);
+      if (!role.each_node) role.count = static_cast<std::uint32_t>(nodes_of(part).size());
+      role.remarks.push_back(
+          {0,
+           fmt::format(
+               "the script writes what {} is given: a file that changes should stand beside the experiment",
+               kept_[i].name)});
+      preparing_.push_back({kept_[i].stage, Before::writes, role.name});
+      out_.roles.push_back(std::move(role));
+    }
+  }
+
+  [[nodiscard]] std::string free_name(const std::string& wanted) const {
+    auto name = wanted;
+    for (unsigned more = 2; std::ranges::find(out_.roles, name, &ImportedRole::name) != out_.roles.end();
+         ++more)
+      name = fmt::format("{}-{}", wanted, more);
+    return name;
   }
 
   // --- What the script waits for ---
@@ -507,10 +575,10 @@ class Roles {
       if (name == "curl" || name == "wget") {
         for (const auto& word : command.argv)
           if (const auto port = port_of_url(word); port && !ready_at(i, *port, word) && is_of_job(word))
-            waits_for_nobody(i, word);
+            waits_for_nobody(i);
       } else if ((name == "nc" || name == "ncat") && command.argv.size() > 2) {
         if (!ready_at(i, command.argv.back(), "") && is_of_job(command.argv[command.argv.size() - 2]))
-          waits_for_nobody(i, command.argv[command.argv.size() - 2] + ":" + command.argv.back());
+          waits_for_nobody(i);
       }
     }
   }
@@ -534,16 +602,31 @@ class Roles {
     return std::ranges::any_of(kHosts, [&](auto host) { return url.find(host) != std::string_view::npos; });
   }
 
-  void waits_for_nobody(std::size_t command, const std::string& url) {
-    out_.not_said.push_back(
-        {recording_.commands[command].line,
-         fmt::format("the script asks {}, where no program that it starts is known to answer: "
-                     "`ready` of no role can stand for that",
-                     url)});
+  /// What no role is known to answer is asked by a role of its own, before what comes after.
+  void waits_for_nobody(std::size_t command) {
+    const auto& asks = recording_.commands[command];
+    const auto next =
+        std::ranges::find_if(kept_, [&](const Kept& kept) { return part_of(kept).commands[0] > command; });
+    if (next == kept_.end()) return;  // it holds up nothing
+    const auto known = std::ranges::find_if(out_.roles, [&](const auto& role) {
+      return role.asks && recording_.commands[*role.asks].argv == asks.argv;
+    });
+    if (known != out_.roles.end()) return;
+    ImportedRole role;
+    role.name = free_name("wait");
+    role.asks = command;
+    role.line = asks.line;
+    role.command = {"bash", "-c", "until \"$@\"; do sleep 5; done", "wait"};
+    for (const auto& word : asks.argv) role.command.push_back(escaped(word));
+    role.ready = ImportedReady{.exited = true, .line = 0};
+    role.remarks.push_back({asks.line, "it waits as the script does, until this ends with 0"});
+    out_.became[command] = role.name;
+    preparing_.push_back({next->stage, Before::waits, role.name});
+    out_.roles.push_back(std::move(role));
   }
 
   /// Ray's own ports, which its workers' readiness stands for.
-  [[nodiscard]] bool is_of_ray(const std::string& port) const {
+  [[nodiscard]] bool is_port_of_ray(const std::string& port) const {
     return std::ranges::any_of(kept_, [&](const auto& kept) {
       return is_ray(kept) && (port == "8265" || port == "6379" || names_port(part_of(kept).program, port));
     });
@@ -551,7 +634,7 @@ class Roles {
 
   /// False: nobody is known to be there.
   bool ready_at(std::size_t command, const std::string& port, const std::string& url) {
-    if (is_of_ray(port)) return true;
+    if (is_port_of_ray(port)) return true;
     for (std::size_t i = 0; i < kept_.size(); ++i) {
       auto& role = out_.roles[i];
       if (part_of(kept_[i]).commands[0] > command || kept_[i].exits || kept_[i].main || is_ray(kept_[i]))
@@ -579,8 +662,9 @@ class Roles {
   // --- All of them ---
 
   void stages() {
-    std::map<std::uint32_t, std::vector<std::string>> stages;
-    for (const auto& kept : kept_) stages[kept.stage].push_back(kept.name);
+    std::map<std::pair<std::uint32_t, Before>, std::vector<std::string>> stages;
+    for (const auto& kept : kept_) stages[{kept.stage, Before::nothing}].push_back(kept.name);
+    for (const auto& one : preparing_) stages[{one.stage, one.what}].push_back(one.name);
     if (stages.size() < 2) return;
     for (auto& [stage, names] : stages) out_.start.push_back(std::move(names));
   }
@@ -619,6 +703,7 @@ class Roles {
   const shell::Allocation& allocation_;
   Imported& out_;
   std::vector<Kept> kept_;
+  std::vector<Preparing> preparing_;
   bool ray_ = false;
 };
 

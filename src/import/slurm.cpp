@@ -11,7 +11,10 @@
 
 #include "base/text.h"
 #include "import/step_options.h"
+#include "import/work.h"
+#include "lint/script_text.h"
 #include "plan/slurm.h"
+#include "shell/srun.h"
 
 namespace nlaunch::import {
 namespace {
@@ -234,6 +237,48 @@ class DirectivesReader {
 
 JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
   return DirectivesReader(input, out).read();
+}
+
+std::vector<lint::StepOption> job_of_steps(const shell::Recording& recording) {
+  constexpr std::array<std::string_view, 7> kOfJob{"partition", "account",    "time",         "gpus",
+                                                   "gres",      "constraint", "gpus-per-node"};
+  constexpr std::array<std::string_view, 14> kOfStep{
+      "output", "error", "chdir",     "export",   "input",    "mpi",      "network",
+      "hint",   "wait",  "open-mode", "cpu-bind", "mem-bind", "gpu-bind", "distribution"};
+  std::vector<lint::StepOption> job;
+  for (const auto& command : recording.commands) {
+    if (shell::program_name(command.argv[0]) != "srun") continue;
+    const auto options = shell::options_of_srun(command.argv);
+    if (std::ranges::none_of(options, [&](const auto& one) { return is_one_of(one.name, kOfJob); })) continue;
+    std::vector<lint::StepOption> asked;
+    for (const auto& one : options) {
+      if (is_of_image(one.name) || is_one_of(one.name, kOfStep) || !plan::sbatch_takes(one.name)) continue;
+      asked.push_back({fmt::format("--{}{}{}", one.name, one.value ? "=" : "", one.value.value_or("")),
+                       {nullptr, command.line}});
+    }
+    const bool other = !std::ranges::equal(job, asked, {}, &lint::StepOption::text, &lint::StepOption::text);
+    if (!job.empty() && other) return {};
+    job = std::move(asked);
+  }
+  return job;
+}
+
+const shell::Submission* only_submission(const shell::Recording& recording) {
+  const bool starts = std::ranges::any_of(recording.commands, [](const shell::RecordedCommand& command) {
+    const auto work = work_of(command.argv).work;
+    return command.fate == shell::Fate::recorded && work != Work::nothing && work != Work::submission;
+  });
+  return !starts && recording.submitted.size() == 1 ? &recording.submitted[0] : nullptr;
+}
+
+std::vector<lint::StepOption> job_of(const shell::Submission& submission) {
+  std::vector<lint::StepOption> options;
+  lint::read_options(submission.options, {nullptr, submission.line}, options, nullptr);
+  std::erase_if(options, [](const auto& option) {
+    constexpr std::array<std::string_view, 4> kOfSubmission{"--wrap", "--parsable", "--export", "--chdir"};
+    return is_one_of(std::string_view(option.text).substr(0, option.text.find('=')), kOfSubmission);
+  });
+  return options;
 }
 
 shell::Allocation allocation_of(const JobDirectives& directives) {

@@ -29,6 +29,15 @@ struct JobDirectives {
 /// experiment.
 JobDirectives import_directives(const lint::LintInput& input, Imported& out);
 
+/// What the srun of a script without directives asks of Slurm: a job of its own, as `#SBATCH` lines would.
+/// Empty where none does, or where several ask for different jobs.
+std::vector<lint::StepOption> job_of_steps(const shell::Recording& recording);
+
+/// The one job that a script submits which starts nothing else; nullptr: it is another one.
+const shell::Submission* only_submission(const shell::Recording& recording);
+/// The options of its sbatch, which go before `#SBATCH` lines.
+std::vector<lint::StepOption> job_of(const shell::Submission& submission);
+
 /// The job that they ask for.
 shell::Allocation allocation_of(const JobDirectives& directives);
 
