@@ -308,12 +308,17 @@ class Environment {
   /// What srun or mpirun tells each task, for a program that may ask it.
   void of_step(ImportedRole& role) {
     const auto& its = part(role);
-    if (its.step.empty() || role.ray) return;
+    if (its.step.empty() || role.ray || recording_.per_node) return;
     const auto launcher = shell::program_name(its.step[0]);
     const bool mpi = launcher.starts_with("mpi") || launcher == "orterun";
     const bool asks = std::ranges::any_of(
         its.argv, [](const auto& word) { return word.find("$SLURM_") != std::string::npos; });
     if ((launcher != "srun" && !mpi) || (its.tasks.size() < 2 && !asks)) return;
+    // nlaunch's own step has one task on each node, too, and tells it the same.
+    const bool one_on_each_node =
+        its.tasks.size() == out_.nodes && its.tasks_of_step == out_.nodes &&
+        std::ranges::all_of(its.tasks, [](const auto& task) { return task.local_rank == 0; });
+    if (!mpi && out_.nodes > 1 && one_on_each_node) return;
     auto& set = role.environment.set;
     const auto add = [&](const char* name, std::string value) {
       const bool known = std::ranges::find(set, name, &ImportedEntry::name) != set.end();

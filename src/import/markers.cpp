@@ -63,16 +63,12 @@ class References {
     text = std::move(changed);
   }
 
-  /// All hosts with commas between them are those of a role that is on all.
+  /// All hosts with commas between them are those of a role that is on all, where there is one.
   void lists(std::string& text) {
-    if (allocation_.nodes < 2) return;
-    const auto* all = role_on_all();
+    const auto* all = allocation_.nodes < 2 ? nullptr : role_on_all();
+    if (all == nullptr) return;
     for (const auto& list : {text::join(names_, ","), text::join(addresses_, ",")}) {
       for (auto at = text.find(list); at != std::string::npos; at = text.find(list, at + 1)) {
-        if (all == nullptr) {
-          miss("the list of all hosts: no role is on each of them");
-          return;
-        }
         text.replace(at, list.size(), fmt::format("${{role.{}.hosts}}", all->name));
       }
     }

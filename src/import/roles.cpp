@@ -81,6 +81,7 @@ class Roles {
     out_.parts = parts_of(recording_, allocation_);
     out_.became.resize(recording_.commands.size());
     sort();
+    leave_out_cleaning();
     choose_main();
     order();
     share_gpus();
@@ -124,6 +125,22 @@ class Roles {
       ray_ = ray_ || work.work == Work::ray_head;
       kept_.push_back({.part = i, .work = work, .name = ""});
     }
+  }
+
+  /// What only tidies up behind the last program is not what the script is there for.
+  void leave_out_cleaning() {
+    while (kept_.size() > 1 && tidies(part_of(kept_.back()).program)) {
+      const auto& part = part_of(kept_.back());
+      for (const auto command : all_of(part)) out_.became[command] = "left out: the run has ended then";
+      remark(part.line, fmt::format("`{}` comes after the last program, and is not taken over",
+                                    text::shell_join(part.program)));
+      kept_.pop_back();
+    }
+  }
+
+  static bool tidies(const shell::Words& argv) {
+    constexpr std::array<std::string_view, 5> kNames{"rm", "rmdir", "touch", "mkdir", "chmod"};
+    return std::ranges::find(kNames, shell::program_name(argv[0])) != kNames.end();
   }
 
   [[nodiscard]] bool any_trains() const {

@@ -419,7 +419,13 @@ class Recorder final : public Watcher {
       // As of a script that runs once: one that ends with a test, or with a loop that watches.
       if (!place->command.starts_with("exit ") && nothing_follows(request_.script, line)) return;
     }
-    if (code != 0) recording_.failed.push_back({line, std::to_string(code)});
+    constexpr int kKilled = kSignal + SIGKILL;
+    if (code == kKilled && std::exchange(ended_waiting_, false)) {
+      last_wait_ = line;
+      node_waits_ = true;
+    } else if (code != 0) {
+      recording_.failed.push_back({line, std::to_string(code)});
+    }
   }
   [[nodiscard]] bool has_seen_enough() const override { return waits_ > kMostWaits && !request_.per_node; }
 
@@ -552,8 +558,8 @@ class Recorder final : public Watcher {
       one.output_is_read = is_read_by_shell(pipe) && !is_only_shown(one);
     }
     recording_.commands = by_launcher(std::move(recording_.commands));
-    recording_.stopped = end.stopped;
-    recording_.waits = end.stopped == "waits";
+    recording_.stopped = end.stopped.empty() && node_waits_ ? "waits" : end.stopped;
+    recording_.waits = recording_.stopped == "waits";
     if (!end.stopped.empty()) recording_.failed.clear();  // those were ended here
     const auto shell = trace_.commands().empty() ? script_shell_ : trace_.commands().front().shell;
     if (const auto* place = trace_.place_of(shell)) {
@@ -610,6 +616,7 @@ class Recorder final : public Watcher {
     step.fate = Fate::launcher;
     step.folder = folder();
     recording_.commands.push_back(std::move(step));
+    recording_.per_node = true;
     std::vector<Task> tasks;
     for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node});
     auto of_step = variables_of_step(request_.allocation, tasks, steps_++);
@@ -647,6 +654,7 @@ class Recorder final : public Watcher {
           !placed && entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
       if (made && paths.size() < kMost) paths.push_back(std::move(path));
     }
+    std::ranges::sort(paths);
     return paths;
   }
 
@@ -1223,6 +1231,7 @@ class Recorder final : public Watcher {
     // A node that only waits ends, and the next one begins.
     if (request_.per_node && waits_ > kMostWaits) {
       waits_ = 0;
+      ended_waiting_ = true;
       return put_script("kill -9 $PPID\n");
     }
     return script("printf %s {}\nexit {}\n", text::shell_quote(said.text), said.code);
@@ -1305,6 +1314,8 @@ class Recorder final : public Watcher {
   std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was asked
   std::size_t steps_ = 0;                                    ///< that have begun
   std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
+  bool ended_waiting_ = false;                      ///< a shell of a node that only waited
+  bool node_waits_ = false;                         ///< and had more to do
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::map<pid_t, Absent> xargs_;                   ///< those that have started nothing

@@ -67,6 +67,7 @@ struct Submission {
 };
 
 struct Recording {
+  bool per_node = false;                  ///< as of RecordRequest: no Slurm knows of its first step
   std::vector<RecordedCommand> commands;  ///< in their order; a launcher's own behind it
   std::vector<Assignment> assignments;
   std::vector<TracedCommand> traced;     ///< all that the shells ran, in its order

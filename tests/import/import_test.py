@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`nlaunch import`: what it makes of the programs that a script starts, and which scripts it refuses."""
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -10,10 +11,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from importing import REFUSED, SAME, USAGE, Import  # noqa: E402
 
 TWO_NODES = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n"
-# What srun tells each of two tasks on two nodes.
-OF_STEP = {"SLURM_PROCID": "${self.index}", "SLURM_LOCALID": "${self.local_rank}", "SLURM_NODEID": "${self.node}", "SLURM_NTASKS": "2", "SLURM_NPROCS": "2",
-           "SLURM_NTASKS_PER_NODE": "1", "SLURM_NNODES": "2", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2",
-           "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_NODELIST": "${role.learner.hosts}"}
 
 
 class Roles(Import):
@@ -31,7 +28,7 @@ class Roles(Import):
     def test_tasks_that_differ_by_a_number_are_one_role(self):
         roles = self.roles(TWO_NODES + "head=$(scontrol show hostnames | head -n1)\n"
                            "srun bash -c \"torchrun --nnodes 2 --node_rank \\$SLURM_NODEID --nproc_per_node 4 --rdzv_endpoint $head:29500 train.py --on \\$(hostname)\"\n")
-        self.assertEqual(roles, {"learner": {"kind": "learner", "per_node": 1, "gpus": 4, "rendezvous": "torch", "env": OF_STEP, "command": [
+        self.assertEqual(roles, {"learner": {"kind": "learner", "per_node": 1, "gpus": 4, "rendezvous": "torch", "command": [
             "torchrun", "--nnodes", "2", "--node_rank", "${self.index}", "--nproc_per_node", "4", "--rdzv_endpoint", "${role.learner.0.host}:29500", "train.py",
             "--on", "${self.host}"]}})
 
@@ -78,6 +75,93 @@ class Roles(Import):
         self.assertEqual(self.roles("python - --x 1 <<EOF\nprint('a')\nEOF\n")["learner"]["command"], ["python", "-c", "print('a')\n", "--x", "1"])
 
 
+class GivenBySomebodyElse(Import):
+    """What the script itself does not start: nodes on which others start it, files that it writes, jobs that it submits."""
+
+    PER_NODE = ("--per-node", "--nodes", "2", "--gpus", "4", "--env", "RANK={node}", "--env", "MASTER_ADDR={first}")
+
+    def test_somebody_starts_it_on_each_node(self):
+        roles = self.roles("torchrun --nnodes $1 --nproc_per_node 4 --node_rank $RANK --master_addr $MASTER_ADDR train.py --on $2\n", *self.PER_NODE, "--", "{nodes}", "{host}")
+        self.assertEqual((roles["learner"]["per_node"], roles["learner"]["gpus"], roles["learner"]["command"]), (1, 4, [
+            "torchrun", "--nnodes", "2", "--nproc_per_node", "4", "--node_rank", "${self.index}", "--master_addr", "${role.learner.0.host}", "train.py", "--on", "${self.host}"]))
+        said = self.refusal("torchrun --nproc_per_node 4 train.py\n", "--nodes", "2", "--gpus", "4")
+        self.assertIn("--per-node says so, and --env gives it the node's number and the first host: --per-node --env RANK={node} --env MASTER_ADDR={first}", said)
+
+    def test_a_node_that_waits_for_ever_is_not_the_last(self):
+        waits = "while sleep 5; do :; done\n"
+        given = ("--per-node", "--nodes", "3", "--gpus", "4", "--env", "RANK={node}")
+        roles = self.roles("[ $RANK = 2 ] || exec python train.py --rank $RANK\n" + waits, *given)
+        self.assertEqual((roles["learner"]["count"], roles["learner"]["command"][-1]), (2, "${self.index}"))
+        self.assertIn("The script waits at line 1 for something that does not come here.", self.refusal(waits + "python train.py\n", *given))
+
+    def test_a_node_on_which_it_fails(self):
+        self.assertIn("The script ended with 3 at line 1", self.refusal("[ $RANK = 0 ] || exit 3\npython train.py\n", *self.PER_NODE))
+
+    def test_of_many_nodes_the_first_the_second_and_the_last(self):
+        roles = self.roles("#SBATCH --nodes=200 --ntasks-per-node=4 --gpus-per-node=4\nsrun bash -c 'python train.py $SLURM_PROCID $SLURM_NODEID $(date +%s%N | cut -c-3)'\n")
+        self.assertEqual((roles["learner"]["per_node"], roles["learner"]["command"][:4]), (4, ["python", "train.py", "${self.index}", "${self.node}"]))
+
+    def test_a_file_that_it_writes(self):
+        script = TWO_NODES + "mkdir -p conf\necho '{\"a\": \"${b}\"}' > conf/ds.json\nscontrol show hostnames > hosts\nchmod +x hosts\nsrun python train.py --config=conf/ds.json $PWD/hosts\n"
+        _, experiment, _ = self.planned(script)
+        self.assertEqual(experiment["start"], [["write-files"], ["learner"]])
+        role = experiment["roles"]["write-files"]
+        self.assertEqual((role["per"], role["ready"], role["command"][4:]), ("node", "exited", [
+            f"{self.folder}/conf/ds.json", '{"a": "$${b}"}\n', "644", f"{self.folder}/hosts", "${role.learner.0.host}\n${role.learner.1.host}\n", "755"]))
+
+    def test_the_command_that_writes_files_does_so(self):
+        _, experiment, _ = self.planned("printf 'a\\n$b' > new/x y\ntrue > f; chmod +x f\npython train.py new/x f\n".replace("new/x y", "x"), "--gpus", "1")
+        for folder in (self.folder / "other",):
+            folder.mkdir()
+            words = [word.replace(str(self.folder), str(folder / "deep")) for word in experiment["roles"]["write-files"]["command"]]
+            subprocess.run(words, check=True)
+            self.assertEqual(((folder / "deep/f").read_text(), (folder / "deep/f").stat().st_mode & 0o777), ("", 0o755))
+
+    def test_a_file_for_each_step_as_it_is_then(self):
+        _, experiment, _ = self.planned("for i in 1 2; do echo $i > c.txt; python run.py c.txt; done\n", "--gpus", "1")
+        texts = [role["command"][5] for name, role in experiment["roles"].items() if name.startswith("write-files")]
+        self.assertEqual((texts, len(experiment["start"])), (["1\n", "2\n"], 4))
+
+    def test_a_file_that_cannot_be_written(self):
+        self.assertIn("which the script writes itself, and which is no text, or has more than 64 KiB",
+                      self.refusal("head -c 70000 /dev/zero | tr '\\0' a > big.txt\npython train.py big.txt\n"))
+
+    def test_a_file_that_nobody_is_told_of(self):
+        result, _, _ = self.import_text("echo a > hostfile\npython train.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"note: the script writes {self.folder}/hostfile, of which no program is told: it is not written\n", result.stderr)
+
+    def test_a_wait_for_what_no_role_is_known_to_answer(self):
+        _, experiment, _ = self.planned("bash serve.sh &\nuntil curl -sf localhost:9000/up; do sleep 5; done\npython train.py\n", "--gpus", "1", "--exists", "serve.sh")
+        self.assertEqual(experiment["roles"]["wait"]["command"], ["bash", "-c", 'until "$@"; do sleep 5; done', "wait", "curl", "-sf", "localhost:9000/up"])
+        self.assertEqual(experiment["start"][-2:], [["wait"], ["learner"]])
+
+    def test_the_one_job_that_it_submits(self):
+        for script, command in (
+                ("export A=b\nsbatch -N 2 --gpus-per-node=4 <<EOF\n#!/bin/bash\nsrun python train.py \\$A\nEOF\n", ["python", "train.py", "b"]),
+                ("sbatch --nodes=2 --gpus-per-node 4 --wrap 'srun python train.py c'\n", ["python", "train.py", "c"]),
+                ("echo \"srun python train.py \\$1\" > in.sh\nsbatch --nodes=2 --gpus-per-node=4 in.sh d\n", ["python", "train.py", "d"])):
+            with self.subTest(script):
+                _, experiment, profile = self.planned(script)
+                self.assertEqual((experiment["nodes"], experiment["roles"]["learner"]["command"], profile["node"]), (2, command, {"gpus": 4}))
+
+    def test_an_srun_that_asks_for_the_job(self):
+        _, experiment, profile = self.planned("srun -p gpu -t 60 --nodes=2 --ntasks-per-node=1 --gres=gpu:8 -o log torchrun --nproc_per_node 8 train.py\n")
+        self.assertEqual((experiment["nodes"], experiment["slurm"], experiment["roles"]["learner"]["gpus"]), (2, {"time": 60}, 8))
+        self.assertEqual(profile["scheduler"]["directives"], {"partition": "gpu", "gres": "gpu:8"})
+        self.assertIn("this srun asks for the job itself (--partition=b)", self.refusal("srun -p a python a.py\nsrun -p b python train.py\n"))
+
+    def test_a_server_whose_gpus_are_rays(self):
+        roles = self.roles(TWO_NODES + "srun -N1 -w rec-node-0 ray start --head --port=6379 --block &\nsleep 9\nsrun -N1 -w rec-node-1 ray start --address=rec-node-0:6379 --block &\nsleep 9\n"
+                           "vllm serve m --tensor-parallel-size 4 --pipeline-parallel-size 2\n")
+        self.assertEqual((roles["server"]["kind"], roles["server"]["ends_run"], roles["engine"]), ("service", True, {
+            "kind": "engine", "per_node": 4, "gpus": 1, "spawned_by": ["ray-head", "ray-worker"], "classify": "ray::*"}))
+
+    def test_what_is_only_shown_needs_no_answer(self):
+        roles = self.roles('echo "Python: $(python -c "import torch; print(torch.version.cuda)" 2>&1)"\npython train.py\n', "--gpus", "1")
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py"])
+
+
 class Environments(Import):
     def test_by_owner(self):
         _, experiment, profile = self.planned("#SBATCH --gpus-per-node=2\nexport NCCL_DEBUG=WARN HF_HOME=/x CC=gcc-12\nexport PATH=/opt/x/bin:$PATH PYTHONPATH=/p:$PYTHONPATH\n"
@@ -88,8 +172,13 @@ class Environments(Import):
 
     def test_of_the_launcher(self):
         _, experiment, _ = self.planned(TWO_NODES + "srun --export=ALL,OMP_NUM_THREADS=8 python train.py\n")
-        self.assertEqual((experiment["env"], experiment["roles"]["learner"]["env"]), (
-            {"OMP_NUM_THREADS": "8"}, OF_STEP))
+        self.assertEqual((experiment["env"], experiment["roles"]["learner"].get("env")), (
+            {"OMP_NUM_THREADS": "8"}, None))
+        roles = self.roles(TWO_NODES + "srun --ntasks-per-node=4 python train.py\n")
+        self.assertEqual(roles["learner"]["env"], {
+            "SLURM_PROCID": "${self.index}", "SLURM_LOCALID": "${self.local_rank}", "SLURM_NODEID": "${self.node}", "SLURM_NTASKS": "8", "SLURM_NPROCS": "8",
+            "SLURM_NTASKS_PER_NODE": "4", "SLURM_NNODES": "2", "SLURM_TASKS_PER_NODE": "4(x2)", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2",
+            "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_TASKS_PER_NODE": "4(x2)", "SLURM_STEP_NODELIST": "${role.learner.hosts}"})
         _, experiment, _ = self.planned(TWO_NODES + "mpirun -np 8 -x B=2 python train.py\n")
         self.assertEqual((experiment["env"], experiment["roles"]["learner"]["env"]), (
             {"B": "2"}, {"OMPI_COMM_WORLD_RANK": "${self.index}", "OMPI_COMM_WORLD_LOCAL_RANK": "${self.local_rank}",
@@ -177,12 +266,9 @@ class Refusals(Import):
                 ("python train.py --n $(python count.py)\n", "line 1 reads what `python count.py` prints, which is not known: it did not run."),
                 ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),
                 ("cat data | python train.py\n", "it reads its standard input"),
-                ("echo '{}' > ds.json\ndeepspeed train.py --config ds.json\n", "which the script writes itself, and a plan does not"),
                 ("source env.sh\npython train.py\n", "env.sh, which is not on this machine."),
                 ("#SBATCH --array=0-3\npython train.py $SLURM_ARRAY_TASK_ID\n", "the job is an array of 4 tasks, and an experiment is one of them"),
                 ("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0 vllm serve m &\nsleep 9\nCUDA_VISIBLE_DEVICES=0 python train.py\n", "it shares GPUs with"),
-                ("python train.py &\nuntil curl -s localhost:9/x; do sleep 1; done\nwait\n", "the script asks localhost:9/x, where no program"),
-                ("srun -p gpu --gres=gpu:8 python train.py\n", "this srun asks for the job itself (--partition=gpu, --gres=gpu:8)"),
                 ("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\npython train.py\n", "it shares its GPUs with what runs beside it"),
                 ("module unload a\npython train.py\n", "`module unload a`: a profile loads modules, and does nothing else with them."),
                 ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 end with 3"),
