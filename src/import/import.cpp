@@ -256,8 +256,8 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
               one.line, text::printable(placeholder->name)));
     else if (!one.found_in.empty())
       say("import.unknown-file",
-          fmt::format("line {} reads {}, which is in {}, beside the script, and not here: the script runs in "
-                      "the folder in which `nlaunch import` is called. Call it there",
+          fmt::format("line {} reads {}, which is not there. Seen from the script's own folder it is: call "
+                      "`nlaunch import` in {}",
                       one.line, text::printable(one.name), text::printable(one.found_in)));
     else
       say("import.unknown-file",

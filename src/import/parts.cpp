@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "import/work.h"
+#include "shell/answers.h"
 #include "shell/launchers.h"
 
 namespace nlaunch::import {
@@ -138,6 +139,7 @@ class PartMaker {
     for (auto& group : groups()) add(group);
     merge_steps_of_a_loop();
     std::ranges::stable_sort(parts_, {}, [](const Part& part) { return part.commands[0]; });
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].first_of_step = is_first_of_step(i);
     return std::move(parts_);
   }
 
@@ -414,6 +416,20 @@ class PartMaker {
 
   [[nodiscard]] bool is_assigned(const std::string& name) const {
     return std::ranges::any_of(recording_.assignments, [&](const auto& one) { return one.name == name; });
+  }
+
+  /// Of a step in the background nobody sees which of its programs are in the background of its shell. What
+  /// works on files is not.
+  [[nodiscard]] bool is_first_of_step(std::size_t index) const {
+    const auto& command = recording_.commands[parts_[index].commands[0]];
+    const auto name = shell::program_name(command.argv[0]);
+    const bool on_files = shell::changes_files(name) || name == "cp" || name == "mv" || name == "ln";
+    return on_files && command.task &&
+           std::any_of(parts_.begin() + static_cast<std::ptrdiff_t>(index) + 1, parts_.end(),
+                       [&](const Part& other) {
+                         const auto& next = recording_.commands[other.commands[0]];
+                         return next.launcher == command.launcher && next.task == command.task;
+                       });
   }
 
   /// `for node in ...; do srun -w $node PROGRAM & done` starts one part.

@@ -41,7 +41,8 @@ struct Part {
   std::string script;  ///< the file that starts it
   std::uint32_t line = 0;
   bool background = false;
-  std::string problem;  ///< why it cannot be told what its tasks run; empty: it can
+  bool first_of_step = false;  ///< the tasks of its step go on with another program when it has ended
+  std::string problem;         ///< why it cannot be told what its tasks run; empty: it can
 };
 
 /// In the order of their starts. Programs that only answer are none.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "import/ray.h"
 #include "import/work.h"
+#include "shell/answers.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -81,7 +82,6 @@ class Roles {
     out_.parts = parts_of(recording_, allocation_);
     out_.became.resize(recording_.commands.size());
     sort();
-    leave_out_cleaning();
     choose_main();
     order();
     share_gpus();
@@ -122,25 +122,29 @@ class Roles {
               {part.line, fmt::format("{}: {}", text::shell_join(part.argv), work.reason)});
         continue;
       }
+      if (i > last_program() && changes_files(part)) {
+        for (const auto command : all_of(part)) out_.became[command] = "left out: nothing comes after it";
+        remark(part.line, fmt::format("`{}` is not taken over: nothing comes after it",
+                                      text::printable(text::shell_join(part.argv))));
+        continue;
+      }
       ray_ = ray_ || work.work == Work::ray_head;
       kept_.push_back({.part = i, .work = work, .name = ""});
     }
   }
 
-  /// What only tidies up behind the last program is not what the script is there for.
-  void leave_out_cleaning() {
-    while (kept_.size() > 1 && tidies(part_of(kept_.back()).program)) {
-      const auto& part = part_of(kept_.back());
-      for (const auto command : all_of(part)) out_.became[command] = "left out: the run has ended then";
-      remark(part.line, fmt::format("`{}` comes after the last program, and is not taken over",
-                                    text::shell_join(part.program)));
-      kept_.pop_back();
-    }
+  static bool changes_files(const Part& part) {
+    return shell::changes_files(shell::program_name(part.program[0]));
   }
 
-  static bool tidies(const shell::Words& argv) {
-    constexpr std::array<std::string_view, 5> kNames{"rm", "rmdir", "touch", "mkdir", "chmod"};
-    return std::ranges::find(kNames, shell::program_name(argv[0])) != kNames.end();
+  /// What follows it does something with files alone: it clears up.
+  [[nodiscard]] std::size_t last_program() const {
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < out_.parts.size(); ++i) {
+      const auto work = work_of(out_.parts[i].program).work;
+      if (work != Work::nothing && work != Work::submission && !changes_files(out_.parts[i])) last = i;
+    }
+    return last;
   }
 
   [[nodiscard]] bool any_trains() const {
@@ -208,7 +212,8 @@ class Roles {
           kept.stage = std::max(kept.stage, clocks.try_emplace(task.rank, script).first->second);
       }
       const bool blocks = is_ray(kept) && shell::has(part.program, "--block");
-      kept.exits = !part.background && !kept.main && !is_ray(kept) && kept.work.work != Work::engine;
+      kept.exits = (!part.background || part.first_of_step) && !kept.main && !is_ray(kept) &&
+                   kept.work.work != Work::engine;
       const bool goes_on = kept.exits || (is_ray(kept) && !part.background && !blocks);
       if (goes_on) {
         if (!part.in_step) script = kept.stage + 1;

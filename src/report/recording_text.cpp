@@ -145,6 +145,7 @@ class RecordingText {
   const Paint& paint_;
 };
 
+/// Its file is empty where that is the script itself.
 std::string at_line(const shell::Absent& one) {
   return one.script.empty()
              ? fmt::format("line {}", one.line)
@@ -168,7 +169,8 @@ class Missing {
     outputs();
     files();
     for (const auto& one : recording_.unset)
-      add("{}: ${} is set by nothing: --env {}=VALUE sets it", at_line(one), one.name, one.name);
+      if (one.line <= recording_.last_line)
+        add("{}: ${} is set by nothing: --env {}=VALUE sets it", at_line(one), one.name, one.name);
     const auto asks = std::ranges::find_if(recording_.commands, asks_for_address);
     if (asks != recording_.commands.end())
       add("line {}: `{}` was told a name or an address of the made-up job, rec-node-0 or 10.77.0.1: where "
@@ -188,13 +190,25 @@ class Missing {
 
   static std::string quoted(const std::string& path) { return text::printable(text::shell_quote(path)); }
 
+  /// Empty for the script itself, which the first command is of.
+  [[nodiscard]] std::string own(const std::string& script) const {
+    const bool first = recording_.traced.empty() || recording_.traced.front().script == script;
+    return first ? "" : script;
+  }
+
+  /// Empty for the script itself, which the first command is of.
+  [[nodiscard]] std::string of_other(const std::string& script) const {
+    const bool own = recording_.traced.empty() || recording_.traced.front().script == script;
+    return own ? "" : script;
+  }
+
   void outputs() {
     for (const auto& command : recording_.commands)
       if (command.output_is_read)
-        add("line {}: `{}` did not run, and the script read nothing of it: --prints 'PART OF THE "
-            "COMMAND=TEXT' "
+        add("{}: `{}` did not run, and the script read nothing of it: --prints 'PART OF THE COMMAND=TEXT' "
             "says what it prints",
-            command.line, text::printable(masker_.mask(text::shell_join(command.argv))));
+            at_line({command.line, "", of_other(command.script)}),
+            text::printable(masker_.mask(text::shell_join(command.argv))));
   }
 
   void files() {
@@ -203,8 +217,8 @@ class Missing {
         add("{}: {} is not on this machine: import where it is, or --exists {} takes it as empty",
             at_line(one), text::printable(one.name), quoted(one.name));
       else
-        add("{}: {} is in {}, beside the script: call `nlaunch import` in that folder", at_line(one),
-            text::printable(one.name), text::printable(one.found_in));
+        add("{}: {} is not there; seen from the script's own folder it is: call `nlaunch import` in {}",
+            at_line(one), text::printable(one.name), text::printable(one.found_in));
     }
     for (const auto& one : recording_.no_folder)
       add("{}: it writes to {}, and that folder is not there: make it, or say --exists {}", at_line(one),

@@ -234,6 +234,11 @@ bool only_computes(const std::string& name) {
   return kNames.contains(name);
 }
 
+bool changes_files(const std::string& name) {
+  static const Options kNames{"mkdir", "rm", "rmdir", "touch", "chmod", "chown", "mkfifo", "truncate"};
+  return kNames.contains(name);
+}
+
 std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node) {
   const auto name = program_name(argv.at(0));
   if (name.starts_with("python")) return ask_python(argv, allocation, node);

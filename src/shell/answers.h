@@ -12,6 +12,9 @@ namespace nlaunch::shell {
 /// A program of this name only computes: it runs.
 bool only_computes(const std::string& name);
 
+/// One of those whose work is on files: `mkdir`, `rm`. It runs, and is a part of the job.
+bool changes_files(const std::string& name);
+
 struct Answer {
   std::string text;
   int code = 0;

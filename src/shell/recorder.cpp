@@ -355,7 +355,7 @@ class Recorder final : public Watcher {
     }
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
-      if (can) note_placed(start, argv);
+      note_placed(start, argv);
       note(start, std::move(argv), Fate::recorded);
       return can ? start.path : answer({});
     }
@@ -440,7 +440,7 @@ class Recorder final : public Watcher {
       return sourced(path, "", 0);
     if (place == nullptr) return {};
     // `exec NAME` looks for it by itself: it seems to be where it looks last, and its start is recorded.
-    if (asked == Missing::name && is_test(place->command)) return answer_test(*place, path);
+    if (asked == Missing::name && is_test(place->command)) return answer_test(pid, *place, path);
     if (asked == Missing::name)
       return place->command.starts_with("exec ") &&
                      place->command.find(program_name(path)) != std::string::npos &&
@@ -648,10 +648,8 @@ class Recorder final : public Watcher {
       constexpr std::size_t kMost = 1000;
       auto path = layer_.unmapped(entry->path()).native();
       std::error_code unknown;
-      const bool placed = std::ranges::any_of(
-          placed_, [&](const std::string& place) { return path == place || path.starts_with(place + "/"); });
       const bool made =
-          !placed && entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
+          entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
       if (made && paths.size() < kMost) paths.push_back(std::move(path));
     }
     std::ranges::sort(paths);
@@ -715,20 +713,6 @@ class Recorder final : public Watcher {
     return given;
   }
 
-  /// Where `cp A B`, `mv`, `ln` and their like write, which a role of the plan does itself.
-  void note_placed(const ProgramStart& start, const Words& argv) {
-    std::vector<fs::path> paths;
-    for (std::size_t i = 1; i < argv.size(); ++i)
-      if (!argv[i].starts_with('-')) paths.push_back(fs::path(start.folder) / argv[i]);
-    if (paths.size() < 2) return;
-    const auto target = layer_.resolved(paths.back(), true, start.pid);
-    if (!target) return;
-    std::error_code error;
-    const bool into = fs::is_directory(layer_.map_to_read(*target), error);
-    if (!into) placed_.insert(*target);
-    for (std::size_t i = 0; into && i + 1 < paths.size(); ++i) placed_.insert(*target / paths[i].filename());
-  }
-
   /// A search along PATH tries each folder; what is in none is recorded where it looks last.
   bool is_searched_elsewhere(const ProgramStart& start, const std::string& name) const {
     std::error_code error;
@@ -763,7 +747,7 @@ class Recorder final : public Watcher {
   /// Stands in for a file that the script sources. One of the job itself is unread: what it sets is not
   /// known.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
-    if (is_of_job(path))
+    if (is_of_job(path) || !found_in(path).empty())
       name_as_unread(line, path);
     else
       name_as_absent(path);
@@ -789,7 +773,7 @@ class Recorder final : public Watcher {
   }
 
   /// A file that the script waits for comes after a while; any other is not there, and is named.
-  std::string answer_test(const Place& place, const std::string& path) {
+  std::string answer_test(pid_t pid, const Place& place, const std::string& path) {
     const auto name = program_name(path);
     const auto at = place.command.find(name);
     const auto end = at + name.size();
@@ -801,8 +785,12 @@ class Recorder final : public Watcher {
         place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
     if (waits && ++tests_[path] > kLooks) return own_.other();
     const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
-    if (known == recording_.asked_for.end())
-      recording_.asked_for.push_back({place.line, path, of_other_script(place)});
+    if (known != recording_.asked_for.end()) return {};
+    // `which`, a script of the system, asks for the one that called it.
+    const auto parent = parents_.find(pid);
+    const auto* caller =
+        is_of_system(place.script) && parent != parents_.end() ? place_of(parent->second) : &place;
+    if (caller != nullptr) recording_.asked_for.push_back({caller->line, path, of_other_script(*caller)});
     return {};
   }
 
@@ -862,11 +850,12 @@ class Recorder final : public Watcher {
     return std::ranges::find(kNames, program) != kNames.end();
   }
 
-  /// What it does is a part of the job, and the script goes on with it here.
-  static bool changes_files(const std::string& program) {
-    constexpr std::array<std::string_view, 8> kNames{"mkdir", "rm",    "rmdir",  "touch",
-                                                     "chmod", "chown", "mkfifo", "truncate"};
-    return std::ranges::find(kNames, program) != kNames.end();
+  /// The plan makes them, too.
+  void note_placed(const ProgramStart& start, const Words& argv) {
+    const auto target = (fs::path(start.folder) / argv.back()).lexically_normal();
+    outputs_.insert(target);
+    for (std::size_t i = 1; i + 1 < argv.size(); ++i)
+      outputs_.insert((target / fs::path(argv[i]).filename()).lexically_normal());
   }
 
   [[nodiscard]] std::uint32_t line_of(pid_t pid) const {
@@ -942,14 +931,19 @@ class Recorder final : public Watcher {
     }
   }
 
-  /// Where it is beside the script, that is said: the script runs in the folder in which it is submitted.
-  void name_as_unread(std::uint32_t line, const std::string& path) {
+  /// The script's own folder, where the file is there as seen from that; else empty. A script runs in the
+  /// folder in which it is submitted.
+  [[nodiscard]] std::string found_in(const std::string& path) const {
     std::error_code error;
-    const auto relative = path.starts_with(folder() + "/") ? path.substr(folder().size() + 1) : path;
     const auto own = fs::absolute(request_.script, error).parent_path().lexically_normal();
-    const bool beside =
-        !fs::path(relative).is_absolute() && own != folder() && fs::exists(own / relative, error);
-    recording_.unread.push_back({line, path, "", beside ? own.native() : ""});
+    const auto named =
+        fs::path(path).is_absolute() ? fs::path(path).lexically_relative(folder()) : fs::path(path);
+    const bool there = own != folder() && !named.empty() && fs::exists(own / named, error);
+    return there ? own.native() : "";
+  }
+
+  void name_as_unread(std::uint32_t line, const std::string& path) {
+    recording_.unread.push_back({line, path, "", found_in(path)});
   }
 
   /// bash runs, sh as bash, which tells what it does; a script that is on the cluster alone is recorded.
@@ -1309,7 +1303,6 @@ class Recorder final : public Watcher {
   std::set<std::string> existing_;                           ///< files that the request says are there
   std::set<std::string> no_folder_;                          ///< files that cannot be written to
   std::set<std::string> outputs_;                            ///< files that recorded programs would write
-  std::set<std::string> placed_;                             ///< what recorded `cp`, `mv`, `ln` have made
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was asked
   std::size_t steps_ = 0;                                    ///< that have begun

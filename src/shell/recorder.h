@@ -51,7 +51,7 @@ struct Absent {
   std::uint32_t line = 0;
   std::string name;
   std::string script{};    ///< the file of that line; empty: the script itself
-  std::string found_in{};  ///< the script's own folder, where the file is there
+  std::string found_in{};  ///< the script's own folder, where it is there as seen from that
 };
 
 /// A job that the script submits.

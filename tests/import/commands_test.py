@@ -64,7 +64,8 @@ class Commands(Import):
         self.assertEqual(done.returncode, REFUSED)
         self.assertTrue(done.stdout.endswith(
             "The script ended with 1 at line 3: it may start more where nothing is missing. Arguments go behind --, variables into --env NAME=VALUE. It printed:\n"
-            f"  {self.folder}/job.sbatch: line 3: DATA: unbound variable\n"), done.stdout)
+            f"  {self.folder}/job.sbatch: line 3: DATA: unbound variable\n"
+            "What it did not find here:\n  line 3: $DATA is set by nothing: --env DATA=VALUE sets it\n"), done.stdout)
         done = self.commands('echo "usage: $0 MODEL"\nexit 2\n')
         self.assertEqual(done.stdout, "job.sbatch: 1 node of 0 GPUs and 1 task each\nIt starts no program.\nThe script ended with 2 at line 2: it may start more where nothing is missing. "
                                       f"Arguments go behind --, variables into --env NAME=VALUE. It printed:\n  usage: {self.folder}/job.sbatch MODEL\n")

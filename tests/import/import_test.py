@@ -47,8 +47,13 @@ class Roles(Import):
         self.assertEqual([experiment["roles"][name].get("ready") for name in ("prepare", "cp", "learner")], ["exited"] * 3)
 
     def test_what_a_step_does_with_files_is_a_stage(self):
-        _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'rm -rf /tmp/ray; mkdir -p /tmp/x'\nsrun torchrun --nproc_per_node 4 train.py\n")
+        _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'rm -rf /scratch/ray; mkdir -p /scratch/x'\nsrun torchrun --nproc_per_node 4 train.py\n")
         self.assertEqual((experiment["start"], experiment["roles"]["rm"]["per"], experiment["roles"]["mkdir"]["ready"]), ([["rm"], ["mkdir"], ["learner"]], "node", "exited"))
+        _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'mkdir -p /scratch/x; uvicorn a:b' &\nsleep 5\nsrun torchrun --nproc_per_node 4 train.py\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["mkdir"]["ready"]), ([["mkdir"], ["uvicorn"], ["learner"]], "exited"))
+        result, experiment, _ = self.import_text(TWO_NODES + "srun torchrun --nproc_per_node 4 train.py\nsrun rm -rf /scratch/ray\n")
+        self.assertIn("note: line 4: `rm -rf /scratch/ray` is not taken over: nothing comes after it\n", result.stderr)
+        self.assertEqual(list(yaml.safe_load(experiment)["roles"]), ["learner"])
 
     def test_a_server_is_ready_when_the_script_goes_on(self):
         script = ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 --port 8123 &\n"

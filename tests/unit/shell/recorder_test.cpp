@@ -114,6 +114,7 @@ TEST_F(Recorded, WhatTheLoaderObeysIsRecordedAndDoesNothing) {
   EXPECT_EQ(variable("LD_LIBRARY_PATH"), "/x");
   EXPECT_EQ(variable("LD_AUDIT"), "/y");
   EXPECT_EQ(recording_.output, "");
+  EXPECT_EQ(recording_.written, Lines{});
 }
 
 TEST_F(Recorded, AStepStartsItsTasks) {
@@ -359,9 +360,9 @@ TEST_F(Recorded, CopiesArePartOfTheJob) {
 }
 
 TEST_F(Recorded, WhatATaskDoesWithFilesIsPartOfTheJob) {
-  EXPECT_EQ(commands("srun -n1 bash -c 'mkdir -p a/b; cd a/b && rm -rf /tmp/x'\npython a.py\n"),
-            (Lines{"1: srun -n1 bash -c mkdir -p a/b; cd a/b && rm -rf /tmp/x", "1: [0@0] mkdir -p a/b",
-                   "1: [0@0] rm -rf /tmp/x", "2: python a.py"}));
+  EXPECT_EQ(commands("srun -n1 bash -c 'mkdir -p a/b; cd a/b && rm -rf /scratch/x'\npython a.py\n"),
+            (Lines{"1: srun -n1 bash -c mkdir -p a/b; cd a/b && rm -rf /scratch/x", "1: [0@0] mkdir -p a/b",
+                   "1: [0@0] rm -rf /scratch/x", "2: python a.py"}));
   EXPECT_TRUE(recording_.done_here.empty());
   EXPECT_EQ(commands("for i in 1 2; do mkdir -p $i; done\npython a.py\n"), Lines{"2: python a.py"});
   ASSERT_EQ(recording_.done_here.size(), 1U);
