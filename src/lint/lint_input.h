@@ -25,6 +25,7 @@ struct Setting {
   bool exported = true;      ///< false: a variable of the shell alone
   bool sure = true;          ///< false: under a condition that is not decided here
   bool one_command = false;  ///< for one command alone: NAME=VALUE command
+  bool in_words = false;     ///< among the words of a command: docker -e NAME=VALUE
   SourceSpan span{};
 
   /// The value is one that nobody should read: never to be printed.

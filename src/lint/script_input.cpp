@@ -460,7 +460,7 @@ class RecordingReader {
   void add_argument(std::string_view text, const RecordedCommand& command, Environment& environment) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || !is_variable_name(text.substr(0, equals))) return;
-    Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true};
+    Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true, .in_words = true};
     setting.value = known(std::string(text.substr(equals + 1)));
     setting.span = place_of(setting.name, command.script, command.line);
     if (setting.value && setting.value->empty() && is_computed(setting.span)) setting.value = std::nullopt;
@@ -489,7 +489,7 @@ class RecordingReader {
       if (!joined && word != kRuntime) continue;
       for (auto& [name, value] :
            runtime_variables(std::string(joined ? word.substr(kRuntime.size() + 1) : next))) {
-        Setting setting{.name = name, .one_command = true};
+        Setting setting{.name = name, .one_command = true, .in_words = true};
         if (value) setting.value = known(*value);
         setting.span = place_of(name, command.script, command.line);
         if (setting.value && setting.value->empty()) setting.value = std::nullopt;
@@ -535,7 +535,8 @@ class RecordingReader {
     }
     // A variable that nobody set holds no option here, and may hold some elsewhere.
     step.text = lines.command(command.line);
-    for (const auto& word : text::split(step.text, ' ')) {
+    const auto program_at = step.argv.empty() ? std::string::npos : step.text.find(" " + step.argv[0]);
+    for (const auto& word : text::split(step.text.substr(0, program_at), ' ')) {
       auto name = std::string_view(word);
       name = name.substr(std::min(name.find_first_not_of("\"{"), name.size()));
       if (!name.starts_with('$')) continue;

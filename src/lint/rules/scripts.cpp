@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/registry.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
@@ -153,9 +154,33 @@ const Registered<Rule> exit_code_lost_rule{{
     .check = check_exit_code_lost,
 }};
 
+/// The value comes from outside of a script: an argument, a variable that it is given.
+bool comes_from_outside(const LintInput& input, const Setting& setting) {
+  if (!input.script || !setting.value) return false;
+  const std::string_view value = *setting.value;
+  const auto is_there = [&](std::string_view secret) {
+    return !secret.empty() && std::ranges::any_of(input.files, [&](const auto& file) {
+      return file->text.find(secret) != std::string::npos;
+    });
+  };
+  return !is_there(value) && !is_there(password_in(value)) && !is_there(key_in(value));
+}
+
 void check_secret(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
-    if (!setting.holds_secret()) return;
+    const bool outside = comes_from_outside(input, setting);
+    if (setting.in_words && looks_like_secret(setting.name) &&
+        (setting.value ? outside && setting.holds_secret() : !setting.unset)) {
+      report.note(
+          setting.span,
+          {fmt::format("the value of {} is among the words of a command", setting.name),
+           "whoever is on the machine sees them in the list of processes (ps), Slurm and Ray keep them with "
+           "the "
+           "job, and set -x prints them",
+           fmt::format("have the program read a file that is yours alone: ~/.secrets/{}", setting.name), ""});
+      return;
+    }
+    if (outside || !setting.holds_secret()) return;
     report.warning(setting.span,
                    {fmt::format("the value of {} stands in this file", setting.name),
                     "whoever can read the file, the job's record (scontrol show job, sacct) or a process's "
@@ -181,7 +206,8 @@ const Registered<Rule> secret_rule{{
     .name = "secret",
     .title = "a secret written into a file",
     .explain = "A job's script is kept by Slurm, an exported variable is in every process's environment, and "
-               "a command's arguments are in the list of processes. Known are variables and options by their "
+               "a command's arguments are in the list of processes, also where their value comes from a "
+               "variable. Known are variables and options by their "
                "names (HF_TOKEN, --api-key), passwords in addresses, the key of wandb login, and keys that "
                "begin as those of well-known services do (hf_, sk-, ghp_).",
     .check = check_secret,

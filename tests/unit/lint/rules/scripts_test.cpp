@@ -126,6 +126,14 @@ TEST(SecretRule, ValuesAndOptionsAreTold) {
   EXPECT_EQ(whole("secret", script("export HF_TOKEN=s3cr3t-value\n")).at(2),
             "read it where it is needed: HF_TOKEN=$(< ~/.secrets/HF_TOKEN)  (nlaunch: secrets:)");
   EXPECT_EQ(found("secret", script("export HF_TOKEN=$(< ~/.token)\n")), Texts{});
+  const ScriptJob given{.variables = {"WANDB_API_KEY=0123456789abcdef"}};
+  EXPECT_EQ(found("secret", script("export KEY=1 WANDB_API_KEY=$WANDB_API_KEY\npython x.py\n", given)),
+            Texts{});
+  const Texts words{"note job.sh:1:15 the value of WANDB_API_KEY is among the words of a command"};
+  const std::string docker = "docker run -e WANDB_API_KEY=$WANDB_API_KEY image python x.py\n";
+  EXPECT_EQ(found("secret", script(docker, given)), words);
+  EXPECT_EQ(found("secret", script(docker)), words);
+  EXPECT_EQ(found("secret", script("docker run -e WANDB_API_KEY image python x.py\n", given)), Texts{});
 }
 
 TEST(SecretRule, AnOptionIsOfNoRole) {
