@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -9,11 +10,27 @@
 namespace nlaunch::lint {
 namespace {
 
+/// Libraries that any program may load: an allocator, what a system's own programs link anyway.
+bool is_for_all(std::string_view library) {
+  constexpr std::array<std::string_view, 10> kNames{"libtcmalloc", "libjemalloc", "libmimalloc", "libcrypto",
+                                                    "libssl",      "libssh",      "libstdc++",   "libgcc_s",
+                                                    "libgomp",     "libiomp5"};
+  library = library.substr(library.rfind('/') + 1);
+  return library.empty() ||
+         std::ranges::any_of(kNames, [&](std::string_view name) { return library.starts_with(name); });
+}
+
+bool are_for_all(std::string_view list) {
+  std::string blanks(list);
+  std::ranges::replace(blanks, ':', ' ');
+  return std::ranges::all_of(text::split(blanks, ' '), is_for_all);
+}
+
 void check_preload_everywhere(const LintInput& input, Report& report) {
   if (input.plan) return;  // there `preload:` belongs to a role
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.name != "LD_PRELOAD" || setting.unset || !setting.exported || setting.one_command) return;
-    if (setting.value && setting.value->empty()) return;
+    if (setting.value && are_for_all(*setting.value)) return;
     report.error(
         setting.span,
         {"LD_PRELOAD is exported to everything that follows",
@@ -29,7 +46,8 @@ const Registered<Rule> preload_everywhere_rule{{
     .name = "preload-everywhere",
     .title = "LD_PRELOAD exported to a whole script",
     .explain = "A preload is inherited by everything that is started: srun, bash, ssh, Ray, the engines. It "
-               "belongs to the one command that needs it.",
+               "belongs to the one command that needs it. Allocators and what the system's own programs load "
+               "anyway are left alone.",
     .source = "ld.so(8)",
     .check = check_preload_everywhere,
 }};

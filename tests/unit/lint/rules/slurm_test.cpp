@@ -56,6 +56,12 @@ TEST(CpusPerTask, AStepAsksForItself) {
   EXPECT_EQ(found("cpus-per-task", script("#SBATCH -c 8\nsrun python a.py\n")).size(), 1U);
 }
 
+TEST(CpusPerTask, AVariableOfTheProgramHoldsNoOption) {
+  EXPECT_EQ(cpus("srun torchrun --rdzv_id $RANDOM a.py").size(), 1U);
+  EXPECT_EQ(cpus("srun -u shifter bash -c \"$PROFILE python a.py\"").size(), 1U);
+  EXPECT_EQ(cpus("srun $OPTIONS torchrun --rdzv_id $RANDOM a.py"), Texts{});
+}
+
 TEST(CpusPerTask, UnlessItDoes) {
   for (const std::string option : {"--cpus-per-task=8", "--cpus-per-task 8", "-c 8", "-c8",
                                    "--cpus-per-gpu=2", "--exclusive", "--cpu-bind=none", "$OPTIONS"}) {

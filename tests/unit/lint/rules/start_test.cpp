@@ -15,6 +15,10 @@ TEST(PreloadEverywhere, AnExportedPreloadIsTold) {
                   scene({set("LD_PRELOAD", ""), unset("LD_PRELOAD"), local(set("LD_PRELOAD", "libx.so")),
                          once(set("LD_PRELOAD", "libx.so")), set("LD_LIBRARY_PATH", "/x")})),
             Texts{});
+  for (const auto* all :
+       {"/usr/lib/libtcmalloc.so.4", "/a/libcrypto.so /a/libssl.so.1.1", "libjemalloc.so:libgomp.so.1"})
+    EXPECT_EQ(found("preload-everywhere", scene({set("LD_PRELOAD", all)})), Texts{}) << all;
+  EXPECT_EQ(found("preload-everywhere", scene({set("LD_PRELOAD", "libssl.so:/a/libnccl.so.2")})), told);
   auto plan = scene({set("LD_PRELOAD", "libx.so")});
   plan.plan = true;
   EXPECT_EQ(found("preload-everywhere", plan), Texts{});
