@@ -43,6 +43,8 @@ struct Environment {
   bool plan_passes = false;  ///< with `cleaned_by`: what the plan asks for gets through, unlike modules
   SourceSpan wrapper_span;
   std::map<std::string, Version> releases;  ///< by owner ("NCCL"), what will be loaded, where known
+  /// Names that the script exports, and its job, of a Ray cluster, does not get.
+  std::set<std::string> lost{};
 
   /// The last that sets it for certain, or else the last that may; nullptr when none does.
   [[nodiscard]] const Setting* find(std::string_view variable) const;
@@ -93,8 +95,9 @@ struct Comment {
 struct ScriptCommand {
   std::vector<std::string> words;  ///< as the command gets them
   SourceSpan span;
-  int shell = 0;       ///< the process that ran it
-  bool works = false;  ///< it starts a program that does the work
+  int shell = 0;            ///< the process that ran it
+  bool works = false;       ///< it starts a program that does the work
+  bool background = false;  ///< that program runs behind an &
 };
 
 /// Something of a script that bash did not come to.

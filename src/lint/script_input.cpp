@@ -148,11 +148,14 @@ class RecordingReader {
     read_commands();
     for (auto& command : input_.script->commands) {
       const auto& span = command.span;
-      command.works = std::ranges::any_of(working_, [&](const auto& one) {
+      for (const auto& [one, background] : working_) {
         const auto& [script, line, program] = one;
-        return line == span.line && program == program_name(command.words[0]) &&
-               source(script).file() == span.file;
-      });
+        if (line != span.line || program != program_name(command.words[0]) ||
+            source(script).file() != span.file)
+          continue;
+        command.works = true;
+        command.background = background;
+      }
     }
     add_exports_of_batch();
     add_local_variables();
@@ -325,8 +328,8 @@ class RecordingReader {
         continue;
       for (auto at = std::optional(i); at; at = recording_.commands[*at].launcher) {
         works[*at] = true;
-        working_.insert({recording_.commands[*at].script, recording_.commands[*at].line,
-                         program_name(recording_.commands[*at].argv[0])});
+        const auto& one = recording_.commands[*at];
+        working_.insert_or_assign({one.script, one.line, program_name(one.argv[0])}, one.background);
       }
       add_environment(command);
     }
@@ -361,13 +364,16 @@ class RecordingReader {
       environment.settings.push_back({.name = name, .unset = true, .span = changes.back().span});
     }
     for (auto at = std::optional(&command); at;
-         at = (*at)->launcher ? std::optional(&recording_.commands[*(*at)->launcher]) : std::nullopt)
+         at = (*at)->launcher ? std::optional(&recording_.commands[*(*at)->launcher]) : std::nullopt) {
       add_arguments(**at, environment);
+      add_lost(**at, environment);
+    }
     std::ranges::stable_sort(environment.settings, {},
                              [](const Setting& one) { return std::pair(one.span.line, one.span.column); });
     std::string key;
     for (const auto& one : environment.settings)
       key += fmt::format("{}\n{}\n{}\n{}\n", one.name, one.value.value_or("\x01"), one.span.line, one.unset);
+    for (const auto& name : environment.lost) key += name + "\n";
     if (known_.insert(key).second) input_.environments.push_back(std::move(environment));
   }
 
@@ -515,6 +521,30 @@ class RecordingReader {
     }
   }
 
+  /// A job of a Ray cluster has the cluster's environment, and what its runtime environment names: what the
+  /// script has set is with those programs of the cluster that the script starts itself.
+  void add_lost(const RecordedCommand& command, Environment& environment) const {
+    const auto& argv = command.argv;
+    if (argv.size() < 3 || program_name(argv[0]) != "ray" || argv[1] != "job" || argv[2] != "submit") return;
+    // A file: what it names is not known.
+    if (std::ranges::any_of(argv, [](const auto& word) {
+          return word == "--runtime-env" || word.starts_with("--runtime-env=");
+        }))
+      return;
+    for (const auto& setting : environment.settings) {
+      if (setting.one_command || setting.unset || !exported_.contains(setting.name)) continue;
+      const bool passed = std::ranges::any_of(
+          environment.settings, [&](const Setting& one) { return one.in_words && one.name == setting.name; });
+      const bool of_cluster = std::ranges::any_of(recording_.commands, [&](const RecordedCommand& one) {
+        return one.argv.size() > 1 && program_name(one.argv[0]) == "ray" && one.argv[1] == "start" &&
+               std::ranges::any_of(one.environment, [&](const std::string& entry) {
+                 return entry.starts_with(setting.name + "=");
+               });
+      });
+      if (!passed && !of_cluster) environment.lost.insert(setting.name);
+    }
+  }
+
   void add_step(std::size_t index) {
     const auto& command = recording_.commands[index];
     Step step;
@@ -635,8 +665,8 @@ class RecordingReader {
   std::set<std::string> exported_;
   std::set<std::string> started_with_;  ///< names in the environment of any command
   std::set<std::string> known_;         ///< environments
-  /// Commands that do the work: script, line, program.
-  std::set<std::tuple<std::string, std::uint32_t, std::string>> working_;
+  /// Commands that do the work, by script, line and program: whether they run in the background.
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, bool> working_;
   bool all_exported_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -248,6 +249,33 @@ const Registered<Rule> late_trap_rule{{
     .check = check_late_trap,
 }};
 
+void check_not_waited_for(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : input.script->commands) {
+    constexpr std::array<std::string_view, 6> kStays{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
+    const auto& name = command.words[0];
+    if (command.works || std::ranges::find(kStays, name.substr(name.rfind('/') + 1)) != kStays.end())
+      last = &command;
+  }
+  if (last == nullptr || !last->background) return;
+  report.error(last->span,
+               {fmt::format("the script ends while {} still runs in the background", last->words[0]),
+                "a job of Slurm ends with its batch script, and so does all that it has started",
+                "wait, as the last line", ""});
+}
+
+const Registered<Rule> not_waited_for_rule{{
+    .order = 374,
+    .name = "not-waited-for",
+    .title = "a batch script that ends before its programs",
+    .explain =
+        "What stands before an & runs on by itself. Slurm ends the job, and with it every program, when "
+        "the batch script has come to its end: wait keeps it until then.",
+    .source = "sbatch(1); bash(1), wait",
+    .check = check_not_waited_for,
+}};
+
 /// What `set -o pipefail` does; nothing for any other command.
 std::optional<bool> sets_pipefail(const ScriptCommand& command) {
   if (command.words[0] != "set") return std::nullopt;
@@ -255,6 +283,42 @@ std::optional<bool> sets_pipefail(const ScriptCommand& command) {
     if (command.words[i] == "pipefail") return command.words[i - 1].starts_with('-');
   }
   return std::nullopt;
+}
+
+/// Where a line's text goes to tee: "| tee log", "|& tee log".
+std::size_t tee_at(std::string_view line) {
+  return std::max(line.rfind("| tee ") + 1, line.rfind("|& tee ") + 1);  // 0: nowhere
+}
+
+/// The first line of the block of commands that a line ends: `) | tee`, `} | tee`, `done | tee`; 0: it ends
+/// none. Both lines have the same indentation.
+std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
+  const auto begins = [](std::string_view text, std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return text.starts_with(word); });
+  };
+  const auto line = lines.line(end);
+  const auto indentation = line.find_first_not_of(" \t");
+  if (indentation == std::string_view::npos || !begins(line.substr(indentation), {")", "}", "done"}))
+    return 0;
+  for (auto at = end - 1; at > 0; --at) {
+    const auto text = lines.line(at);
+    if (text.find_first_not_of(" \t") != indentation) continue;
+    const auto rest = text.substr(indentation);
+    if (begins(rest, {"(", "{", "for ", "while ", "until "})) return at;
+    if (begins(rest, {")", "}", "done"})) return 0;
+  }
+  return 0;
+}
+
+/// The line where what begins in a line, or a block around it, goes to tee; 0: it does not.
+std::uint32_t line_of_tee(const SourceLines& lines, std::uint32_t begin) {
+  const auto end = lines.end_of_command(begin);
+  if (tee_at(lines.line(end)) > 0) return end;
+  for (auto at = end + 1; at <= lines.count(); ++at) {
+    const auto block = tee_at(lines.line(at)) > 0 ? begin_of_block(lines, at) : 0;
+    if (block > 0 && block <= begin) return at;
+  }
+  return 0;
 }
 
 void check_exit_code_of_tee(const LintInput& input, Report& report) {
@@ -265,12 +329,11 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
   for (const auto& command : input.script->commands) {
     pipefail = sets_pipefail(command).value_or(pipefail);
     if (pipefail || !command.works || command.span.file != input.script->file) continue;
-    const auto end = lines.end_of_command(command.span.line);
-    const auto last = lines.line(end);
-    const auto pipe = last.rfind("| tee ");
-    if (pipe == std::string_view::npos || text::trim(last).ends_with('&')) continue;
+    const auto end = line_of_tee(lines, command.span.line);
+    if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
+    const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
     report.warning(
-        lines.find_text("| tee ", end, end),
+        lines.find_text(both ? "|& tee " : "| tee ", end, end),
         {"behind | tee the exit code of the program is lost",
          "without pipefail a pipe ends as its last command does: a run that failed counts as one that "
          "succeeded, for Slurm, for set -e and for a job that depends on it",

@@ -5,6 +5,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/catalogue.h"
 #include "lint/rule.h"
 
 namespace nlaunch::lint {
@@ -72,6 +73,46 @@ const Registered<Rule> preload_unneeded_rule{{
     .explain = "What a service starts inherits the library as well.",
     .source = "ld.so(8)",
     .check = check_preload_unneeded,
+}};
+
+void check_ray_job(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
+    std::vector<const Setting*> lost;
+    for (const auto& setting : environment.settings) {
+      const auto known = find_variables(setting.name);
+      // Those of Ray and of launchers are for the command that submits; Ray itself sets the devices.
+      const bool matters = !known.empty() && known.front()->owner != "Ray" &&
+                           known.front()->owner != "launchers" && known.front()->owner != "Slurm" &&
+                           setting.name != "CUDA_VISIBLE_DEVICES";
+      if (matters && !setting.unset && environment.lost.contains(setting.name)) lost.push_back(&setting);
+    }
+    if (lost.empty()) continue;
+    report.warning(
+        lost.front()->span,
+        {fmt::format("{} {} not reach the job that `ray job submit` starts", lost.front()->name,
+                     lost.size() == 1   ? "does"
+                     : lost.size() == 2 ? "and another variable do"
+                                        : fmt::format("and {} other variables do", lost.size() - 1)),
+         "a job has the environment of Ray's cluster, and what its runtime environment names: what this "
+         "shell "
+         "exports stays here",
+         fmt::format("--runtime-env-json='{{\"env_vars\": {{\"{}\": …}}}}', or export it before ray start",
+                     lost.front()->name),
+         ""});
+    return;
+  }
+}
+
+const Registered<Rule> ray_job_rule{{
+    .order = 285,
+    .name = "ray-job-environment",
+    .title = "variables that a job of a Ray cluster does not get",
+    .explain =
+        "ray job submit sends a command line to a cluster that runs already. Of the environment it is "
+        "called in nothing goes along; --runtime-env-json does. Not told of a cluster that the same script "
+        "starts with the variable set, nor with a runtime environment from a file.",
+    .source = "Ray docs, Ray Jobs; Runtime environments",
+    .check = check_ray_job,
 }};
 
 void check_container_environment(const LintInput& input, Report& report) {

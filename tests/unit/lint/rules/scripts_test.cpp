@@ -96,6 +96,29 @@ TEST(ExitCodeOfTee, WithoutPipefail) {
   }
 }
 
+TEST(ExitCodeOfTee, OfABlockToo) {
+  EXPECT_EQ(found("exit-code-of-tee", script("set -e\n(\n  echo a\n  python a.py\n) |& tee log\n")),
+            Texts{"warning job.sh:5:3 behind | tee the exit code of the program is lost"});
+  EXPECT_EQ(
+      found("exit-code-of-tee", script("for i in 1 2; do\n  python a.py $i\ndone 2>&1 | tee log\n")).size(),
+      1U);
+  EXPECT_EQ(found("exit-code-of-tee", script("{\n  python a.py\n} | tee log\n")).size(), 1U);
+  for (const auto* fine :
+       {"python a.py\n(\n  echo a\n) | tee log\n", "(\n  python a.py\n)\n(\n  echo a\n) | tee log\n",
+        "set -o pipefail\n(\n  python a.py\n) |& tee log\n"})
+    EXPECT_EQ(found("exit-code-of-tee", script(fine)), Texts{}) << fine;
+}
+
+TEST(NotWaitedFor, AJobEndsWithItsScript) {
+  const std::string job = "#SBATCH -N 1\n";
+  EXPECT_EQ(found("not-waited-for", script(job + "python a.py &\npython b.py &\necho done\n")),
+            Texts{"error job.sh:3:1 the script ends while python still runs in the background"});
+  for (const auto* fine : {"python a.py &\nwait\n", "python a.py &\npython b.py\n", "python a.py\n",
+                           "python a.py &\nPID=$!\nwait $PID\n", "python a.py &\nsleep 5\n"})
+    EXPECT_EQ(found("not-waited-for", script(job + fine)), Texts{}) << fine;
+  EXPECT_EQ(found("not-waited-for", script("python a.py &\n")), Texts{});
+}
+
 TEST(LateTrap, BehindTheWorkItCatchesNothing) {
   EXPECT_EQ(found("late-trap", script("python a.py\ntrap 'rm x' EXIT\n")),
             Texts{"warning job.sh:2:1 this trap is set when the work is done"});
