@@ -115,7 +115,11 @@ struct Script {
   std::vector<Comment> comments;
   std::uint32_t first_command = 0;      ///< the line behind which sbatch looks for no directive; 0: none
   std::vector<ScriptCommand> commands;  ///< in the order in which they ran; empty: it was not recorded
+  std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not make sense of
   std::vector<Unread> unread;
+
+  /// The process that runs the script itself, which began before all that it has started.
+  [[nodiscard]] int shell() const;
 };
 
 struct LintInput {

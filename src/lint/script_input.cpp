@@ -163,6 +163,7 @@ class RecordingReader {
       for (auto& setting : environment.settings) rename_in_container(setting);
     }
     add_secrets();
+    add_failed_tests();
     add_unread();
     for (auto& [path, lines] : sources_) {
       input_.readings.push_back({lines.file()->name, names_read(lines)});
@@ -589,8 +590,9 @@ class RecordingReader {
   void add_secrets() {
     for (const auto& command : input_.script->commands) add_secrets_of(command.words, command.span);
     for (const auto& command : recording_.commands) {
-      if (source(command.script).count() > 0)
-        add_secrets_of(command.argv, source(command.script).whole(command.line));
+      if (source(command.script).count() == 0) continue;
+      add_secrets_of(command.argv, source(command.script).whole(command.line));
+      add_given_secrets(command);
     }
     const auto& main = sources_.at(path_);
     for (std::uint32_t number = 1; number <= main.count(); ++number) {
@@ -605,6 +607,27 @@ class RecordingReader {
 
   void add_secrets_of(const shell::Words& words, const SourceSpan& span) {
     for (auto& secret : exposed_secrets(words, span)) add_secret(std::move(secret));
+  }
+
+  /// An argument that is the value of a variable, as in --key $WANDB_API_KEY.
+  void add_given_secrets(const RecordedCommand& command) {
+    for (const auto& entry : command.environment) {
+      const auto equals = std::min(entry.find('='), entry.size() - 1);
+      const auto name = entry.substr(0, equals);
+      const auto value = entry.substr(equals + 1);
+      const bool secret = looks_like_secret(name) && may_be_secret(value) && !is_to_be_filled_in(value);
+      if (!secret || sources_.at(path_).file()->text.find(value) != std::string::npos) continue;
+      for (const auto& word : shell::rest(command.argv, 1)) {
+        if (word != value && !(word.starts_with("--") && word.ends_with("=" + value))) continue;
+        const bool told =
+            std::ranges::any_of(input_.secrets, [&](const ExposedSecret& one) { return one.value == value; });
+        const auto& lines = source(command.script);
+        const auto last = lines.end_of_command(command.line);
+        if (!told)
+          input_.secrets.push_back(
+              {"the value of " + name, value, lines.find_text("$" + name, command.line, last), true});
+      }
+    }
   }
 
   /// One that stands in the file, and is not told as a setting's value.
@@ -625,7 +648,37 @@ class RecordingReader {
     if (!told) input_.secrets.push_back(std::move(secret));
   }
 
-  // --- Where it ended ---
+  // --- What bash complained of, and where it ended ---
+
+  /// "job.sh: line 7: [: -le: unary operator expected", of a variable that nothing sets.
+  void add_failed_tests() {
+    const auto& main = sources_.at(path_);
+    for (const auto& said : text::split(recording_.output, '\n')) {
+      const auto before = path_ + ": line ";
+      if (!said.starts_with(before) || said.find(": unary operator expected") == std::string::npos) continue;
+      const auto rest = std::string_view(said).substr(before.size());
+      const auto line = text::whole_number<std::uint32_t>(rest.substr(0, rest.find(':')));
+      if (!line) continue;
+      const auto text = std::string(main.line(*line));
+      for (const auto& absent : recording_.unset) {
+        if (text.find("$" + absent.name) == std::string::npos &&
+            text.find("${" + absent.name + "}") == std::string::npos)
+          continue;
+        const auto span = main.find_text(absent.name, *line, *line);
+        const bool told = std::ranges::any_of(input_.script->failed_tests,
+                                              [&](const Unread& one) { return one.span.line == span.line; });
+        if (told) break;
+        input_.script->failed_tests.push_back(
+            {.span = span,
+             .message = fmt::format("this test has no answer: nothing sets {}", absent.name),
+             .why = "bash complains of an operator, and takes it for a no",
+             .instead = fmt::format("--env {}=… here, if it is given to the job; else what it should be, as "
+                                    "${{{}:-1}}",
+                                    absent.name, absent.name)});
+        break;
+      }
+    }
+  }
 
   void add_unread() {
     if (recording_.whole()) return;

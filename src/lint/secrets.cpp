@@ -137,7 +137,7 @@ std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words
   std::vector<ExposedSecret> found;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto add = [&](std::string what, std::string_view value) {
-      found.push_back({std::move(what), std::string(value), span});
+      found.push_back({std::move(what), std::string(value), span, false});
     };
     const auto& text = words[i];
     const auto equals = text.find('=');

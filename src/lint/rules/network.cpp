@@ -414,11 +414,12 @@ void check_debug_left_on(const LintInput& input, Report& report) {
     std::string_view name;
     std::vector<std::string_view> levels;  ///< in small letters
   };
-  const std::array<Log, 5> logs{{{"FI_LOG_LEVEL", {"info", "debug", "trace"}},
+  const std::array<Log, 6> logs{{{"FI_LOG_LEVEL", {"info", "debug", "trace"}},
                                  {"UCX_LOG_LEVEL", {"info", "debug", "trace", "data", "poll"}},
                                  {"NVSHMEM_DEBUG", {"info", "trace"}},
                                  {"RAY_BACKEND_LOG_LEVEL", {"debug", "trace"}},
-                                 {"VLLM_LOGGING_LEVEL", {"debug"}}}};
+                                 {"VLLM_LOGGING_LEVEL", {"debug"}},
+                                 {"LOGLEVEL", {"debug"}}}};
   for (const auto& log : logs) {
     each_value(
         input, report, log.name, [&](const Environment&, const Setting& setting, const std::string& value) {
@@ -437,10 +438,10 @@ const Registered<Rule> debug_left_on_rule{{
     .order = 305,
     .name = "debug-left-on",
     .title = "NCCL_DEBUG=INFO, or another log for debugging, left on",
-    .explain =
-        "INFO is for looking at one start; so are the logs of libfabric, UCX, NVSHMEM, Ray and vLLM below "
-        "warnings. At scale its lines fill the log of the job. WARN says what is "
-        "wrong and nothing else; NCCL_DEBUG_FILE puts the rest where it is out of the way.",
+    .explain = "INFO is for looking at one start; so are the logs of libfabric, UCX, NVSHMEM, Ray, vLLM and "
+               "torchrun below "
+               "warnings. At scale its lines fill the log of the job. WARN says what is "
+               "wrong and nothing else; NCCL_DEBUG_FILE puts the rest where it is out of the way.",
     .source = "NCCL src/debug.cc, src/include/debug.h",
     .check = check_debug_left_on,
 }};

@@ -167,18 +167,20 @@ bool comes_from_outside(const LintInput& input, const Setting& setting) {
   return !is_there(value) && !is_there(password_in(value)) && !is_there(key_in(value));
 }
 
+Report::Saying in_words(const std::string& what) {
+  return {fmt::format("{} is among the words of a command", what),
+          "whoever is on the machine sees them in the list of processes (ps), Slurm and Ray keep them with "
+          "the job, "
+          "and set -x prints them",
+          "have the program read its variable, or a file that is yours alone", ""};
+}
+
 void check_secret(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     const bool outside = comes_from_outside(input, setting);
     if (setting.in_words && looks_like_secret(setting.name) &&
         (setting.value ? outside && setting.holds_secret() : !setting.unset)) {
-      report.note(
-          setting.span,
-          {fmt::format("the value of {} is among the words of a command", setting.name),
-           "whoever is on the machine sees them in the list of processes (ps), Slurm and Ray keep them with "
-           "the "
-           "job, and set -x prints them",
-           fmt::format("have the program read a file that is yours alone: ~/.secrets/{}", setting.name), ""});
+      report.note(setting.span, in_words("the value of " + setting.name));
       return;
     }
     if (outside || !setting.holds_secret()) return;
@@ -193,6 +195,10 @@ void check_secret(const LintInput& input, Report& report) {
   report.of("");
   for (const auto& one : input.secrets) {
     if (report.full()) return;
+    if (one.from_outside) {
+      report.note(one.span, in_words(one.what));
+      continue;
+    }
     report.warning(
         one.span,
         {fmt::format("{} stands in this file", one.what),
@@ -214,9 +220,26 @@ const Registered<Rule> secret_rule{{
     .check = check_secret,
 }};
 
+void check_failed_test(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& one : input.script->failed_tests)
+    report.warning(one.span, {one.message, one.why, one.instead, ""});
+}
+
+const Registered<Rule> failed_test_rule{{
+    .order = 355,
+    .name = "failed-test",
+    .title = "a test of a variable that nothing sets",
+    .explain =
+        "[ $NAME -gt 1 ] is no test where NAME is empty: bash says so, and goes on as if the answer were no. "
+        "In [[ ]] or (( )) an empty variable is 0.",
+    .source = "bash(1), CONDITIONAL EXPRESSIONS",
+    .check = check_failed_test,
+}};
+
 void check_late_trap(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
-  const auto shell = input.script->commands.front().shell;
+  const auto shell = input.script->shell();
   const ScriptCommand* trap = nullptr;
   bool worked = false;
   for (const auto& command : input.script->commands) {

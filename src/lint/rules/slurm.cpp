@@ -482,7 +482,7 @@ void check_rank_of_shell(const LintInput& input, Report& report) {
                ""});
   };
   if (input.steps.empty()) return;
-  const auto batch_shell = input.script->commands.front().shell;
+  const auto batch_shell = input.script->shell();
   for (const auto& command : input.script->commands) {
     if (command.shell != batch_shell || command.span.file != input.script->file) continue;
     const auto& word =
@@ -513,6 +513,34 @@ const Registered<Rule> rank_of_shell_rule{{
         "the same for all tasks.",
     .source = "srun(1), OUTPUT ENVIRONMENT VARIABLES; sbatch(1)",
     .check = check_rank_of_shell,
+}};
+
+/// `bash -c "… $@"` in double quotes: the shell that reads it parts it at each argument.
+void check_parted_text(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& step : input.steps) {
+    constexpr std::size_t kFirstMore = 3;  // bash -c TEXT
+    const auto at = step.text.find("$@");
+    if (at == std::string::npos || at == 0 || step.text[at - 1] == '"' || step.text[at - 1] == '\\' ||
+        step.argv.size() <= kFirstMore || step.argv[1] != "-c")
+      continue;
+    report.error(
+        step.span,
+        {fmt::format("$@ ends the text for {} -c at its first argument", step.argv[0]),
+         fmt::format("\"… $@\" is a word for each argument: '{}' and what follows are names of the inner "
+                     "shell ($0, $1), and the program does not get them",
+                     text::printable(step.argv[kFirstMore])),
+         "$*, which is one word", ""});
+  }
+}
+
+const Registered<Rule> parted_text_rule{{
+    .order = 409,
+    .name = "parted-text",
+    .title = "$@ within the text of bash -c",
+    .explain = "\"a $@ b\" is as many words as there are arguments. bash -c runs the first of them alone.",
+    .source = "bash(1), Special Parameters; shellcheck SC2145",
+    .check = check_parted_text,
 }};
 
 void check_node_list(const LintInput& input, Report& report) {

@@ -96,6 +96,14 @@ TEST(ExitCodeOfTee, WithoutPipefail) {
   }
 }
 
+TEST(FailedTest, OfAVariableThatNothingSets) {
+  EXPECT_EQ(found("failed-test", script("if [ $NODES -le 4 ]; then A=1; fi\npython a.py\n")),
+            Texts{"warning job.sh:1:7 this test has no answer: nothing sets NODES"});
+  for (const auto* fine : {"if [ \"$NODES\" = 4 ]; then A=1; fi\n", "if [[ $NODES -le 4 ]]; then A=1; fi\n",
+                           "NODES=2\nif [ $NODES -le 4 ]; then A=1; fi\n"})
+    EXPECT_EQ(found("failed-test", script(fine)), Texts{}) << fine;
+}
+
 TEST(ExitCodeOfTee, OfABlockToo) {
   EXPECT_EQ(found("exit-code-of-tee", script("set -e\n(\n  echo a\n  python a.py\n) |& tee log\n")),
             Texts{"warning job.sh:5:3 behind | tee the exit code of the program is lost"});
@@ -157,6 +165,9 @@ TEST(SecretRule, ValuesAndOptionsAreTold) {
   EXPECT_EQ(found("secret", script(docker, given)), words);
   EXPECT_EQ(found("secret", script(docker)), words);
   EXPECT_EQ(found("secret", script("docker run -e WANDB_API_KEY image python x.py\n", given)), Texts{});
+  EXPECT_EQ(found("secret", script("python x.py --use_wandb $WANDB_API_KEY\n", given)),
+            Texts{"note job.sh:1:25 the value of WANDB_API_KEY is among the words of a command"});
+  EXPECT_EQ(found("secret", script("python x.py\n", given)), Texts{});
 }
 
 TEST(SecretRule, AnOptionIsOfNoRole) {

@@ -271,6 +271,24 @@ TEST(RankOfShell, APathIsOneForAllNodes) {
             Texts{"warning " + told});
 }
 
+TEST(RankOfShell, TheFirstCommandMayBeOfASubstitution) {
+  EXPECT_EQ(found("rank-of-shell",
+                  script("#SBATCH -N 2\nA=$(hostname)\nexport R=$SLURM_PROCID\nsrun python a.py\n")),
+            Texts{"error job.sh:3:1 $SLURM_PROCID is expanded here, by the batch script's own shell"});
+}
+
+TEST(PartedText, AllArgumentsInOneText) {
+  const std::string job = "#SBATCH -N 2\n";
+  const ScriptJob two{.arguments = {"--epochs", "2"}};
+  EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", two)),
+            Texts{"error job.sh:2:1 $@ ends the text for bash -c at its first argument"});
+  for (const auto* fine : {"srun bash -c \"python a.py $*\"\n",
+                           "srun bash -c 'python a.py \"$@\"' x \"$@\"\n", "srun python a.py \"$@\"\n"})
+    EXPECT_EQ(found("parted-text", script(job + fine, two)), Texts{}) << fine;
+  EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", {.arguments = {"a"}})),
+            Texts{});
+}
+
 TEST(RankOfShell, TheFirstNodesNameMayBeMeant) {
   const std::string job = "#SBATCH -N 2\n";
   EXPECT_EQ(found("rank-of-shell", script(job + "export LEAD_NODE=${SLURMD_NODENAME}\nsrun python a.py\n")),
