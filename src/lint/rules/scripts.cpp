@@ -272,16 +272,27 @@ const Registered<Rule> late_trap_rule{{
     .check = check_late_trap,
 }};
 
+/// It stays until something ends.
+bool stays(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 6> kNames{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
+  const auto& name = command.words[0];
+  return std::ranges::find(kNames, name.substr(name.rfind('/') + 1)) != kNames.end();
+}
+
 void check_not_waited_for(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty()) return;
+  const auto& commands = input.script->commands;
   const ScriptCommand* last = nullptr;
-  for (const auto& command : input.script->commands) {
-    constexpr std::array<std::string_view, 6> kStays{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
-    const auto& name = command.words[0];
-    if (command.works || std::ranges::find(kStays, name.substr(name.rfind('/') + 1)) != kStays.end())
-      last = &command;
+  for (const auto& command : commands) {
+    if (command.works && command.span.file == input.script->file) last = &command;
   }
   if (last == nullptr || !last->background) return;
+  // What runs in the background is told when it comes to run: lines say what stands behind it.
+  const bool waits = std::ranges::any_of(commands, [&](const ScriptCommand& command) {
+    const bool behind = command.span.file == input.script->file && command.span.line >= last->span.line;
+    return behind && (stays(command) || (command.works && !command.background));
+  });
+  if (waits) return;
   report.error(last->span,
                {fmt::format("the script ends while {} still runs in the background", last->words[0]),
                 "a job of Slurm ends with its batch script, and so does all that it has started",

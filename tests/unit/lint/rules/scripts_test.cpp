@@ -121,8 +121,10 @@ TEST(NotWaitedFor, AJobEndsWithItsScript) {
   const std::string job = "#SBATCH -N 1\n";
   EXPECT_EQ(found("not-waited-for", script(job + "python a.py &\npython b.py &\necho done\n")),
             Texts{"error job.sh:3:1 the script ends while python still runs in the background"});
-  for (const auto* fine : {"python a.py &\nwait\n", "python a.py &\npython b.py\n", "python a.py\n",
-                           "python a.py &\nPID=$!\nwait $PID\n", "python a.py &\nsleep 5\n"})
+  for (const auto* fine :
+       {"python a.py &\nwait\n", "python a.py &\npython b.py\n", "python a.py\n",
+        "python a.py &\nPID=$!\nwait $PID\n",
+        "srun bash -c 'python a.py' &\nsrun bash -c 'python b.py &'\nwait\n", "python a.py &\nsleep 5\n"})
     EXPECT_EQ(found("not-waited-for", script(job + fine)), Texts{}) << fine;
   EXPECT_EQ(found("not-waited-for", script("python a.py &\n")), Texts{});
 }
