@@ -12,6 +12,11 @@ bool Setting::holds_secret() const {
   return looks_like_secret(name) && may_be_secret(*value) && !is_to_be_filled_in(*value);
 }
 
+int Script::shell() const {
+  const auto first = std::ranges::min_element(commands, {}, &ScriptCommand::shell);
+  return first == commands.end() ? 0 : first->shell;
+}
+
 const Setting* Environment::find(std::string_view variable) const {
   const Setting* found = nullptr;
   for (const auto& setting : settings) {

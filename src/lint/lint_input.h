@@ -25,6 +25,7 @@ struct Setting {
   bool exported = true;      ///< false: a variable of the shell alone
   bool sure = true;          ///< false: under a condition that is not decided here
   bool one_command = false;  ///< for one command alone: NAME=VALUE command
+  bool in_words = false;     ///< among the words of a command: docker -e NAME=VALUE
   SourceSpan span{};
 
   /// The value is one that nobody should read: never to be printed.
@@ -42,6 +43,8 @@ struct Environment {
   bool plan_passes = false;  ///< with `cleaned_by`: what the plan asks for gets through, unlike modules
   SourceSpan wrapper_span;
   std::map<std::string, Version> releases;  ///< by owner ("NCCL"), what will be loaded, where known
+  /// Names that the script exports, and its job, of a Ray cluster, does not get.
+  std::set<std::string> lost{};
 
   /// The last that sets it for certain, or else the last that may; nullptr when none does.
   [[nodiscard]] const Setting* find(std::string_view variable) const;
@@ -92,8 +95,9 @@ struct Comment {
 struct ScriptCommand {
   std::vector<std::string> words;  ///< as the command gets them
   SourceSpan span;
-  int shell = 0;       ///< the process that ran it
-  bool works = false;  ///< it starts a program that does the work
+  int shell = 0;            ///< the process that ran it
+  bool works = false;       ///< it starts a program that does the work
+  bool background = false;  ///< that program runs behind an &
 };
 
 /// Something of a script that bash did not come to.
@@ -111,7 +115,11 @@ struct Script {
   std::vector<Comment> comments;
   std::uint32_t first_command = 0;      ///< the line behind which sbatch looks for no directive; 0: none
   std::vector<ScriptCommand> commands;  ///< in the order in which they ran; empty: it was not recorded
+  std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not make sense of
   std::vector<Unread> unread;
+
+  /// The process that runs the script itself, which began before all that it has started.
+  [[nodiscard]] int shell() const;
 };
 
 struct LintInput {

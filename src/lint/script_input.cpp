@@ -148,11 +148,14 @@ class RecordingReader {
     read_commands();
     for (auto& command : input_.script->commands) {
       const auto& span = command.span;
-      command.works = std::ranges::any_of(working_, [&](const auto& one) {
+      for (const auto& [one, background] : working_) {
         const auto& [script, line, program] = one;
-        return line == span.line && program == program_name(command.words[0]) &&
-               source(script).file() == span.file;
-      });
+        if (line != span.line || program != program_name(command.words[0]) ||
+            source(script).file() != span.file)
+          continue;
+        command.works = true;
+        command.background = background;
+      }
     }
     add_exports_of_batch();
     add_local_variables();
@@ -160,6 +163,7 @@ class RecordingReader {
       for (auto& setting : environment.settings) rename_in_container(setting);
     }
     add_secrets();
+    add_failed_tests();
     add_unread();
     for (auto& [path, lines] : sources_) {
       input_.readings.push_back({lines.file()->name, names_read(lines)});
@@ -325,8 +329,8 @@ class RecordingReader {
         continue;
       for (auto at = std::optional(i); at; at = recording_.commands[*at].launcher) {
         works[*at] = true;
-        working_.insert({recording_.commands[*at].script, recording_.commands[*at].line,
-                         program_name(recording_.commands[*at].argv[0])});
+        const auto& one = recording_.commands[*at];
+        working_.insert_or_assign({one.script, one.line, program_name(one.argv[0])}, one.background);
       }
       add_environment(command);
     }
@@ -361,13 +365,16 @@ class RecordingReader {
       environment.settings.push_back({.name = name, .unset = true, .span = changes.back().span});
     }
     for (auto at = std::optional(&command); at;
-         at = (*at)->launcher ? std::optional(&recording_.commands[*(*at)->launcher]) : std::nullopt)
+         at = (*at)->launcher ? std::optional(&recording_.commands[*(*at)->launcher]) : std::nullopt) {
       add_arguments(**at, environment);
+      add_lost(**at, environment);
+    }
     std::ranges::stable_sort(environment.settings, {},
                              [](const Setting& one) { return std::pair(one.span.line, one.span.column); });
     std::string key;
     for (const auto& one : environment.settings)
       key += fmt::format("{}\n{}\n{}\n{}\n", one.name, one.value.value_or("\x01"), one.span.line, one.unset);
+    for (const auto& name : environment.lost) key += name + "\n";
     if (known_.insert(key).second) input_.environments.push_back(std::move(environment));
   }
 
@@ -460,7 +467,7 @@ class RecordingReader {
   void add_argument(std::string_view text, const RecordedCommand& command, Environment& environment) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || !is_variable_name(text.substr(0, equals))) return;
-    Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true};
+    Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true, .in_words = true};
     setting.value = known(std::string(text.substr(equals + 1)));
     setting.span = place_of(setting.name, command.script, command.line);
     if (setting.value && setting.value->empty() && is_computed(setting.span)) setting.value = std::nullopt;
@@ -489,7 +496,7 @@ class RecordingReader {
       if (!joined && word != kRuntime) continue;
       for (auto& [name, value] :
            runtime_variables(std::string(joined ? word.substr(kRuntime.size() + 1) : next))) {
-        Setting setting{.name = name, .one_command = true};
+        Setting setting{.name = name, .one_command = true, .in_words = true};
         if (value) setting.value = known(*value);
         setting.span = place_of(name, command.script, command.line);
         if (setting.value && setting.value->empty()) setting.value = std::nullopt;
@@ -515,6 +522,30 @@ class RecordingReader {
     }
   }
 
+  /// A job of a Ray cluster has the cluster's environment, and what its runtime environment names: what the
+  /// script has set is with those programs of the cluster that the script starts itself.
+  void add_lost(const RecordedCommand& command, Environment& environment) const {
+    const auto& argv = command.argv;
+    if (argv.size() < 3 || program_name(argv[0]) != "ray" || argv[1] != "job" || argv[2] != "submit") return;
+    // A file: what it names is not known.
+    if (std::ranges::any_of(argv, [](const auto& word) {
+          return word == "--runtime-env" || word.starts_with("--runtime-env=");
+        }))
+      return;
+    for (const auto& setting : environment.settings) {
+      if (setting.one_command || setting.unset || !exported_.contains(setting.name)) continue;
+      const bool passed = std::ranges::any_of(
+          environment.settings, [&](const Setting& one) { return one.in_words && one.name == setting.name; });
+      const bool of_cluster = std::ranges::any_of(recording_.commands, [&](const RecordedCommand& one) {
+        return one.argv.size() > 1 && program_name(one.argv[0]) == "ray" && one.argv[1] == "start" &&
+               std::ranges::any_of(one.environment, [&](const std::string& entry) {
+                 return entry.starts_with(setting.name + "=");
+               });
+      });
+      if (!passed && !of_cluster) environment.lost.insert(setting.name);
+    }
+  }
+
   void add_step(std::size_t index) {
     const auto& command = recording_.commands[index];
     Step step;
@@ -535,7 +566,8 @@ class RecordingReader {
     }
     // A variable that nobody set holds no option here, and may hold some elsewhere.
     step.text = lines.command(command.line);
-    for (const auto& word : text::split(step.text, ' ')) {
+    const auto program_at = step.argv.empty() ? std::string::npos : step.text.find(" " + step.argv[0]);
+    for (const auto& word : text::split(step.text.substr(0, program_at), ' ')) {
       auto name = std::string_view(word);
       name = name.substr(std::min(name.find_first_not_of("\"{"), name.size()));
       if (!name.starts_with('$')) continue;
@@ -558,8 +590,9 @@ class RecordingReader {
   void add_secrets() {
     for (const auto& command : input_.script->commands) add_secrets_of(command.words, command.span);
     for (const auto& command : recording_.commands) {
-      if (source(command.script).count() > 0)
-        add_secrets_of(command.argv, source(command.script).whole(command.line));
+      if (source(command.script).count() == 0) continue;
+      add_secrets_of(command.argv, source(command.script).whole(command.line));
+      add_given_secrets(command);
     }
     const auto& main = sources_.at(path_);
     for (std::uint32_t number = 1; number <= main.count(); ++number) {
@@ -574,6 +607,27 @@ class RecordingReader {
 
   void add_secrets_of(const shell::Words& words, const SourceSpan& span) {
     for (auto& secret : exposed_secrets(words, span)) add_secret(std::move(secret));
+  }
+
+  /// An argument that is the value of a variable, as in --key $WANDB_API_KEY.
+  void add_given_secrets(const RecordedCommand& command) {
+    for (const auto& entry : command.environment) {
+      const auto equals = std::min(entry.find('='), entry.size() - 1);
+      const auto name = entry.substr(0, equals);
+      const auto value = entry.substr(equals + 1);
+      const bool secret = looks_like_secret(name) && may_be_secret(value) && !is_to_be_filled_in(value);
+      if (!secret || sources_.at(path_).file()->text.find(value) != std::string::npos) continue;
+      for (const auto& word : shell::rest(command.argv, 1)) {
+        if (word != value && !(word.starts_with("--") && word.ends_with("=" + value))) continue;
+        const bool told =
+            std::ranges::any_of(input_.secrets, [&](const ExposedSecret& one) { return one.value == value; });
+        const auto& lines = source(command.script);
+        const auto last = lines.end_of_command(command.line);
+        if (!told)
+          input_.secrets.push_back(
+              {"the value of " + name, value, lines.find_text("$" + name, command.line, last), true});
+      }
+    }
   }
 
   /// One that stands in the file, and is not told as a setting's value.
@@ -594,7 +648,37 @@ class RecordingReader {
     if (!told) input_.secrets.push_back(std::move(secret));
   }
 
-  // --- Where it ended ---
+  // --- What bash complained of, and where it ended ---
+
+  /// "job.sh: line 7: [: -le: unary operator expected", of a variable that nothing sets.
+  void add_failed_tests() {
+    const auto& main = sources_.at(path_);
+    for (const auto& said : text::split(recording_.output, '\n')) {
+      const auto before = path_ + ": line ";
+      if (!said.starts_with(before) || said.find(": unary operator expected") == std::string::npos) continue;
+      const auto rest = std::string_view(said).substr(before.size());
+      const auto line = text::whole_number<std::uint32_t>(rest.substr(0, rest.find(':')));
+      if (!line) continue;
+      const auto text = std::string(main.line(*line));
+      for (const auto& absent : recording_.unset) {
+        if (text.find("$" + absent.name) == std::string::npos &&
+            text.find("${" + absent.name + "}") == std::string::npos)
+          continue;
+        const auto span = main.find_text(absent.name, *line, *line);
+        const bool told = std::ranges::any_of(input_.script->failed_tests,
+                                              [&](const Unread& one) { return one.span.line == span.line; });
+        if (told) break;
+        input_.script->failed_tests.push_back(
+            {.span = span,
+             .message = fmt::format("this test has no answer: nothing sets {}", absent.name),
+             .why = "bash complains of an operator, and takes it for a no",
+             .instead = fmt::format("--env {}=… here, if it is given to the job; else what it should be, as "
+                                    "${{{}:-1}}",
+                                    absent.name, absent.name)});
+        break;
+      }
+    }
+  }
 
   void add_unread() {
     if (recording_.whole()) return;
@@ -634,8 +718,8 @@ class RecordingReader {
   std::set<std::string> exported_;
   std::set<std::string> started_with_;  ///< names in the environment of any command
   std::set<std::string> known_;         ///< environments
-  /// Commands that do the work: script, line, program.
-  std::set<std::tuple<std::string, std::uint32_t, std::string>> working_;
+  /// Commands that do the work, by script, line and program: whether they run in the background.
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, bool> working_;
   bool all_exported_ = false;
 };
 

@@ -46,6 +46,18 @@ bool takes_secret(std::string_view option) {
          std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
+/// "MY_API_KEY": a name in place of a value.
+bool is_upper_words(std::string_view value) {
+  return value.find('_') != std::string_view::npos &&
+         std::ranges::all_of(value, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+}
+
+/// "00000000".
+bool repeats_one(std::string_view value) {
+  constexpr std::size_t kShortest = 8;
+  return value.size() >= kShortest && value.find_first_not_of(value[0]) == std::string_view::npos;
+}
+
 bool is_secret_value(std::string_view value) {
   return is_known(value) && !value.starts_with('-') && may_be_secret(value) && !is_to_be_filled_in(value);
 }
@@ -107,9 +119,11 @@ std::string_view key_in(std::string_view text) {
 
 bool is_to_be_filled_in(std::string_view value) {
   const auto lower = text::lower(value);
-  constexpr std::array<std::string_view, 9> kWords{"your",     "xxx",  "<",       "...",  "***",
-                                                   "changeme", "todo", "replace", "dummy"};
-  return value.size() < 8 || lower == "offline" || lower == "disabled" ||
+  constexpr std::array<std::string_view, 13> kWords{"your",     "xxx",    "<",          "...",   "***",
+                                                    "changeme", "todo",   "replace",    "dummy", "to_be_",
+                                                    "to-be-",   "filled", "placeholder"};
+  return value.size() < 8 || lower == "offline" || lower == "disabled" || is_upper_words(value) ||
+         repeats_one(value.substr(value.find_last_of("_-") + 1)) ||
          std::ranges::any_of(kWords,
                              [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
@@ -123,7 +137,7 @@ std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words
   std::vector<ExposedSecret> found;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto add = [&](std::string what, std::string_view value) {
-      found.push_back({std::move(what), std::string(value), span});
+      found.push_back({std::move(what), std::string(value), span, false});
     };
     const auto& text = words[i];
     const auto equals = text.find('=');

@@ -22,6 +22,7 @@ struct ExposedSecret {
   std::string what;   ///< "the value of --token"
   std::string value;  ///< never to be printed
   SourceSpan span;
+  bool from_outside = false;  ///< the file does not hold it: a variable that is given does
 };
 std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words, const SourceSpan& span);
 

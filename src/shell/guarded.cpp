@@ -372,6 +372,12 @@ class Tracer {
     return call.follows && !has(call.at_flags, AT_SYMLINK_NOFOLLOW);
   }
 
+  /// A file or a folder that need not be there before.
+  static bool makes(const Registers& registers, const WatchedCall& call, Access access) {
+    if (call.open_flags >= 0) return (argument(registers, call.open_flags) & Word{O_CREAT}) != 0;
+    return access == Access::create || access == Access::replace;
+  }
+
   void at_path(pid_t pid, Process& process, const Registers& before, const WatchedCall& call) {
     auto registers = before;
     const auto access = access_of(registers, call);
@@ -382,6 +388,9 @@ class Tracer {
       return pretend(pid, process, before, -path.error());
     }
     auto where = layer_.map(*path, access);
+    if (!where && where.error() == ENOENT && makes(registers, call, access) &&
+        watcher_.seems_there(path->parent_path()) && layer_.make_folder(path->parent_path()))
+      where = layer_.map(*path, access);
     const bool is_missing = where && access == Access::read && !is_there(*where);
     const auto stand_in = is_missing ? watcher_.stand_in(pid, *path, asked_for(call)) : std::string();
     if (!stand_in.empty() && call.goes_there && layer_.make_folder(*path)) {

@@ -47,6 +47,8 @@ class Watcher {
   virtual std::string stand_in(pid_t pid, const std::string& path, Missing asked) = 0;
   /// A file is to be written to, and its folder is not there.
   virtual void on_no_folder(const std::string& path) = 0;
+  /// Something is to be made in a folder that is not there: whether the folder seems to be there after all.
+  [[nodiscard]] virtual bool seems_there(const std::string& folder) const = 0;
 };
 
 /// Of a program and all that it starts.

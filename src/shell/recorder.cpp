@@ -323,6 +323,17 @@ class Recorder final : public Watcher {
     return fs::absolute(request_.script, error).parent_path().lexically_normal();
   }
 
+  /// A folder that the cluster has, and this machine does not: the job's own are here, and temporary ones are
+  /// of no machine.
+  [[nodiscard]] bool seems_there(const std::string& folder) const override {
+    constexpr std::array<std::string_view, 6> kOfEveryMachine{"/tmp/",     "/var/tmp/", "/dev/",
+                                                              "/dev/shm/", "/proc/",    "/sys/"};
+    const auto path = folder + "/";
+    return !path.starts_with(this->folder() + "/") &&
+           std::ranges::none_of(kOfEveryMachine,
+                                [&](std::string_view begin) { return path.starts_with(begin); });
+  }
+
   std::string on_start(const ProgramStart& start) override {
     auto program = stand_in_of(start);
     // What it opens is no file that a shell sources.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/registry.h"
@@ -77,6 +78,44 @@ const Registered<Rule> forced_ll_rule{{
                "of gigabytes as well.",
     .source = "NCCL src/graph/tuning.cc; measured: docs/measurements.md",
     .check = check_forced_ll,
+}};
+
+/// Plugins that have only this protocol, and whose guides ask for it.
+bool is_of_tcpx(const Environment& environment) {
+  return std::ranges::any_of(environment.settings, [](const Setting& setting) {
+    return setting.name.starts_with("NCCL_GPUDIRECTTCPX_");
+  });
+}
+
+void check_forced_simple(const LintInput& input, Report& report) {
+  // There it keeps LL128 off the network.
+  if (input.plan || input.nics == "cxi" || input.gpu == "GH200") return;
+  each_value(input, report, "NCCL_PROTO",
+             [&](const Environment& environment, const Setting& setting, const std::string& value) {
+               if (!forces(value, "Simple") || forces(value, "LL") || forces(value, "LL128") ||
+                   is_of_tcpx(environment) || has_fastrak(environment))
+                 return;
+               report.note(
+                   setting.span,
+                   {fmt::format("NCCL_PROTO={} forces Simple for messages of every size", value),
+                    "small messages wait longer than with LL or LL128, which NCCL chooses for "
+                    "them where the network has them",
+                    input.nics == "efa" ? "leave it out: aws-ofi-nccl itself says which protocols EFA has"
+                                        : "leave it out: NCCL takes Simple for large messages by itself",
+                    ""});
+             });
+}
+
+const Registered<Rule> forced_simple_rule{{
+    .order = 145,
+    .name = "forced-simple",
+    .title = "NCCL_PROTO=Simple",
+    .explain =
+        "Simple is for large messages. Forced, it is used for small ones as well, which then wait for whole "
+        "chunks. Older releases of aws-ofi-nccl needed it; newer ones set it themselves where it is needed. "
+        "Not told for plugins whose guides ask for it.",
+    .source = "NCCL src/graph/tuning.cc; aws-ofi-nccl src/nccl_ofi_net.c",
+    .check = check_forced_simple,
 }};
 
 void check_ll128_guard(const LintInput& input, Report& report) {

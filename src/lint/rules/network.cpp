@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -290,6 +292,32 @@ const Registered<Rule> mpich_gpu_rule{{
     .check = check_mpich,
 }};
 
+void check_net_socket(const LintInput& input, Report& report) {
+  if (input.nodes == 1U || input.nics.empty()) return;
+  each_value(
+      input, report, "NCCL_NET", [&](const Environment&, const Setting& setting, const std::string& value) {
+        if (text::lower(value) != "socket") return;
+        report.warning(setting.span,
+                       {fmt::format("NCCL_NET={} sends everything between nodes over TCP", value),
+                        "the fast network of this machine is not used: a fraction of its bandwidth, and the "
+                        "processors' time",
+                        "leave it out, and look into why NCCL does not take the network: NCCL_DEBUG=INFO of "
+                        "one start says it",
+                        ""});
+      });
+}
+
+const Registered<Rule> net_socket_rule{{
+    .order = 195,
+    .name = "net-socket",
+    .title = "NCCL_NET=Socket where there is a fast network",
+    .explain =
+        "Socket is what NCCL falls back to. Asked for, it is taken in place of InfiniBand, EFA or Slingshot, "
+        "without a word.",
+    .source = "NCCL user guide, NCCL_NET",
+    .check = check_net_socket,
+}};
+
 void check_ib_elsewhere(const LintInput& input, Report& report) {
   if (input.nics != "cxi" && input.nics != "efa") return;
   const std::string_view network = input.nics == "cxi" ? "Slingshot" : "EFA";
@@ -382,15 +410,38 @@ void check_debug_left_on(const LintInput& input, Report& report) {
                                        "which an error is hard to find",
                     "NCCL_DEBUG=WARN, or NCCL_DEBUG_FILE=FOLDER/nccl.%h.%p.log beside it", ""});
              });
+  struct Log {
+    std::string_view name;
+    std::vector<std::string_view> levels;  ///< in small letters
+  };
+  const std::array<Log, 6> logs{{{"FI_LOG_LEVEL", {"info", "debug", "trace"}},
+                                 {"UCX_LOG_LEVEL", {"info", "debug", "trace", "data", "poll"}},
+                                 {"NVSHMEM_DEBUG", {"info", "trace"}},
+                                 {"RAY_BACKEND_LOG_LEVEL", {"debug", "trace"}},
+                                 {"VLLM_LOGGING_LEVEL", {"debug"}},
+                                 {"LOGLEVEL", {"debug"}}}};
+  for (const auto& log : logs) {
+    each_value(
+        input, report, log.name, [&](const Environment&, const Setting& setting, const std::string& value) {
+          if (!setting.exported || std::ranges::find(log.levels, text::lower(value)) == log.levels.end())
+            return;
+          report.note(setting.span,
+                      {fmt::format("{}={} is for looking for a fault", log.name, value),
+                       "each process writes what it does, call by call, among which an error is hard to "
+                       "find",
+                       "leave it out", ""});
+        });
+  }
 }
 
 const Registered<Rule> debug_left_on_rule{{
     .order = 305,
     .name = "debug-left-on",
-    .title = "NCCL_DEBUG=INFO or TRACE left on",
-    .explain =
-        "INFO is for looking at one start. At scale its lines fill the log of the job. WARN says what is "
-        "wrong and nothing else; NCCL_DEBUG_FILE puts the rest where it is out of the way.",
+    .title = "NCCL_DEBUG=INFO, or another log for debugging, left on",
+    .explain = "INFO is for looking at one start; so are the logs of libfabric, UCX, NVSHMEM, Ray, vLLM and "
+               "torchrun below "
+               "warnings. At scale its lines fill the log of the job. WARN says what is "
+               "wrong and nothing else; NCCL_DEBUG_FILE puts the rest where it is out of the way.",
     .source = "NCCL src/debug.cc, src/include/debug.h",
     .check = check_debug_left_on,
 }};

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
 #include "base/registry.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
@@ -153,9 +155,35 @@ const Registered<Rule> exit_code_lost_rule{{
     .check = check_exit_code_lost,
 }};
 
+/// The value comes from outside of a script: an argument, a variable that it is given.
+bool comes_from_outside(const LintInput& input, const Setting& setting) {
+  if (!input.script || !setting.value) return false;
+  const std::string_view value = *setting.value;
+  const auto is_there = [&](std::string_view secret) {
+    return !secret.empty() && std::ranges::any_of(input.files, [&](const auto& file) {
+      return file->text.find(secret) != std::string::npos;
+    });
+  };
+  return !is_there(value) && !is_there(password_in(value)) && !is_there(key_in(value));
+}
+
+Report::Saying in_words(const std::string& what) {
+  return {fmt::format("{} is among the words of a command", what),
+          "whoever is on the machine sees them in the list of processes (ps), Slurm and Ray keep them with "
+          "the job, "
+          "and set -x prints them",
+          "have the program read its variable, or a file that is yours alone", ""};
+}
+
 void check_secret(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
-    if (!setting.holds_secret()) return;
+    const bool outside = comes_from_outside(input, setting);
+    if (setting.in_words && looks_like_secret(setting.name) &&
+        (setting.value ? outside && setting.holds_secret() : !setting.unset)) {
+      report.note(setting.span, in_words("the value of " + setting.name));
+      return;
+    }
+    if (outside || !setting.holds_secret()) return;
     report.warning(setting.span,
                    {fmt::format("the value of {} stands in this file", setting.name),
                     "whoever can read the file, the job's record (scontrol show job, sacct) or a process's "
@@ -167,6 +195,10 @@ void check_secret(const LintInput& input, Report& report) {
   report.of("");
   for (const auto& one : input.secrets) {
     if (report.full()) return;
+    if (one.from_outside) {
+      report.note(one.span, in_words(one.what));
+      continue;
+    }
     report.warning(
         one.span,
         {fmt::format("{} stands in this file", one.what),
@@ -181,15 +213,33 @@ const Registered<Rule> secret_rule{{
     .name = "secret",
     .title = "a secret written into a file",
     .explain = "A job's script is kept by Slurm, an exported variable is in every process's environment, and "
-               "a command's arguments are in the list of processes. Known are variables and options by their "
+               "a command's arguments are in the list of processes, also where their value comes from a "
+               "variable. Known are variables and options by their "
                "names (HF_TOKEN, --api-key), passwords in addresses, the key of wandb login, and keys that "
                "begin as those of well-known services do (hf_, sk-, ghp_).",
     .check = check_secret,
 }};
 
+void check_failed_test(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& one : input.script->failed_tests)
+    report.warning(one.span, {one.message, one.why, one.instead, ""});
+}
+
+const Registered<Rule> failed_test_rule{{
+    .order = 355,
+    .name = "failed-test",
+    .title = "a test of a variable that nothing sets",
+    .explain =
+        "[ $NAME -gt 1 ] is no test where NAME is empty: bash says so, and goes on as if the answer were no. "
+        "In [[ ]] or (( )) an empty variable is 0.",
+    .source = "bash(1), CONDITIONAL EXPRESSIONS",
+    .check = check_failed_test,
+}};
+
 void check_late_trap(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
-  const auto shell = input.script->commands.front().shell;
+  const auto shell = input.script->shell();
   const ScriptCommand* trap = nullptr;
   bool worked = false;
   for (const auto& command : input.script->commands) {
@@ -222,6 +272,44 @@ const Registered<Rule> late_trap_rule{{
     .check = check_late_trap,
 }};
 
+/// It stays until something ends.
+bool stays(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 6> kNames{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
+  const auto& name = command.words[0];
+  return std::ranges::find(kNames, name.substr(name.rfind('/') + 1)) != kNames.end();
+}
+
+void check_not_waited_for(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  const auto& commands = input.script->commands;
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : commands) {
+    if (command.works && command.span.file == input.script->file) last = &command;
+  }
+  if (last == nullptr || !last->background) return;
+  // What runs in the background is told when it comes to run: lines say what stands behind it.
+  const bool waits = std::ranges::any_of(commands, [&](const ScriptCommand& command) {
+    const bool behind = command.span.file == input.script->file && command.span.line >= last->span.line;
+    return behind && (stays(command) || (command.works && !command.background));
+  });
+  if (waits) return;
+  report.error(last->span,
+               {fmt::format("the script ends while {} still runs in the background", last->words[0]),
+                "a job of Slurm ends with its batch script, and so does all that it has started",
+                "wait, as the last line", ""});
+}
+
+const Registered<Rule> not_waited_for_rule{{
+    .order = 374,
+    .name = "not-waited-for",
+    .title = "a batch script that ends before its programs",
+    .explain =
+        "What stands before an & runs on by itself. Slurm ends the job, and with it every program, when "
+        "the batch script has come to its end: wait keeps it until then.",
+    .source = "sbatch(1); bash(1), wait",
+    .check = check_not_waited_for,
+}};
+
 /// What `set -o pipefail` does; nothing for any other command.
 std::optional<bool> sets_pipefail(const ScriptCommand& command) {
   if (command.words[0] != "set") return std::nullopt;
@@ -229,6 +317,42 @@ std::optional<bool> sets_pipefail(const ScriptCommand& command) {
     if (command.words[i] == "pipefail") return command.words[i - 1].starts_with('-');
   }
   return std::nullopt;
+}
+
+/// Where a line's text goes to tee: "| tee log", "|& tee log".
+std::size_t tee_at(std::string_view line) {
+  return std::max(line.rfind("| tee ") + 1, line.rfind("|& tee ") + 1);  // 0: nowhere
+}
+
+/// The first line of the block of commands that a line ends: `) | tee`, `} | tee`, `done | tee`; 0: it ends
+/// none. Both lines have the same indentation.
+std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
+  const auto begins = [](std::string_view text, std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return text.starts_with(word); });
+  };
+  const auto line = lines.line(end);
+  const auto indentation = line.find_first_not_of(" \t");
+  if (indentation == std::string_view::npos || !begins(line.substr(indentation), {")", "}", "done"}))
+    return 0;
+  for (auto at = end - 1; at > 0; --at) {
+    const auto text = lines.line(at);
+    if (text.find_first_not_of(" \t") != indentation) continue;
+    const auto rest = text.substr(indentation);
+    if (begins(rest, {"(", "{", "for ", "while ", "until "})) return at;
+    if (begins(rest, {")", "}", "done"})) return 0;
+  }
+  return 0;
+}
+
+/// The line where what begins in a line, or a block around it, goes to tee; 0: it does not.
+std::uint32_t line_of_tee(const SourceLines& lines, std::uint32_t begin) {
+  const auto end = lines.end_of_command(begin);
+  if (tee_at(lines.line(end)) > 0) return end;
+  for (auto at = end + 1; at <= lines.count(); ++at) {
+    const auto block = tee_at(lines.line(at)) > 0 ? begin_of_block(lines, at) : 0;
+    if (block > 0 && block <= begin) return at;
+  }
+  return 0;
 }
 
 void check_exit_code_of_tee(const LintInput& input, Report& report) {
@@ -239,12 +363,11 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
   for (const auto& command : input.script->commands) {
     pipefail = sets_pipefail(command).value_or(pipefail);
     if (pipefail || !command.works || command.span.file != input.script->file) continue;
-    const auto end = lines.end_of_command(command.span.line);
-    const auto last = lines.line(end);
-    const auto pipe = last.rfind("| tee ");
-    if (pipe == std::string_view::npos || text::trim(last).ends_with('&')) continue;
+    const auto end = line_of_tee(lines, command.span.line);
+    if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
+    const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
     report.warning(
-        lines.find_text("| tee ", end, end),
+        lines.find_text(both ? "|& tee " : "| tee ", end, end),
         {"behind | tee the exit code of the program is lost",
          "without pipefail a pipe ends as its last command does: a run that failed counts as one that "
          "succeeded, for Slurm, for set -e and for a job that depends on it",

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 #include "plan/slurm.h"
 
 namespace nlaunch::lint {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kNameCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 
 std::string value_of(const StepOption& option, std::string_view name) {
   const auto text = std::string_view(option.text);
@@ -141,6 +148,50 @@ const Registered<Rule> usr1_rule{{
     .check = check_usr1,
 }};
 
+/// What a shell would expand in a path, and sbatch does not; empty: nothing.
+std::string is_expanded(std::string_view value) {
+  if (value == "~" || value.starts_with("~/")) return "~";
+  const auto at = value.find('$');
+  if (at == std::string_view::npos) return {};
+  auto name = value.substr(at);
+  const bool braces = name.size() > 1 && name[1] == '{';
+  const auto end = braces ? std::min(name.find('}'), name.size() - 1) + 1
+                          : std::min(name.find_first_not_of(kNameCharacters, 1), name.size());
+  return std::string(name.substr(0, end));
+}
+
+void check_unexpanded(const LintInput& input, Report& report) {
+  for (const auto& option : input.batch) {
+    const auto equals = option.text.find('=');
+    // Programs of their own look at what --wrap and --comment hold; --export is read by slurmd.
+    if (equals == std::string::npos || option.text.starts_with("--comment=")) continue;
+    const auto text = is_expanded(std::string_view(option.text).substr(equals + 1));
+    if (text.empty()) continue;
+    const auto name = option.text.substr(0, equals);
+    const bool path = name == "--output" || name == "--error" || name == "--input" || name == "--chdir";
+    report.error(
+        option.span,
+        {fmt::format("sbatch does not expand {}: {} gets it as it is written", text, name),
+         path ? "no shell reads #SBATCH lines: Slurm looks for a folder of this very name, the job fails, "
+                "and leaves no line"
+              : "no shell reads #SBATCH lines",
+         path ? fmt::format("the path written out, or {} on sbatch's command line; %u is the user", name)
+              : fmt::format("{} on sbatch's command line, where a shell expands it", name),
+         ""});
+  }
+}
+
+const Registered<Rule> unexpanded_rule{{
+    .order = 418,
+    .name = "unexpanded",
+    .title = "a variable in #SBATCH, which nobody expands",
+    .explain =
+        "#SBATCH lines are comments for bash, and sbatch expands nothing in them but the patterns of file "
+        "names (%j, %x, %u). $HOME and ~ stay as they are.",
+    .source = "sbatch(1)",
+    .check = check_unexpanded,
+}};
+
 /// %j and the like, which no folder can have before the job is there.
 bool names_job(std::string_view folder) {
   for (auto at = folder.find('%'); at != std::string_view::npos && at + 1 < folder.size();
@@ -149,6 +200,18 @@ bool names_job(std::string_view folder) {
     if (letter != std::string_view::npos &&
         std::string_view("jJAats").find(folder[letter]) != std::string_view::npos)
       return true;
+  }
+  return false;
+}
+
+/// Seen from here, where sbatch may be called: beside the script, and in the folders above it.
+bool is_seen(const LintInput& input, const std::string& folder) {
+  auto place = fs::path(input.script->file->name).parent_path();
+  if (input.folder_exists(folder)) return true;
+  while (!place.empty()) {
+    if (input.folder_exists(place / folder)) return true;
+    if (place == place.parent_path()) break;
+    place = place.parent_path();
   }
   return false;
 }
@@ -170,6 +233,7 @@ void check_output_folder(const LintInput& input, Report& report) {
       }
       if (slash == std::string::npos || slash == 0 || path.find('%') < slash) continue;
       const auto folder = path.substr(0, slash);
+      if (!is_expanded(folder).empty()) continue;
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
         return command.words[0] == "mkdir" &&
                std::ranges::any_of(command.words, [&](const std::string& text) {
@@ -177,7 +241,18 @@ void check_output_folder(const LintInput& input, Report& report) {
                         text == "./" + folder;
                });
       });
-      if (!made) continue;
+      const bool missing =
+          path[0] != '/' && input.folder_exists && !has(input.batch, {"--chdir"}) && !is_seen(input, folder);
+      if (!made && !missing) continue;
+      if (!made) {
+        report.note(
+            option.span,
+            {fmt::format("there is no folder {} here, where Slurm wants to write", folder),
+             "Slurm opens this file before the script begins, and makes no folders: submitted from here "
+             "the job fails, and leaves no line",
+             fmt::format("mkdir -p {} before sbatch", folder), ""});
+        return;
+      }
       report.warning(option.span,
                      {fmt::format("the script makes {} itself, where Slurm already wants to write", folder),
                       "Slurm opens this file before the script begins: without the folder the job fails, and "
@@ -194,10 +269,23 @@ const Registered<Rule> output_folder_rule{{
     .title = "a log folder that is made too late, or cannot be there",
     .explain =
         "Slurm opens --output and --error before the script's first line, and makes no folders: one that the "
-        "script makes comes too late, and one named after the job (%j) cannot be there.",
+        "script makes comes too late, and one named after the job (%j) cannot be there. A relative one is "
+        "looked "
+        "for here and beside the script.",
     .source = "sbatch(1), --output",
     .check = check_output_folder,
 }};
+
+/// "--nodes" of "# SBATCH --nodes=2"; empty for any other comment.
+std::string parted_option(std::string_view comment) {
+  constexpr std::string_view kWord = "SBATCH";
+  const auto rest = text::trim(comment.substr(1));
+  if (rest.data() == comment.data() + 1 || !rest.starts_with(kWord)) return {};
+  const auto words = directive_words(rest.substr(kWord.size()));
+  if (words.empty() || words[0].size() < 2 || !words[0].starts_with('-')) return {};
+  const auto option = long_option(words[0]);
+  return option.substr(0, option.find('='));
+}
 
 void check_lost_directive(const LintInput& input, Report& report) {
   if (!input.script) return;
@@ -208,7 +296,13 @@ void check_lost_directive(const LintInput& input, Report& report) {
     const bool late = meant && first > 0 && comment.span.line > first;
     constexpr std::array<std::string_view, 6> kMisspelt{"#SBTACH", "#SBACTH", "#SABTCH",
                                                         "#SBATH",  "#SBTCH",  "#sbatch"};
-    if (std::ranges::find(kMisspelt, word) != kMisspelt.end()) {
+    if (const auto option = parted_option(comment.text);
+        !option.empty() && (first == 0 || comment.span.line < first) && !has(input.batch, {option})) {
+      report.note(comment.span,
+                  {fmt::format("# SBATCH with a blank is a comment: {} is not asked for", option),
+                   "sbatch reads lines that begin with #SBATCH, in one word",
+                   "#SBATCH, or ##SBATCH for one that is off", ""});
+    } else if (std::ranges::find(kMisspelt, word) != kMisspelt.end()) {
       report.warning(comment.span, {fmt::format("{} is not #SBATCH", word),
                                     "sbatch takes the line for a comment", "#SBATCH", ""});
     } else if (late) {
@@ -224,7 +318,7 @@ const Registered<Rule> lost_directive_rule{{
     .name = "lost-directive",
     .title = "a line for sbatch that sbatch does not see",
     .explain = "sbatch reads lines that begin with #SBATCH, up to the first command. A misspelt one is a "
-               "comment, and so is one that comes later.",
+               "comment, and so are one with a blank in it and one that comes later.",
     .source = "sbatch(1)",
     .check = check_lost_directive,
 }};
@@ -348,6 +442,13 @@ std::string task_variable_in(std::string_view text) {
   return {};
 }
 
+/// The batch script runs on the first node, whose name is then what such a variable should hold.
+bool means_first(std::string_view variable) {
+  return std::ranges::any_of(
+      std::array<std::string_view, 8>{"LEAD", "HEAD", "MASTER", "MAIN", "FIRST", "ADDR", "SERVER", "RDZV"},
+      [&](std::string_view word) { return variable.find(word) != std::string_view::npos; });
+}
+
 void check_rank_of_shell(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
   // In a rendezvous of c10d the store decides about ranks.
@@ -369,8 +470,19 @@ void check_rank_of_shell(const LintInput& input, Report& report) {
     if (!(step.several || grows) || step.span.file != input.script->file || decides_itself(step)) continue;
     if (const auto name = task_variable_in(step.text); !name.empty()) tell(step.span, name);
   }
+  // A path with a node's number in it, which is the first node's for all.
+  const auto tell_path = [&](const SourceSpan& span, const std::string& variable, const std::string& name) {
+    report.warning(
+        span, {fmt::format("${} is expanded here, by the batch script's own shell", name),
+               fmt::format("every task gets the value of the first node: {} names the same file or folder on "
+                           "all nodes, and what is made here is made on this node alone",
+                           variable),
+               fmt::format("srun bash -c 'export {}=…${}; …', in single quotes, so that each task expands it",
+                           variable, name),
+               ""});
+  };
   if (input.steps.empty()) return;
-  const auto batch_shell = input.script->commands.front().shell;
+  const auto batch_shell = input.script->shell();
   for (const auto& command : input.script->commands) {
     if (command.shell != batch_shell || command.span.file != input.script->file) continue;
     const auto& word =
@@ -378,13 +490,15 @@ void check_rank_of_shell(const LintInput& input, Report& report) {
     const auto equals = word.find('=');
     if (equals == std::string::npos || !is_upper_name(word.substr(0, equals))) continue;
     const auto variable = word.substr(0, equals);
+    const auto name = task_variable_in(command.span.source_line());
+    if (name.empty() || (name == "SLURMD_NODENAME" && means_first(variable))) continue;
+    const bool path = word.find('/') != std::string::npos;
     const bool used = std::ranges::any_of(input.steps, [&](const Step& step) {
-      return step.several && !decides_itself(step) && step.span.line > command.span.line &&
+      return step.several && (path || !decides_itself(step)) && step.span.line > command.span.line &&
              step.exported.contains(variable);
     });
-    if (!used) continue;
-    if (const auto name = task_variable_in(command.span.source_line()); !name.empty())
-      tell(command.span, name);
+    if (used && path) tell_path(command.span, variable, name);
+    if (used && !path) tell(command.span, name);
   }
 }
 
@@ -399,6 +513,34 @@ const Registered<Rule> rank_of_shell_rule{{
         "the same for all tasks.",
     .source = "srun(1), OUTPUT ENVIRONMENT VARIABLES; sbatch(1)",
     .check = check_rank_of_shell,
+}};
+
+/// `bash -c "… $@"` in double quotes: the shell that reads it parts it at each argument.
+void check_parted_text(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& step : input.steps) {
+    constexpr std::size_t kFirstMore = 3;  // bash -c TEXT
+    const auto at = step.text.find("$@");
+    if (at == std::string::npos || at == 0 || step.text[at - 1] == '"' || step.text[at - 1] == '\\' ||
+        step.argv.size() <= kFirstMore || step.argv[1] != "-c")
+      continue;
+    report.error(
+        step.span,
+        {fmt::format("$@ ends the text for {} -c at its first argument", step.argv[0]),
+         fmt::format("\"… $@\" is a word for each argument: '{}' and what follows are names of the inner "
+                     "shell ($0, $1), and the program does not get them",
+                     text::printable(step.argv[kFirstMore])),
+         "$*, which is one word", ""});
+  }
+}
+
+const Registered<Rule> parted_text_rule{{
+    .order = 409,
+    .name = "parted-text",
+    .title = "$@ within the text of bash -c",
+    .explain = "\"a $@ b\" is as many words as there are arguments. bash -c runs the first of them alone.",
+    .source = "bash(1), Special Parameters; shellcheck SC2145",
+    .check = check_parted_text,
 }};
 
 void check_node_list(const LintInput& input, Report& report) {

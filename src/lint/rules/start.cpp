@@ -1,19 +1,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/catalogue.h"
 #include "lint/rule.h"
 
 namespace nlaunch::lint {
 namespace {
 
+/// Libraries that any program may load: an allocator, what a system's own programs link anyway.
+bool is_for_all(std::string_view library) {
+  constexpr std::array<std::string_view, 10> kNames{"libtcmalloc", "libjemalloc", "libmimalloc", "libcrypto",
+                                                    "libssl",      "libssh",      "libstdc++",   "libgcc_s",
+                                                    "libgomp",     "libiomp5"};
+  library = library.substr(library.rfind('/') + 1);
+  return library.empty() ||
+         std::ranges::any_of(kNames, [&](std::string_view name) { return library.starts_with(name); });
+}
+
+bool are_for_all(std::string_view list) {
+  std::string blanks(list);
+  std::ranges::replace(blanks, ':', ' ');
+  return std::ranges::all_of(text::split(blanks, ' '), is_for_all);
+}
+
 void check_preload_everywhere(const LintInput& input, Report& report) {
   if (input.plan) return;  // there `preload:` belongs to a role
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.name != "LD_PRELOAD" || setting.unset || !setting.exported || setting.one_command) return;
-    if (setting.value && setting.value->empty()) return;
+    if (setting.value && are_for_all(*setting.value)) return;
     report.error(
         setting.span,
         {"LD_PRELOAD is exported to everything that follows",
@@ -29,7 +47,8 @@ const Registered<Rule> preload_everywhere_rule{{
     .name = "preload-everywhere",
     .title = "LD_PRELOAD exported to a whole script",
     .explain = "A preload is inherited by everything that is started: srun, bash, ssh, Ray, the engines. It "
-               "belongs to the one command that needs it.",
+               "belongs to the one command that needs it. Allocators and what the system's own programs load "
+               "anyway are left alone.",
     .source = "ld.so(8)",
     .check = check_preload_everywhere,
 }};
@@ -54,6 +73,46 @@ const Registered<Rule> preload_unneeded_rule{{
     .explain = "What a service starts inherits the library as well.",
     .source = "ld.so(8)",
     .check = check_preload_unneeded,
+}};
+
+void check_ray_job(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
+    std::vector<const Setting*> lost;
+    for (const auto& setting : environment.settings) {
+      const auto known = find_variables(setting.name);
+      // Those of Ray and of launchers are for the command that submits; Ray itself sets the devices.
+      const bool matters = !known.empty() && known.front()->owner != "Ray" &&
+                           known.front()->owner != "launchers" && known.front()->owner != "Slurm" &&
+                           setting.name != "CUDA_VISIBLE_DEVICES";
+      if (matters && !setting.unset && environment.lost.contains(setting.name)) lost.push_back(&setting);
+    }
+    if (lost.empty()) continue;
+    report.warning(
+        lost.front()->span,
+        {fmt::format("{} {} not reach the job that `ray job submit` starts", lost.front()->name,
+                     lost.size() == 1   ? "does"
+                     : lost.size() == 2 ? "and another variable do"
+                                        : fmt::format("and {} other variables do", lost.size() - 1)),
+         "a job has the environment of Ray's cluster, and what its runtime environment names: what this "
+         "shell "
+         "exports stays here",
+         fmt::format("--runtime-env-json='{{\"env_vars\": {{\"{}\": …}}}}', or export it before ray start",
+                     lost.front()->name),
+         ""});
+    return;
+  }
+}
+
+const Registered<Rule> ray_job_rule{{
+    .order = 285,
+    .name = "ray-job-environment",
+    .title = "variables that a job of a Ray cluster does not get",
+    .explain =
+        "ray job submit sends a command line to a cluster that runs already. Of the environment it is "
+        "called in nothing goes along; --runtime-env-json does. Not told of a cluster that the same script "
+        "starts with the variable set, nor with a runtime environment from a file.",
+    .source = "Ray docs, Ray Jobs; Runtime environments",
+    .check = check_ray_job,
 }};
 
 void check_container_environment(const LintInput& input, Report& report) {

@@ -80,12 +80,30 @@ TEST(Secrets, OnlyThePartOfATextThatIsGivenIsLookedAt) {
 }
 
 TEST(Secrets, WordsThatStandForAValue) {
-  for (const auto* word :
-       {"", "1234567", "your-token", "YOUR_TOKEN_HERE", "xxxxxxxx", "<the token>", "abcd....", "********",
-        "ChangeMe", "todo-later", "replace-me", "dummy-key", "offline", "disabled", "DISABLED"}) {
+  for (const auto* word : {"",
+                           "1234567",
+                           "your-token",
+                           "YOUR_TOKEN_HERE",
+                           "xxxxxxxx",
+                           "<the token>",
+                           "abcd....",
+                           "********",
+                           "ChangeMe",
+                           "todo-later",
+                           "replace-me",
+                           "dummy-key",
+                           "offline",
+                           "disabled",
+                           "DISABLED",
+                           "TO_BE_FILLED",
+                           "to-be-filled-in",
+                           "MY_API_KEY",
+                           "e2b_0000000000000000",
+                           "placeholder1"}) {
     EXPECT_TRUE(is_to_be_filled_in(word)) << word;
   }
-  for (const auto* word : {"12345678", "abcdefgh", "disabled1", "..secret.."}) {
+  for (const auto* word :
+       {"12345678", "abcdefgh", "disabled1", "..secret..", "ABCDEFGH", "A_B_C_D_1", "a_0000000"}) {
     EXPECT_FALSE(is_to_be_filled_in(word)) << word;
   }
 }

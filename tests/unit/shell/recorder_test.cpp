@@ -201,6 +201,14 @@ TEST_F(Recorded, WhatIsOnTheClusterAloneIsNamed) {
   EXPECT_EQ(recording_.commands[0].folder, "/cluster/work");
 }
 
+TEST_F(Recorded, FoldersOfTheClusterCanBeWrittenTo) {
+  EXPECT_EQ(commands("set -e\nmkdir /cluster/work/out\npython x.py > /cluster/logs/x\npython y.py | tee "
+                     "/cluster/logs/y\npython z.py\n"),
+            (Lines{"3: python x.py", "4: python y.py", "5: python z.py"}));
+  EXPECT_EQ(commands("set -e\npython x.py > logs/x\npython y.py\n"), Lines{});
+  EXPECT_EQ(commands("set -e\npython x.py > /tmp/no/such/x\npython y.py\n"), Lines{});
+}
+
 TEST_F(Recorded, EnvironmentsOfPythonAreActivated) {
   record("source /cluster/venv/bin/activate\npython x.py\n");
   EXPECT_EQ(variable("VIRTUAL_ENV"), "/cluster/venv");

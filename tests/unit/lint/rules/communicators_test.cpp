@@ -43,6 +43,22 @@ TEST(ForcedLl, AloneItIsForSmallMessages) {
   }
 }
 
+TEST(ForcedSimple, SmallMessagesWait) {
+  EXPECT_EQ(found("forced-simple", protocol("simple")),
+            Texts{"note a.env:1:1 NCCL_PROTO=simple forces Simple for messages of every size"});
+  for (const auto* list : {"LL,Simple", "LL128,Simple", "LL", "^LL", "^LL128", "^Simple"})
+    EXPECT_EQ(found("forced-simple", protocol(list)), Texts{}) << list;
+  EXPECT_EQ(found("forced-simple",
+                  scene({set("NCCL_PROTO", "Simple"), set("NCCL_GPUDIRECTTCPX_CTRL_DEV", "eth0")})),
+            Texts{});
+  EXPECT_EQ(
+      found("forced-simple", scene({set("NCCL_PROTO", "Simple"), set("NCCL_FASTRAK_CTRL_DEV", "eth0")})),
+      Texts{});
+  auto slingshot = protocol("Simple");
+  slingshot.nics = "cxi";
+  EXPECT_EQ(found("forced-simple", slingshot), Texts{});
+}
+
 /// A job on GH200 with Slingshot.
 LintInput slingshot(std::vector<Setting> settings = {}) {
   auto input = scene(std::move(settings));

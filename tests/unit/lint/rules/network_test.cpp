@@ -67,6 +67,21 @@ TEST(NetOnOneNode, OnlyThere) {
   EXPECT_EQ(said(maybe(set("NCCL_NET", "OFI")), 1), Texts{});
 }
 
+TEST(NetSocket, WhereThereIsAFasterOne) {
+  const auto said = [](const std::string& net, const std::string& nics, std::optional<std::uint32_t> nodes) {
+    auto input = scene({set("NCCL_NET", net)});
+    input.nics = nics;
+    input.nodes = nodes;
+    return found("net-socket", input);
+  };
+  const Texts told{"warning a.env:1:1 NCCL_NET=Socket sends everything between nodes over TCP"};
+  EXPECT_EQ(said("Socket", "cxi", 2), told);
+  EXPECT_EQ(said("Socket", "ib", std::nullopt), told);
+  EXPECT_EQ(said("Socket", "", 2), Texts{});
+  EXPECT_EQ(said("Socket", "efa", 1), Texts{});
+  EXPECT_EQ(said("IB", "ib", 2), Texts{});
+}
+
 Texts with_release(const std::string& net, const std::string& release) {
   auto input = scene({set("NCCL_NET", net)});
   input.environments[0].releases["aws-ofi-nccl"] = version(release);
@@ -280,6 +295,18 @@ TEST(DebugLeftOn, InTheJobsOwnOutput) {
   auto plan = scene({set("NCCL_DEBUG", "INFO")});
   plan.plan = true;
   EXPECT_EQ(found("debug-left-on", plan), Texts{});
+}
+
+TEST(DebugLeftOn, OfOthersToo) {
+  for (const std::string log :
+       {"FI_LOG_LEVEL=info", "FI_LOG_LEVEL=Trace", "UCX_LOG_LEVEL=debug", "NVSHMEM_DEBUG=INFO",
+        "RAY_BACKEND_LOG_LEVEL=debug", "VLLM_LOGGING_LEVEL=DEBUG"}) {
+    const auto equals = log.find('=');
+    EXPECT_EQ(found("debug-left-on", scene({set(log.substr(0, equals), log.substr(equals + 1))})),
+              Texts{"note a.env:1:1 " + log + " is for looking for a fault"});
+  }
+  for (const auto* fine : {"FI_LOG_LEVEL", "UCX_LOG_LEVEL", "NVSHMEM_DEBUG", "RAY_BACKEND_LOG_LEVEL"})
+    EXPECT_EQ(found("debug-left-on", scene({set(fine, "warn")})), Texts{}) << fine;
 }
 
 }  // namespace

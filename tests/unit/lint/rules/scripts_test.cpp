@@ -96,6 +96,39 @@ TEST(ExitCodeOfTee, WithoutPipefail) {
   }
 }
 
+TEST(FailedTest, OfAVariableThatNothingSets) {
+  EXPECT_EQ(found("failed-test", script("if [ $NODES -le 4 ]; then A=1; fi\npython a.py\n")),
+            Texts{"warning job.sh:1:7 this test has no answer: nothing sets NODES"});
+  for (const auto* fine : {"if [ \"$NODES\" = 4 ]; then A=1; fi\n", "if [[ $NODES -le 4 ]]; then A=1; fi\n",
+                           "NODES=2\nif [ $NODES -le 4 ]; then A=1; fi\n"})
+    EXPECT_EQ(found("failed-test", script(fine)), Texts{}) << fine;
+}
+
+TEST(ExitCodeOfTee, OfABlockToo) {
+  EXPECT_EQ(found("exit-code-of-tee", script("set -e\n(\n  echo a\n  python a.py\n) |& tee log\n")),
+            Texts{"warning job.sh:5:3 behind | tee the exit code of the program is lost"});
+  EXPECT_EQ(
+      found("exit-code-of-tee", script("for i in 1 2; do\n  python a.py $i\ndone 2>&1 | tee log\n")).size(),
+      1U);
+  EXPECT_EQ(found("exit-code-of-tee", script("{\n  python a.py\n} | tee log\n")).size(), 1U);
+  for (const auto* fine :
+       {"python a.py\n(\n  echo a\n) | tee log\n", "(\n  python a.py\n)\n(\n  echo a\n) | tee log\n",
+        "set -o pipefail\n(\n  python a.py\n) |& tee log\n"})
+    EXPECT_EQ(found("exit-code-of-tee", script(fine)), Texts{}) << fine;
+}
+
+TEST(NotWaitedFor, AJobEndsWithItsScript) {
+  const std::string job = "#SBATCH -N 1\n";
+  EXPECT_EQ(found("not-waited-for", script(job + "python a.py &\npython b.py &\necho done\n")),
+            Texts{"error job.sh:3:1 the script ends while python still runs in the background"});
+  for (const auto* fine :
+       {"python a.py &\nwait\n", "python a.py &\npython b.py\n", "python a.py\n",
+        "python a.py &\nPID=$!\nwait $PID\n",
+        "srun bash -c 'python a.py' &\nsrun bash -c 'python b.py &'\nwait\n", "python a.py &\nsleep 5\n"})
+    EXPECT_EQ(found("not-waited-for", script(job + fine)), Texts{}) << fine;
+  EXPECT_EQ(found("not-waited-for", script("python a.py &\n")), Texts{});
+}
+
 TEST(LateTrap, BehindTheWorkItCatchesNothing) {
   EXPECT_EQ(found("late-trap", script("python a.py\ntrap 'rm x' EXIT\n")),
             Texts{"warning job.sh:2:1 this trap is set when the work is done"});
@@ -126,6 +159,17 @@ TEST(SecretRule, ValuesAndOptionsAreTold) {
   EXPECT_EQ(whole("secret", script("export HF_TOKEN=s3cr3t-value\n")).at(2),
             "read it where it is needed: HF_TOKEN=$(< ~/.secrets/HF_TOKEN)  (nlaunch: secrets:)");
   EXPECT_EQ(found("secret", script("export HF_TOKEN=$(< ~/.token)\n")), Texts{});
+  const ScriptJob given{.variables = {"WANDB_API_KEY=0123456789abcdef"}};
+  EXPECT_EQ(found("secret", script("export KEY=1 WANDB_API_KEY=$WANDB_API_KEY\npython x.py\n", given)),
+            Texts{});
+  const Texts words{"note job.sh:1:15 the value of WANDB_API_KEY is among the words of a command"};
+  const std::string docker = "docker run -e WANDB_API_KEY=$WANDB_API_KEY image python x.py\n";
+  EXPECT_EQ(found("secret", script(docker, given)), words);
+  EXPECT_EQ(found("secret", script(docker)), words);
+  EXPECT_EQ(found("secret", script("docker run -e WANDB_API_KEY image python x.py\n", given)), Texts{});
+  EXPECT_EQ(found("secret", script("python x.py --use_wandb $WANDB_API_KEY\n", given)),
+            Texts{"note job.sh:1:25 the value of WANDB_API_KEY is among the words of a command"});
+  EXPECT_EQ(found("secret", script("python x.py\n", given)), Texts{});
 }
 
 TEST(SecretRule, AnOptionIsOfNoRole) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "unit/lint/support.h"
 
 namespace nlaunch::lint {
@@ -54,6 +56,12 @@ TEST(CpusPerTask, AStepAsksForItself) {
   EXPECT_EQ(cpus("srun -c 8 python a.py\nsrun python b.py"), Texts{"warning job.sh:4:1 " + what});
   EXPECT_EQ(cpus("srun --cpus-per-tasks=8 python a.py").size(), 1U);
   EXPECT_EQ(found("cpus-per-task", script("#SBATCH -c 8\nsrun python a.py\n")).size(), 1U);
+}
+
+TEST(CpusPerTask, AVariableOfTheProgramHoldsNoOption) {
+  EXPECT_EQ(cpus("srun torchrun --rdzv_id $RANDOM a.py").size(), 1U);
+  EXPECT_EQ(cpus("srun -u shifter bash -c \"$PROFILE python a.py\"").size(), 1U);
+  EXPECT_EQ(cpus("srun $OPTIONS torchrun --rdzv_id $RANDOM a.py"), Texts{});
 }
 
 TEST(CpusPerTask, UnlessItDoes) {
@@ -111,6 +119,47 @@ TEST(OutputFolder, OtherFoldersAreNot) {
             1U);
 }
 
+TEST(OutputFolder, ARelativeOneIsLookedFor) {
+  auto input = script("#SBATCH --output=logs/%j.out\npython a.py\n");
+  std::set<std::string> there;
+  input.folder_exists = [&](const std::string& path) { return there.contains(path); };
+  EXPECT_EQ(found("output-folder", input),
+            Texts{"note job.sh:1:1 there is no folder logs here, where Slurm wants to write"});
+  there.insert("logs");
+  EXPECT_EQ(found("output-folder", input), Texts{});
+  for (const auto* option : {"/logs/%j.out", "%j.out", "logs/%u/%j.out"}) {
+    auto other = script("#SBATCH --output=" + std::string(option) + "\npython a.py\n");
+    other.folder_exists = [](const std::string&) { return false; };
+    EXPECT_EQ(found("output-folder", other), Texts{}) << option;
+  }
+  auto elsewhere = script("#SBATCH --chdir=/work\n#SBATCH --output=logs/%j.out\npython a.py\n");
+  elsewhere.folder_exists = [](const std::string&) { return false; };
+  EXPECT_EQ(found("output-folder", elsewhere), Texts{});
+}
+
+TEST(OutputFolder, OneBesideTheScriptOrAboveItIsThere) {
+  for (const auto* folder : {"a/b/logs", "a/logs"}) {
+    auto input = script("#SBATCH --output=logs/%j.out\npython a.py\n");
+    input.script->file = a_file("a/b/job.sh", input.script->file->text);
+    input.folder_exists = [&](const std::string& path) { return path == folder; };
+    EXPECT_EQ(found("output-folder", input), Texts{}) << folder;
+  }
+}
+
+TEST(Unexpanded, NoShellReadsDirectives) {
+  const auto of = [](const std::string& option) {
+    const auto all = whole("unexpanded", script("#SBATCH " + option + "\npython a.py\n"));
+    return all.empty() ? "" : all.at(0);
+  };
+  EXPECT_EQ(of("--output=$HOME/logs/%j.out"),
+            "sbatch does not expand $HOME: --output gets it as it is written");
+  EXPECT_EQ(of("-e ~/logs/%j.err"), "sbatch does not expand ~: --error gets it as it is written");
+  EXPECT_EQ(of("--nodes=${NODES}"), "sbatch does not expand ${NODES}: --nodes gets it as it is written");
+  EXPECT_EQ(of("--account=$A"), "sbatch does not expand $A: --account gets it as it is written");
+  for (const auto* option : {"--output=%u/~x/%j", "--comment=$HOME", "--exclusive", "--output=a~/b"})
+    EXPECT_EQ(of(option), "") << option;
+}
+
 Texts directives(const std::string& text) {
   return found("lost-directive", script(text));
 }
@@ -122,6 +171,15 @@ TEST(LostDirective, AMisspeltOne) {
     EXPECT_EQ(directives(word + "\t--time=1\ntrue\n").size(), 1U);
   }
   EXPECT_EQ(directives("#SBATCHES\n# SBATCH\n##SBATCH a\n"), Texts{});
+}
+
+TEST(LostDirective, OneWithABlank) {
+  EXPECT_EQ(directives("#!/bin/bash\n# SBATCH --ntasks-per-node=1\ntrue\n"),
+            Texts{"note job.sh:2:1 # SBATCH with a blank is a comment: --ntasks-per-node is not asked for"});
+  EXPECT_EQ(directives("# SBATCH -N 2\n").size(), 1U);
+  for (const auto* text : {"# SBATCH -N 2\n#SBATCH --nodes=4\n", "# SBATCH options:\n", "## SBATCH -N 2\n",
+                           "true\n# SBATCH -N 2\n", "# SBATCH -\n"})
+    EXPECT_EQ(directives(text), Texts{}) << text;
 }
 
 TEST(LostDirective, OneBehindTheFirstCommand) {
@@ -201,6 +259,42 @@ TEST(RankOfShell, ATasksVariableInTheBatchScript) {
                            "srun torchrun --rdzv_backend c10d --node_rank $SLURM_NODEID a.py\n"}) {
     EXPECT_EQ(found("rank-of-shell", script(job + fine)), Texts{}) << fine;
   }
+}
+
+TEST(RankOfShell, APathIsOneForAllNodes) {
+  const std::string job = "#SBATCH -N 2\n";
+  const std::string told = "job.sh:2:1 $SLURM_NODEID is expanded here, by the batch script's own shell";
+  EXPECT_EQ(found("rank-of-shell",
+                  script(job + "export CACHE=/tmp/a-$SLURM_NODEID\nsrun torchrun --rdzv_id 1 a.py\n")),
+            Texts{"warning " + told});
+  EXPECT_EQ(found("rank-of-shell", script(job + "export CACHE=./a-${SLURM_NODEID}.json\nsrun python a.py\n")),
+            Texts{"warning " + told});
+}
+
+TEST(RankOfShell, TheFirstCommandMayBeOfASubstitution) {
+  EXPECT_EQ(found("rank-of-shell",
+                  script("#SBATCH -N 2\nA=$(hostname)\nexport R=$SLURM_PROCID\nsrun python a.py\n")),
+            Texts{"error job.sh:3:1 $SLURM_PROCID is expanded here, by the batch script's own shell"});
+}
+
+TEST(PartedText, AllArgumentsInOneText) {
+  const std::string job = "#SBATCH -N 2\n";
+  const ScriptJob two{.arguments = {"--epochs", "2"}};
+  EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", two)),
+            Texts{"error job.sh:2:1 $@ ends the text for bash -c at its first argument"});
+  for (const auto* fine : {"srun bash -c \"python a.py $*\"\n",
+                           "srun bash -c 'python a.py \"$@\"' x \"$@\"\n", "srun python a.py \"$@\"\n"})
+    EXPECT_EQ(found("parted-text", script(job + fine, two)), Texts{}) << fine;
+  EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", {.arguments = {"a"}})),
+            Texts{});
+}
+
+TEST(RankOfShell, TheFirstNodesNameMayBeMeant) {
+  const std::string job = "#SBATCH -N 2\n";
+  EXPECT_EQ(found("rank-of-shell", script(job + "export LEAD_NODE=${SLURMD_NODENAME}\nsrun python a.py\n")),
+            Texts{});
+  EXPECT_EQ(found("rank-of-shell", script(job + "export NODE=$SLURMD_NODENAME\nsrun python a.py\n")).size(),
+            1U);
 }
 
 }  // namespace

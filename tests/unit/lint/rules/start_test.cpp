@@ -15,9 +15,31 @@ TEST(PreloadEverywhere, AnExportedPreloadIsTold) {
                   scene({set("LD_PRELOAD", ""), unset("LD_PRELOAD"), local(set("LD_PRELOAD", "libx.so")),
                          once(set("LD_PRELOAD", "libx.so")), set("LD_LIBRARY_PATH", "/x")})),
             Texts{});
+  for (const auto* all :
+       {"/usr/lib/libtcmalloc.so.4", "/a/libcrypto.so /a/libssl.so.1.1", "libjemalloc.so:libgomp.so.1"})
+    EXPECT_EQ(found("preload-everywhere", scene({set("LD_PRELOAD", all)})), Texts{}) << all;
+  EXPECT_EQ(found("preload-everywhere", scene({set("LD_PRELOAD", "libssl.so:/a/libnccl.so.2")})), told);
   auto plan = scene({set("LD_PRELOAD", "libx.so")});
   plan.plan = true;
   EXPECT_EQ(found("preload-everywhere", plan), Texts{});
+}
+
+TEST(RayJob, WhatTheShellExportsStaysThere) {
+  const std::string submit = "ray job submit --address http://head:8265 -- python a.py\n";
+  const std::string env =
+      "ray job submit --runtime-env-json='{\"env_vars\": {\"NCCL_DEBUG\": \"WARN\"}}' -- python a.py\n";
+  const std::string set = "export NCCL_DEBUG=WARN\n";
+  const auto of = [](const std::string& text) { return found("ray-job-environment", script(text)); };
+  EXPECT_EQ(of(set + submit),
+            Texts{"warning job.sh:1:8 NCCL_DEBUG does not reach the job that `ray job submit` starts"});
+  EXPECT_EQ(of(set + "export NCCL_NVLS_ENABLE=0\n" + env),
+            Texts{"warning job.sh:2:8 NCCL_NVLS_ENABLE does not reach the job that `ray job submit` starts"});
+  EXPECT_EQ(of(set + env), Texts{});
+  EXPECT_EQ(of(set + "ray start --head\n" + submit), Texts{});
+  EXPECT_EQ(of("ray start --head\n" + set + submit).size(), 1U);
+  EXPECT_EQ(of(set + "ray job submit --runtime-env=env.yaml -- python a.py\n"), Texts{});
+  EXPECT_EQ(of("export MINE=1 RAY_ADDRESS=head CUDA_VISIBLE_DEVICES=0\n" + submit), Texts{});
+  EXPECT_EQ(of(set + "python a.py\n"), Texts{});
 }
 
 TEST(PreloadUnneeded, AServiceNeedsNone) {
