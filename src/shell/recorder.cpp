@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "shell/answers.h"
 #include "shell/launchers.h"
+#include "shell/notes.h"
 #include "shell/srun.h"
 #include "sys/files.h"
 
@@ -207,31 +208,10 @@ const TracedCommand* last_of(const std::vector<TracedCommand>& commands, pid_t s
   return found == commands.rend() ? nullptr : &*found;
 }
 
-/// `<team>`, and in directives also `{account}`.
-std::vector<Absent> placeholders_in(const std::string& script) {
-  static const RE2 kAngles(R"((<[A-Za-z][^<>]*>))");
-  static const RE2 kBraces(R"((<[A-Za-z][^<>]*>|\{[^{}$]*\}))");
-  std::vector<Absent> found;
-  std::uint32_t number = 0;
-  for (const auto& line : text::split(script, '\n')) {
-    ++number;
-    const auto trimmed = text::trim(line);
-    const bool directive = trimmed.starts_with("#SBATCH");
-    if (trimmed.starts_with('#') && !directive) continue;
-    auto text = std::string(trimmed);
-    if (directive) text = text.substr(0, text.find(" #", 1));
-    std::string placeholder;
-    for (re2::StringPiece rest(text);
-         RE2::FindAndConsume(&rest, directive ? kBraces : kAngles, &placeholder);)
-      found.push_back({number, placeholder});
-  }
-  return found;
-}
-
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
-      : request_(request), layer_(layer), own_(std::move(own)) {}
+      : request_(request), layer_(layer), own_(std::move(own)), notes_(request, layer, recording_) {}
 
   bool prepare() {
     std::error_code error;
@@ -304,11 +284,7 @@ class Recorder final : public Watcher {
     return entries;
   }
 
-  [[nodiscard]] std::string folder() const {
-    std::error_code error;
-    if (!request_.folder.empty()) return request_.folder;
-    return fs::absolute(request_.script, error).parent_path().lexically_normal();
-  }
+  [[nodiscard]] std::string folder() const { return folder_of(request_); }
 
   std::string on_start(const ProgramStart& start) override {
     auto program = stand_in_of(start);
@@ -342,7 +318,7 @@ class Recorder final : public Watcher {
     }
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
-      note_placed(start, argv);
+      notes_.made_by_job(start, argv);
       note(start, std::move(argv), Fate::recorded);
       return can ? start.path : answer({});
     }
@@ -350,14 +326,14 @@ class Recorder final : public Watcher {
       if (value_of(start.environment, kInTask))
         note(start, argv, Fate::recorded);
       else
-        note_done_here(start, argv);
+        notes_.done_here(line_of(start.pid), argv);
       return start.path;
     }
     if (runs && program == "xargs") note_xargs(start, argv);
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
-      if (kOfNow.contains(program)) note_made_up(start, argv);
-      note_unread(start, argv);
+      if (kOfNow.contains(program)) notes_.made_up(line_of(start.pid), start, argv);
+      notes_.read_by(line_of(start.pid), start, argv);
       return start.path;
     }
     if (auto interpreter = interpreter_of(start.path))
@@ -366,7 +342,8 @@ class Recorder final : public Watcher {
       static const Options kKnown{"scontrol", "hostname", "getent", "host",          "dig",
                                   "nslookup", "ip",       "ray",    "get_free_port", "conda",
                                   "mamba",    "sbatch",   "curl",   "wget"};
-      if (!kKnown.contains(name) && !is_port_or_address(*said)) note_made_up(start, argv);
+      if (!kKnown.contains(name) && !is_port_or_address(*said))
+        notes_.made_up(line_of(start.pid), start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer(*said);
     }
@@ -425,81 +402,13 @@ class Recorder final : public Watcher {
         std::ranges::any_of(kBuiltins, [&](auto word) { return place->command.starts_with(word); });
     if (!looks || place->command.find(program_name(path)) == std::string::npos) return {};
     if (asked == Missing::folder) {
-      name_as_absent(path);
+      notes_.absent(path);
       return "/dev/null";
     }
     return sourced(path, place->command, place->line);
   }
 
-  void on_no_folder(const std::string& path) override { no_folder_.insert(path); }
-
-  void note_written() {
-    std::error_code error;
-    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
-                                           error);
-    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-      constexpr std::size_t kMost = 1000;
-      const auto path = layer_.unmapped(entry->path()).native();
-      std::error_code unknown;
-      const bool made =
-          entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
-      if (made && recording_.written.size() < kMost) recording_.written.push_back(path);
-    }
-  }
-
-  /// `$NAME` and `${NAME}` of the script, by their text: bash says nothing of a variable that is empty.
-  void note_unset() {
-    constexpr std::uint64_t kLargest = 1U << 20U;
-    const auto text = sys::read_regular_file(request_.script, kLargest).value_or("");
-    auto all = text;
-    std::set<std::string> scripts;
-    constexpr std::size_t kMostScripts = 20;
-    for (const auto& one : recording_.assignments)
-      if (scripts.size() < kMostScripts) scripts.insert(one.script);
-    for (const auto& script : scripts)
-      all += "\n" + sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or("");
-    std::set<std::string> known;
-    for (const auto& entry : environment()) known.insert(entry.substr(0, entry.find('=')));
-    for (const auto& one : recording_.assignments) known.insert(one.name);
-    static const RE2 kSets(
-        R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*([A-Za-z_]\w*)|)"
-        R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
-    std::string name;
-    std::string counter;
-    std::string words;
-    for (re2::StringPiece rest(all); RE2::FindAndConsume(&rest, kSets, &name, &counter, &words);) {
-      known.insert(name);
-      known.insert(counter);
-      for (const auto& word : text::split(words, ' ')) {
-        const auto begin = std::min(word.find_first_not_of('('), word.size());
-        known.insert(word.substr(begin, word.find_first_of("=[+", begin) - begin));
-      }
-    }
-    static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
-    std::uint32_t number = 0;
-    for (const auto& line : text::split(text, '\n')) {
-      ++number;
-      // A test for its being set is an answer to its not being set; awk has variables of its own.
-      static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
-      if (RE2::PartialMatch(line, kNoUse)) continue;
-      std::string braced;
-      for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
-        if (name.empty()) name = braced;
-        if (is_of_bash(name) || !known.insert(name).second) continue;
-        recording_.unset.push_back({number, name});
-      }
-    }
-  }
-
-  /// Set by bash itself, or by Slurm for a task.
-  static bool is_of_bash(std::string_view name) {
-    constexpr std::array<std::string_view, 16> kNames{
-        "RANDOM", "SECONDS", "LINENO", "EUID",  "UID",   "PPID",     "PWD",        "OLDPWD",
-        "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
-    constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
-    return std::ranges::find(kNames, name) != kNames.end() ||
-           std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
-  }
+  void on_no_folder(const std::string& path) override { notes_.no_folder(path); }
 
   /// What the script printed.
   [[nodiscard]] std::string output() const {
@@ -541,11 +450,7 @@ class Recorder final : public Watcher {
       recording_.at_its_end = !(traps ? last->text : place->command).starts_with("exit ") &&
                               nothing_follows(request_.script, recording_.last_line);
     }
-    note_unread_of_shells(layer_.without_layer(output()));
-    note_unset();
-    recording_.placeholders =
-        placeholders_in(sys::read_regular_file(request_.script, 1U << 20U).value_or(""));
-    note_written();
+    notes_.finish(layer_.without_layer(output()), environment());
     constexpr int kSignal = 128;
     recording_.exit_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
     // A command that bash cannot expand is in no trace: bash says where it is.
@@ -575,11 +480,6 @@ class Recorder final : public Watcher {
     return last && *last == fs::path(program).parent_path();
   }
 
-  void name_as_absent(const std::string& path) {
-    if (std::ranges::find(recording_.not_here, path) == recording_.not_here.end())
-      recording_.not_here.push_back(path);
-  }
-
   static bool is_read_by_source(const std::string& path) {
     const auto name = program_name(path);
     return name == "activate" || name.ends_with(".sh") || name.ends_with("bashrc") ||
@@ -594,10 +494,10 @@ class Recorder final : public Watcher {
   /// Stands in for a file that the script sources. One of the job itself is unread: what it sets is not
   /// known.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
-    if (is_of_job(path) || !found_in(path).empty())
-      name_as_unread(line, path);
+    if (is_of_job(path) || !notes_.found_in(path).empty())
+      notes_.unread(line, path);
     else
-      name_as_absent(path);
+      notes_.absent(path);
     constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
     if (path.ends_with(kConda))
       return put_script("NLAUNCH_CONDA=" + text::shell_quote(path.substr(0, path.size() - kConda.size())) +
@@ -611,7 +511,7 @@ class Recorder final : public Watcher {
                            ? layer_.map(path, Access::create)
                            : std::unexpected(0);
     if (place) (void)sys::write_file_atomically(*place, "", 0755);
-    existing_.insert(path);
+    notes_.given(path);
   }
 
   /// `[ -f PATH ]`, not of a variable's value that only looks like one.
@@ -662,18 +562,8 @@ class Recorder final : public Watcher {
                            return word == "-f" || word == "-F" || word.starts_with("--follow");
                          });
     return (follows || name == "grep" || name == "egrep") && std::ranges::any_of(argv, [&](const auto& word) {
-             return outputs_.contains((folder / word).lexically_normal());
+             return notes_.is_made_by_job((folder / word).lexically_normal());
            });
-  }
-
-  void note_made_up(const ProgramStart& start, const Words& argv) {
-    const auto out = start.files.find(STDOUT_FILENO);
-    if (out == start.files.end() || !out->second.starts_with("pipe:")) return;
-    const auto* place = place_of(start.pid);
-    auto line = text::shell_join(argv);
-    const auto known = std::ranges::find(recording_.made_up, line, &Absent::name);
-    if (known == recording_.made_up.end())
-      recording_.made_up.push_back({place == nullptr ? 0 : place->line, std::move(line)});
   }
 
   /// A marker, which is known where it turns up.
@@ -688,24 +578,9 @@ class Recorder final : public Watcher {
     return std::ranges::find(kNames, program) != kNames.end();
   }
 
-  /// The plan makes them, too.
-  void note_placed(const ProgramStart& start, const Words& argv) {
-    const auto target = (fs::path(start.folder) / argv.back()).lexically_normal();
-    outputs_.insert(target);
-    for (std::size_t i = 1; i + 1 < argv.size(); ++i)
-      outputs_.insert((target / fs::path(argv[i]).filename()).lexically_normal());
-  }
-
   [[nodiscard]] std::uint32_t line_of(pid_t pid) const {
     const auto* place = place_of(pid);
     return place == nullptr ? 0 : place->line;
-  }
-
-  /// One of each line.
-  void note_done_here(const ProgramStart& start, const Words& argv) {
-    const auto line = line_of(start.pid);
-    const auto known = std::ranges::find(recording_.done_here, line, &Absent::line);
-    if (known == recording_.done_here.end()) recording_.done_here.push_back({line, text::shell_join(argv)});
   }
 
   /// Until it starts something.
@@ -731,59 +606,6 @@ class Recorder final : public Watcher {
     });
   }
 
-  /// Files that a program prints for the script, and that are on the cluster alone.
-  void note_unread(const ProgramStart& start, const Words& argv) {
-    static const std::map<std::string, std::size_t> kFirstFile{
-        {"cat", 1}, {"head", 1}, {"tail", 1}, {"sort", 1}, {"wc", 1}, {"ls", 1},
-        {"cut", 1}, {"grep", 2}, {"sed", 2},  {"awk", 2},  {"jq", 2}, {"find", 1}};
-    const auto first = kFirstFile.find(program_name(argv[0]));
-    const auto out = start.files.find(STDOUT_FILENO);
-    if (first == kFirstFile.end() || out == start.files.end() || !out->second.starts_with("pipe:")) return;
-    std::size_t words = 0;
-    for (std::size_t i = 1; i < argv.size(); ++i) {
-      const auto& word = argv[i];
-      static const Options kBeforePaths{"-L", "-P", "-H"};
-      if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
-      if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
-      const bool is_path = word.find('/') != std::string::npos || word.find('.') != std::string::npos;
-      const auto path = layer_.resolved(fs::path(start.folder) / word, true, start.pid);
-      std::error_code error;
-      if (!is_path || !path || fs::exists(layer_.map_to_read(*path), error)) continue;
-      name_as_unread(line_of(start.pid), *path);
-    }
-  }
-
-  /// `read X < FILE`: bash itself says which it cannot open.
-  void note_unread_of_shells(const std::string& output) {
-    static const RE2 kMissing(R"((?m)^\S+: line (\d+): (\S+): No such file or directory$)");
-    re2::StringPiece rest(output);
-    std::uint32_t line = 0;
-    std::string path;
-    while (RE2::FindAndConsume(&rest, kMissing, &line, &path)) {
-      const bool writes = std::ranges::any_of(
-          no_folder_, [&](const auto& one) { return one == path || one.ends_with("/" + path); });
-      if (writes)
-        recording_.no_folder.push_back({line, path});
-      else
-        name_as_unread(line, path);
-    }
-  }
-
-  /// The script's own folder, where the file is there as seen from that; else empty. A script runs in the
-  /// folder in which it is submitted.
-  [[nodiscard]] std::string found_in(const std::string& path) const {
-    std::error_code error;
-    const auto own = fs::absolute(request_.script, error).parent_path().lexically_normal();
-    const auto named =
-        fs::path(path).is_absolute() ? fs::path(path).lexically_relative(folder()) : fs::path(path);
-    const bool there = own != folder() && !named.empty() && fs::exists(own / named, error);
-    return there ? own.native() : "";
-  }
-
-  void name_as_unread(std::uint32_t line, const std::string& path) {
-    recording_.unread.push_back({line, path, "", found_in(path)});
-  }
-
   /// bash runs, sh as bash, which tells what it does; a script that is on the cluster alone is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
     if (value_of(start.environment, kInTask)) {
@@ -797,7 +619,7 @@ class Recorder final : public Watcher {
       const auto path = layer_.resolved(fs::path(start.folder) / *file, true, start.pid);
       std::error_code error;
       if (path && !fs::exists(layer_.map_to_read(*path), error)) {
-        name_as_absent(*path);
+        notes_.absent(*path);
         note(start, argv, Fate::recorded);
         return answer({});
       }
@@ -878,7 +700,7 @@ class Recorder final : public Watcher {
     } else {
       waits_ = 0;
       for (const auto& [fd, file] : command.files)
-        if (fd > 0) outputs_.insert(file);
+        if (fd > 0) notes_.made_by_job(file);
     }
     recording_.commands.push_back(std::move(command));
   }
@@ -1064,12 +886,10 @@ class Recorder final : public Watcher {
   ScratchLayer& layer_;
   OwnFiles own_;
   Recording recording_;
+  Notes notes_;
   Trace trace_;
   sys::UniqueFd trace_file_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");  ///< of the PATH that a script begins with
-  std::set<std::string> existing_;                          ///< files that the request says are there
-  std::set<std::string> no_folder_;                         ///< files that cannot be written to
-  std::set<std::string> outputs_;                           ///< files that recorded programs would write
   std::map<std::string, int> tests_;                        ///< how often `[ -f PATH ]` was asked
   std::size_t steps_ = 0;                                   ///< that have begun
   std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
