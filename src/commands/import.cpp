@@ -121,10 +121,31 @@ struct Subject {
 struct Call {
   std::string script;
   std::vector<std::string> arguments, variables;
-  std::string folder;                 ///< in which it is submitted
-  std::vector<std::string> existing;  ///< files and folders that are not on this machine
-  std::vector<lint::StepOption> job;  ///< options beside its `#SBATCH` lines
+  std::string folder;                     ///< in which it is submitted
+  std::string chdir;                      ///< in which it runs, where that is not here; empty: the same
+  std::vector<shell::WrittenFile> files;  ///< that were written before
+  std::vector<lint::StepOption> job;      ///< options beside its `#SBATCH` lines
 };
+
+/// What bash is asked to run.
+shell::RecordRequest request_of(const ImportArgs& args, const Call& call, const std::string& chdir,
+                                const shell::Allocation& allocation) {
+  shell::RecordRequest request{.script = call.script,
+                               .arguments = call.arguments,
+                               .variables = call.variables,
+                               .folder = call.folder,
+                               .chdir = chdir,
+                               .existing = args.existing,
+                               .per_node = args.per_node,
+                               .files = call.files,
+                               .allocation = allocation,
+                               .limits = {}};
+  for (const auto& entry : args.prints) {
+    const auto equals = entry.find('=');
+    request.prints.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return request;
+}
 
 Result<Subject> record(const ImportArgs& args, const Call& call) {
   const auto script = read_script(call.script);
@@ -142,19 +163,8 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
                                              : std::nullopt;
     if (id) subject.allocation.array = {*id};
   }
-  shell::RecordRequest request{.script = call.script,
-                               .arguments = call.arguments,
-                               .variables = call.variables,
-                               .folder = call.folder,
-                               .chdir = directives.workdir.value,
-                               .existing = call.existing,
-                               .per_node = args.per_node,
-                               .allocation = subject.allocation,
-                               .limits = {}};
-  for (const auto& entry : args.prints) {
-    const auto equals = entry.find('=');
-    request.prints.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
-  }
+  const auto& chdir = directives.workdir.value.empty() ? call.chdir : directives.workdir.value;
+  const auto request = request_of(args, call, chdir, subject.allocation);
   auto recording = shell::record(request);
   if (!recording) return std::unexpected(recording.error());
   if (const auto compared = shell::compare_machines(request, *recording); !compared)
@@ -166,15 +176,29 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   return subject;
 }
 
-/// The job that a script submits, of which nothing but its text is known.
+/// The job that a script submits which starts nothing itself, where somebody calls it on a login node:
+/// nothing where it is another script. What that says of Slurm's variables is not known there.
+std::optional<shell::Submission> submitted_by(const ImportArgs& args, const Call& call) {
+  const auto text = sys::read_regular_file(call.script, kLargestScript);
+  if (args.per_node || !text || text->find("sbatch") == std::string::npos) return std::nullopt;
+  auto request = request_of(args, call, "", {});
+  request.in_job = false;
+  const auto recording = shell::record(request);
+  if (!recording || !recording->whole()) return std::nullopt;
+  const auto* submission = import::only_submission(*recording);
+  return submission == nullptr ? std::nullopt : std::optional(*submission);
+}
+
 Result<Subject> record_submitted(const ImportArgs& args, const shell::Submission& submission) {
+  std::error_code error;
+  const bool there = std::filesystem::exists(submission.folder, error);
   Call call{.script = submission.script,
             .arguments = submission.arguments,
             .variables = submission.variables,
-            .folder = submission.folder,
-            .existing = args.existing,
+            .folder = there ? submission.folder : std::filesystem::current_path(error).string(),
+            .chdir = there ? "" : submission.folder,
+            .files = submission.files,
             .job = import::job_of(submission)};
-  call.existing.insert(call.existing.end(), submission.folders.begin(), submission.folders.end());
   if (!call.script.empty() && sys::read_regular_file(call.script, kLargestScript) == submission.text)
     return record(args, call);
   ScratchFolder scratch;
@@ -187,18 +211,22 @@ Result<Subject> record_submitted(const ImportArgs& args, const shell::Submission
 
 Result<Subject> record(const ImportArgs& args, const Context& context) {
   std::error_code error;
-  Call call{args.script, args.arguments, args.variables, std::filesystem::current_path(error), args.existing,
-            {}};
-  auto subject = record(args, call);
-  if (!subject || !subject->recording.whole()) return subject;
-  if (const auto* submission = import::only_submission(subject->recording)) {
+  Call call{.script = args.script,
+            .arguments = args.arguments,
+            .variables = args.variables,
+            .folder = std::filesystem::current_path(error),
+            .chdir = "",
+            .files = {},
+            .job = {}};
+  if (const auto submission = submitted_by(args, call)) {
     if (!context.console.quiet)
       context.console.say(
           fmt::format("note: line {}: the job that the script submits here is imported\n", submission->line));
     return record_submitted(args, *submission);
   }
+  auto subject = record(args, call);
   // Only its own srun says which job it wants.
-  if (!subject->input.batch.empty()) return subject;
+  if (!subject || !subject->recording.whole() || !subject->input.batch.empty()) return subject;
   call.job = import::job_of_steps(subject->recording);
   return call.job.empty() ? std::move(subject) : record(args, call);
 }

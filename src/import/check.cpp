@@ -143,12 +143,13 @@ class Check {
     for (const auto& problem : problems.items()) tell(part.line, problem.message);
   }
 
-  /// On the node of each recorded program a process writes what it is given.
+  /// On the node of each recorded program, or on one for all, a process writes what it is given.
   void files(const ImportedRole& role, const Part& part, const plan::NodeNames& names) {
+    const bool in_task = std::ranges::any_of(part.files, &PartFile::in_task);
     for (std::size_t i = 0; i < part.commands.size(); ++i) {
       const auto node = part.tasks[part.recorded[i]].node;
       const auto process = std::ranges::find_if(plan_.processes, [&](const auto& one) {
-        return plan_.role_of(one).name == role.name && recorded_node_.at(one.node) == node;
+        return plan_.role_of(one).name == role.name && (!in_task || recorded_node_.at(one.node) == node);
       });
       if (process == plan_.processes.end()) {
         tell(part.line, fmt::format("{}: no process of it is on node {}", role.name, node));

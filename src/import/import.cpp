@@ -153,6 +153,21 @@ std::string who_says(const shell::Recording& recording) {
   return fmt::format("{} {}", text::join(asked, ", "), asked.size() == 1 ? "says" : "say");
 }
 
+/// `mkdir -p a b`, whose folders a role makes.
+bool is_made(const Imported& out, const std::string& command) {
+  const auto words = text::split(command, ' ');
+  const auto has = [&](const std::string& folder) {
+    return std::ranges::any_of(out.parts, [&](const Part& part) {
+      return std::ranges::any_of(part.files, [&](const PartFile& file) {
+        return file.path == folder + "/" || file.path.ends_with("/" + folder + "/");
+      });
+    });
+  };
+  return words[0] == "mkdir" && std::all_of(words.begin() + 1, words.end(), [&](const auto& word) {
+           return word.starts_with('-') || has(word);
+         });
+}
+
 /// Why no experiment can be the same job.
 void refuse(const shell::Recording& recording, const shell::Allocation& allocation,
             const JobDirectives& directives, const std::vector<std::string>& unknown, const Imported& out,
@@ -207,6 +222,12 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
         fmt::format("line {}: '{}' is decided by what {} of the machine, which is made up. --prints "
                     "'PART OF THE COMMAND=TEXT' gives what it prints where the job runs",
                     one.line, text::printable(one.name), who_says(recording)));
+  for (const auto& one : recording.passed_on)
+    say("import.output-file",
+        fmt::format(
+            "line {}: a program is given {}, into which the output of another one goes, and the output of "
+            "a role goes into its log: let the program write the file itself",
+            one.line, text::printable(one.name)));
   const bool has_task = std::ranges::any_of(out.parts, [](const Part& part) {
     const auto id = part.changes.find("SLURM_ARRAY_TASK_ID");
     return id != part.changes.end() && id->second;
@@ -316,10 +337,12 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
     out.remarks[Destination::experiment].push_back(
         {one.line,
          fmt::format("${} is set by nothing, and was empty: --env {}=VALUE sets it", one.name, one.name)});
-  for (const auto& one : recording.done_here)
+  for (const auto& one : recording.done_here) {
+    if (is_made(out, one.name)) continue;
     out.remarks[Destination::roles].push_back(
         {one.line, fmt::format("`{}` is not taken over: do it before the run, where a program needs it",
                                text::printable(one.name))});
+  }
   for (const auto& one : recording.idle)
     out.remarks[Destination::roles].push_back(
         {one.line, fmt::format("xargs has read nothing here, and did not start `{}`. On the cluster it may",

@@ -232,7 +232,7 @@ class PartMaker {
     const auto all = shell::started_by(recording_.commands[*group[0]->step].argv, allocation_)->tasks;
     std::set<std::uint32_t> here;
     for (const auto* start : group) here.insert(recording_.commands[start->command].task->rank);
-    const auto recorded = shell::recorded_for(all);
+    const auto recorded = shell::recorded_for(all, recording_.all_tasks);
     std::vector<Task> tasks;
     for (std::size_t i = 0; i < all.size(); ++i)
       if (here.contains(all[recorded[i]].rank)) tasks.push_back(all[i]);
@@ -252,8 +252,38 @@ class PartMaker {
       part.recorded.push_back(static_cast<std::size_t>(found - part.tasks.begin()));
     }
     const Unifier unifier(part.tasks, part.recorded);
-    if (!fill(part, unifier, commands, group)) return add_each(group);
+    if (!fill(part, unifier, commands, group)) return add_kinds(group);
     parts_.push_back(std::move(part));
+  }
+
+  /// Tasks that run different programs: those of one kind are a part.
+  void add_kinds(const std::vector<const Start*>& group) {
+    std::vector<std::vector<const Start*>> kinds;
+    for (const auto* start : group) {
+      const auto kind =
+          std::ranges::find_if(kinds, [&](const auto& other) { return is_of_kind(*other[0], *start); });
+      if (kind == kinds.end())
+        kinds.push_back({start});
+      else
+        kind->push_back(start);
+    }
+    const bool whole = group.size() == tasks_of(group).size();
+    if (kinds.size() == 1 || !whole) return add_each(group);
+    for (const auto& kind : kinds) add(kind);
+  }
+
+  /// But for numbers the same words.
+  [[nodiscard]] bool is_of_kind(const Start& a, const Start& b) const {
+    const auto& words = recording_.commands[a.command].argv;
+    const auto& others = recording_.commands[b.command].argv;
+    const auto without_numbers = [](const std::string& word) {
+      auto tokens = tokens_of(word);
+      std::erase_if(tokens, [](const auto& token) { return is_digit(token[0]); });
+      return tokens;
+    };
+    return std::ranges::equal(words, others, [&](const auto& word, const auto& other) {
+      return without_numbers(word) == without_numbers(other);
+    });
   }
 
   /// Tasks that run different programs: each is a part of its own.
@@ -339,7 +369,8 @@ class PartMaker {
       const auto path = unifier.one(paths);
       const auto text = unifier.one(texts);
       if (!path || !text) return false;
-      part.files.push_back({*path, *text, commands[0]->given[file].executable});
+      part.files.push_back(
+          {*path, *text, commands[0]->given[file].executable, commands[0]->given[file].in_task});
     }
     return true;
   }
@@ -494,8 +525,8 @@ shell::Words with_input(shell::Words argv, const std::optional<std::string>& inp
 
 shell::Words command_of_files(const std::vector<PartFile>& files) {
   shell::Words words{"bash", "-c",
-                     "while (($#)); do mkdir -p \"$(dirname \"$1\")\" && printf %s \"$2\" > \"$1\" && "
-                     "chmod \"$3\" \"$1\" || exit; shift 3; done",
+                     "while (($#)); do case $1 in */) mkdir -p \"$1\";; *) mkdir -p \"$(dirname \"$1\")\" && "
+                     "printf %s \"$2\" > \"$1\" && chmod \"$3\" \"$1\";; esac || exit; shift 3; done",
                      "write"};
   for (const auto& file : files)
     words.insert(words.end(), {file.path, file.text, file.executable ? "755" : "644"});

@@ -18,6 +18,7 @@ using Changes = std::map<std::string, std::optional<std::string>>;
 struct PartFile {
   std::string path, text;
   bool executable = false;
+  bool in_task = false;  ///< written on the node of each of its tasks, not on that of the batch script
 };
 
 /// Texts are those of an experiment: what differs by task is `${self.index}`, `${self.node}`,

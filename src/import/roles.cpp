@@ -547,33 +547,48 @@ class Roles {
     std::vector<std::size_t> order(kept_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, {}, [&](auto i) { return kept_[i].stage; });
-    std::vector<std::pair<const Part*, const PartFile*>> done;
+    struct Done {
+      const Kept* kept;
+      const Part* part;
+      const PartFile* file;
+    };
+    std::vector<Done> done;
     for (const auto i : order) {
       auto& part = out_.parts[kept_[i].part];
       const auto is_done = [&](const PartFile& file) {
         return std::ranges::any_of(done, [&](const auto& one) {
-          return one.second->path == file.path && one.second->text == file.text &&
-                 std::ranges::includes(nodes_of(*one.first), nodes_of(part));
+          return one.file->path == file.path && one.file->text == file.text &&
+                 (!file.in_task || std::ranges::includes(nodes_of(*one.part), nodes_of(part)));
         });
       };
       if (std::ranges::all_of(part.files, is_done)) continue;
-      for (const auto& file : part.files) done.emplace_back(&part, &file);
+      for (const auto& file : part.files) {
+        const auto earlier = std::ranges::find_if(done, [&](const auto& one) {
+          return one.file->path == file.path && one.file->text != file.text &&
+                 runs_beside(*one.kept, kept_[i]);
+        });
+        if (earlier != done.end())
+          part.problem = fmt::format(
+              "it is given {}, which the script writes anew while {}, which was given it "
+              "before, may still read it: write two files",
+              text::printable(file.path), earlier->kept->name);
+        done.push_back({&kept_[i], &part, &file});
+      }
       ImportedRole role;
       role.name = free_name("write-files");
       role.writes = kept_[i].part;
       role.line = part.line;
       role.command = command_of_files(part.files);
       role.ready = ImportedReady{.exited = true, .line = 0};
-      place(kept_[i], part, role);
-      role.per_node = 0;
-      role.each_node =
-          role.each_node || (nodes_of(part).size() == allocation_.nodes && allocation_.nodes > 1);
-      if (!role.each_node) role.count = static_cast<std::uint32_t>(nodes_of(part).size());
+      if (std::ranges::any_of(part.files, &PartFile::in_task)) {
+        place(kept_[i], part, role);
+        role.per_node = 0;
+        role.each_node =
+            role.each_node || (nodes_of(part).size() == allocation_.nodes && allocation_.nodes > 1);
+        role.count = role.each_node ? 0 : static_cast<std::uint32_t>(nodes_of(part).size());
+      }
       role.remarks.push_back(
-          {0,
-           fmt::format(
-               "the script writes what {} is given: a file that changes should stand beside the experiment",
-               kept_[i].name)});
+          {0, fmt::format("what the script itself writes, or makes, for {}", kept_[i].name)});
       preparing_.push_back({kept_[i].stage, Before::writes, role.name});
       out_.roles.push_back(std::move(role));
     }

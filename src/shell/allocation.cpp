@@ -81,7 +81,7 @@ std::optional<std::uint32_t> node_of(std::string_view host) {
   return *high * kPerByte + *low - 1;
 }
 
-std::vector<std::size_t> recorded_for(const std::vector<Task>& tasks) {
+std::vector<std::size_t> recorded_for(const std::vector<Task>& tasks, bool all_tasks) {
   constexpr std::size_t kFewNodes = 16;
   std::vector<std::size_t> begins;  // of nodes
   for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -91,11 +91,12 @@ std::vector<std::size_t> recorded_for(const std::vector<Task>& tasks) {
   const auto size_of = [&](std::size_t node) { return begins[node + 1] - begins[node]; };
   std::vector<std::size_t> all;
   for (std::size_t node = 0; node < nodes; ++node) {
-    const bool is_between = nodes > kFewNodes && node > 1 && node + 1 < nodes && size_of(node) == size_of(1);
+    const bool is_between =
+        !all_tasks && nodes > kFewNodes && node > 1 && node + 1 < nodes && size_of(node) == size_of(1);
     const auto recorded = is_between ? 1 : node;
     for (std::size_t local = 0; local < size_of(node); ++local) {
       const bool is_last = local + 1 == size_of(node);
-      all.push_back(begins[recorded] + (is_last ? local : std::min<std::size_t>(local, 1)));
+      all.push_back(begins[recorded] + (is_last || all_tasks ? local : std::min<std::size_t>(local, 1)));
     }
   }
   return all;

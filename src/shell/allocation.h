@@ -52,7 +52,7 @@ std::optional<std::uint32_t> node_of(std::string_view host);
 
 /// For each task of a step the index of the recorded one that stands for it, which may be itself: of each
 /// node the first, second and last are recorded, and of more than 16 nodes the first, second and last node.
-/// `tasks`: by node.
-std::vector<std::size_t> recorded_for(const std::vector<Task>& tasks);
+/// `tasks`: by node. `all`: each stands for itself.
+std::vector<std::size_t> recorded_for(const std::vector<Task>& tasks, bool all);
 
 }  // namespace nlaunch::shell

@@ -408,12 +408,14 @@ class Tracer {
       set_argument(registers, call.open_flags, argument(registers, call.open_flags) & ~Word{O_TRUNC});
     if (!put(pid, registers, call.path.path, where->native(), 0))
       return pretend(pid, process, before, -ENAMETOOLONG);
+    if (access != Access::read) watcher_.on_change(pid, *path);
     if (call.second) {
       const auto other = path_of(pid, registers, *call.second, false);
       if (!other) return pretend(pid, process, before, -std::max(other.error(), ENOENT));
       if (call.second->access == Access::replace) (void)layer_.map(*path, Access::remove);  // a rename
       const auto target = layer_.map(*other, call.second->access);
       if (!target) return pretend(pid, process, before, -target.error());
+      watcher_.on_change(pid, *other);
       if (!put(pid, registers, call.second->path, target->native(), 1))
         return pretend(pid, process, before, -ENAMETOOLONG);
     }

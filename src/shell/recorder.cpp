@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "shell/answers.h"
 #include "shell/launchers.h"
+#include "shell/notes.h"
 #include "shell/srun.h"
 #include "sys/files.h"
 
@@ -122,6 +123,18 @@ std::optional<std::uint32_t> number_of(const std::vector<std::string>& environme
   return value ? text::whole_number<std::uint32_t>(*value) : std::nullopt;
 }
 
+/// "3.1.0", by which a program knows its task.
+std::string text_of(const Task& task) {
+  return fmt::format("{}={:d}.{:d}.{:d}", kInTask, task.rank, task.local_rank, task.node);
+}
+
+std::optional<Task> task_of(const std::vector<std::string>& environment) {
+  const auto parts = text::split(value_of(environment, kInTask).value_or(""), '.');
+  if (parts.size() != 3) return std::nullopt;
+  const auto number = [&](std::size_t i) { return text::whole_number<std::uint32_t>(parts[i]).value_or(0); };
+  return Task{number(0), number(1), number(2)};
+}
+
 /// As srun and Open MPI's mpirun set them.
 std::vector<std::string> variables_of(const Task& task) {
   return {fmt::format("SLURM_PROCID={}", task.rank), fmt::format("SLURM_LOCALID={}", task.local_rank),
@@ -209,31 +222,14 @@ const TracedCommand* last_of(const std::vector<TracedCommand>& commands, pid_t s
   return found == commands.rend() ? nullptr : &*found;
 }
 
-/// `<team>`, and in directives also `{account}`.
-std::vector<Absent> placeholders_in(const std::string& script) {
-  static const RE2 kAngles(R"((<[A-Za-z][^<>]*>))");
-  static const RE2 kBraces(R"((<[A-Za-z][^<>]*>|\{[^{}$]*\}))");
-  std::vector<Absent> found;
-  std::uint32_t number = 0;
-  for (const auto& line : text::split(script, '\n')) {
-    ++number;
-    const auto trimmed = text::trim(line);
-    const bool directive = trimmed.starts_with("#SBATCH");
-    if (trimmed.starts_with('#') && !directive) continue;
-    auto text = std::string(trimmed);
-    if (directive) text = text.substr(0, text.find(" #", 1));
-    std::string placeholder;
-    for (re2::StringPiece rest(text);
-         RE2::FindAndConsume(&rest, directive ? kBraces : kAngles, &placeholder);)
-      found.push_back({number, placeholder});
-  }
-  return found;
-}
-
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
-      : request_(request), layer_(layer), own_(std::move(own)) {}
+      : request_(request),
+        layer_(layer),
+        own_(std::move(own)),
+        written_(layer),
+        notes_(request, layer, written_, recording_) {}
 
   bool prepare() {
     std::error_code error;
@@ -245,6 +241,18 @@ class Recorder final : public Watcher {
     layer_.permit(own_.trace());
     layer_.permit(own_.output());
     for (const auto& path : request_.existing) make_exist(path);
+    for (const auto& file : request_.files) {
+      if (file.path.ends_with('/')) {
+        const auto folder = file.path.substr(0, file.path.size() - 1);
+        if (layer_.make_folder(folder)) written_.made_folder(folder);
+        continue;
+      }
+      const auto place = layer_.make_folder(fs::path(file.path).parent_path())
+                             ? layer_.map(file.path, Access::create)
+                             : std::unexpected(0);
+      if (place)
+        (void)sys::write_file_atomically(*place, file.text.value_or(""), file.executable ? 0755 : 0644);
+    }
     if (!request_.chdir.empty() && !fs::exists(request_.chdir, error)) {
       recording_.not_here.push_back(request_.chdir);
       (void)layer_.make_folder(request_.chdir);
@@ -302,6 +310,8 @@ class Recorder final : public Watcher {
     }
     if (!request_.chdir.empty()) entries.push_back(fmt::format("{}={}", kChdir, request_.chdir));
     for (auto& entry : variables_of({0, 0, 0})) entries.push_back(std::move(entry));
+    if (request_.per_node || !request_.in_job)
+      std::erase_if(entries, [](const auto& entry) { return entry.starts_with("SLURM"); });
     if (!request_.per_node)
       entries.insert(entries.end(), request_.variables.begin(), request_.variables.end());
     return entries;
@@ -317,11 +327,7 @@ class Recorder final : public Watcher {
     return script;
   }
 
-  [[nodiscard]] std::string folder() const {
-    std::error_code error;
-    if (!request_.folder.empty()) return request_.folder;
-    return fs::absolute(request_.script, error).parent_path().lexically_normal();
-  }
+  [[nodiscard]] std::string folder() const { return folder_of(request_); }
 
   /// A folder that the cluster has, and this machine does not: the job's own are here, and temporary ones are
   /// of no machine.
@@ -366,25 +372,29 @@ class Recorder final : public Watcher {
     }
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
-      note_placed(start, argv);
+      written_.copied(start, argv);
       note(start, std::move(argv), Fate::recorded);
       return can ? start.path : answer({});
     }
     if (runs && changes_files(program)) {
-      if (value_of(start.environment, kInTask))
+      const bool in_task = task_of(start.environment).has_value();
+      if (in_task)
         note(start, argv, Fate::recorded);
       else
-        note_done_here(start, argv);
+        notes_.done_here(line_of(start.pid), argv);
+      if (program == "mkdir" && !in_task) written_.mkdir(start, argv);
       return start.path;
     }
     if (runs && program == "xargs") note_xargs(start, argv);
+    if (runs && program == "sed") note_edited(start, argv);
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
       if (program == "date" && has(argv, "@" + now_)) return start.path;
-      if (kOfNow.contains(program)) note_made_up(start, argv);
+      if (kOfNow.contains(program)) notes_.made_up(line_of(start.pid), start, argv);
       // The same for all tasks.
       if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
-      note_unread(start, argv);
+      if (program == "tee") written_.tee(start, argv);
+      notes_.read_by(line_of(start.pid), start, argv);
       return start.path;
     }
     if (auto interpreter = interpreter_of(start.path))
@@ -393,7 +403,8 @@ class Recorder final : public Watcher {
       static const Options kKnown{"scontrol", "hostname", "getent", "host",          "dig",
                                   "nslookup", "ip",       "ray",    "get_free_port", "conda",
                                   "mamba",    "sbatch",   "curl",   "wget"};
-      if (!kKnown.contains(name) && !is_port_or_address(*said)) note_made_up(start, argv);
+      if (!kKnown.contains(name) && !is_port_or_address(*said))
+        notes_.made_up(line_of(start.pid), start, argv);
       if (name == "sbatch") note_submission(start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer(*said);
@@ -463,79 +474,16 @@ class Recorder final : public Watcher {
         std::ranges::any_of(kBuiltins, [&](auto word) { return place->command.starts_with(word); });
     if (!looks || place->command.find(program_name(path)) == std::string::npos) return {};
     if (asked == Missing::folder) {
-      name_as_absent(path);
+      notes_.absent(path);
       return "/dev/null";
     }
     return sourced(path, place->command, place->line);
   }
 
-  void on_no_folder(const std::string& path) override { no_folder_.insert(path); }
-
-  void note_written() {
-    for (auto& path : written()) {
-      std::error_code error;
-      if (fs::is_empty(layer_.map_to_read(path), error)) continue;  // a log, or a sign
-      const bool told = std::ranges::any_of(recording_.commands, [&](const auto& command) {
-        return std::ranges::find(command.given, path, &WrittenFile::path) != command.given.end();
-      });
-      if (!told) recording_.written.push_back(std::move(path));
-    }
+  void on_change(pid_t pid, const std::string& path) override {
+    if (task_of_shell(pid)) written_.by_task(path);
   }
-
-  /// `$NAME` and `${NAME}` of the script, by their text: bash says nothing of a variable that is empty.
-  void note_unset() {
-    constexpr std::uint64_t kLargest = 1U << 20U;
-    const auto text = sys::read_regular_file(request_.script, kLargest).value_or("");
-    auto all = text;
-    std::set<std::string> scripts;
-    constexpr std::size_t kMostScripts = 20;
-    for (const auto& one : recording_.assignments)
-      if (scripts.size() < kMostScripts) scripts.insert(one.script);
-    for (const auto& script : scripts)
-      all += "\n" + sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or("");
-    std::set<std::string> known;
-    for (const auto& entry : environment()) known.insert(entry.substr(0, entry.find('=')));
-    for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
-    for (const auto& one : recording_.assignments) known.insert(one.name);
-    static const RE2 kSets(
-        R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*([A-Za-z_]\w*)|)"
-        R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
-    std::string name;
-    std::string counter;
-    std::string words;
-    for (re2::StringPiece rest(all); RE2::FindAndConsume(&rest, kSets, &name, &counter, &words);) {
-      known.insert(name);
-      known.insert(counter);
-      for (const auto& word : text::split(words, ' ')) {
-        const auto begin = std::min(word.find_first_not_of('('), word.size());
-        known.insert(word.substr(begin, word.find_first_of("=[+", begin) - begin));
-      }
-    }
-    static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
-    std::uint32_t number = 0;
-    for (const auto& line : text::split(text, '\n')) {
-      ++number;
-      // A test for its being set is an answer to its not being set; awk has variables of its own.
-      static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
-      if (RE2::PartialMatch(line, kNoUse)) continue;
-      std::string braced;
-      for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
-        if (name.empty()) name = braced;
-        if (is_of_bash(name) || !known.insert(name).second) continue;
-        recording_.unset.push_back({number, name});
-      }
-    }
-  }
-
-  /// Set by bash itself, or by Slurm for a task.
-  static bool is_of_bash(std::string_view name) {
-    constexpr std::array<std::string_view, 16> kNames{
-        "RANDOM", "SECONDS", "LINENO", "EUID",  "UID",   "PPID",     "PWD",        "OLDPWD",
-        "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
-    constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
-    return std::ranges::find(kNames, name) != kNames.end() ||
-           std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
-  }
+  void on_no_folder(const std::string& path) override { notes_.no_folder(path); }
 
   /// What the script printed.
   [[nodiscard]] std::string output() const {
@@ -568,6 +516,8 @@ class Recorder final : public Watcher {
       auto& one = recording_.commands[command];
       one.output_is_read = is_read_by_shell(pipe) && !is_only_shown(one);
     }
+    recording_.all_tasks = request_.all_tasks;
+    recording_.may_differ = !request_.all_tasks && branches_by_task();
     recording_.commands = by_launcher(std::move(recording_.commands));
     recording_.stopped = end.stopped.empty() && node_waits_ ? "waits" : end.stopped;
     recording_.waits = recording_.stopped == "waits";
@@ -586,11 +536,7 @@ class Recorder final : public Watcher {
       recording_.at_its_end = false;
       recording_.failed.clear();
     }
-    note_unread_of_shells(layer_.without_layer(output()));
-    note_unset();
-    recording_.placeholders =
-        placeholders_in(sys::read_regular_file(request_.script, 1U << 20U).value_or(""));
-    note_written();
+    notes_.finish(layer_.without_layer(output()), environment());
     recording_.exit_code = end_code;
     // A command that bash cannot expand is in no trace: bash says where it is.
     static const RE2 kLine(R"(.*: line (\d+): .*)");
@@ -630,14 +576,15 @@ class Recorder final : public Watcher {
     recording_.per_node = true;
     std::vector<Task> tasks;
     for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node});
-    auto of_step = variables_of_step(request_.allocation, tasks, steps_++);
-    for (auto& variable : of_step) variable = text::shell_quote(variable);
-    auto lines = fmt::format("export {}=0 {}=1 {}\n", kStep, kInTask, text::join(of_step, " "));
-    const auto recorded = recorded_for(tasks);
+    auto lines = fmt::format("export {}=0\n", kStep);
+    const auto recorded = recorded_for(tasks, request_.all_tasks);
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (recorded[node] != node) continue;
-      auto variables = variables_of(tasks[node]);
-      variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(node)));
+      if (recorded[node] != node) {
+        unrecorded_ = std::max<std::size_t>(unrecorded_, nodes);
+        continue;
+      }
+      std::vector<std::string> variables{text_of(tasks[node]),
+                                         fmt::format("HOSTNAME={}", Allocation::host(node))};
       for (const auto& one : request_.variables) variables.push_back(text::shell_quote(for_node(one, node)));
       Words words;
       for (const auto& word : script) words.push_back(for_node(word, node));
@@ -645,83 +592,6 @@ class Recorder final : public Watcher {
                            text::shell_join(words));
     }
     return put_script(lines + "exit 0\n");
-  }
-
-  // --- Files that the script writes ---
-
-  /// All of them; what a recorded program would write, or a recorded `cp` does, is none.
-  [[nodiscard]] std::vector<std::string> written() const {
-    std::vector<std::string> paths;
-    std::error_code error;
-    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
-                                           error);
-    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-      constexpr std::size_t kMost = 1000;
-      auto path = layer_.unmapped(entry->path()).native();
-      std::error_code unknown;
-      const bool made =
-          entry->is_regular_file(unknown) && !outputs_.contains(path) && !existing_.contains(path);
-      if (made && paths.size() < kMost) paths.push_back(std::move(path));
-    }
-    std::ranges::sort(paths);
-    return paths;
-  }
-
-  [[nodiscard]] std::vector<std::string> folders_made() const {
-    std::vector<std::string> folders;
-    std::error_code error;
-    fs::recursive_directory_iterator entry(layer_.folder(), fs::directory_options::skip_permission_denied,
-                                           error);
-    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-      std::error_code unknown;
-      const auto path = layer_.unmapped(entry->path());
-      if (entry->is_directory(unknown) && !fs::exists(path, unknown)) folders.push_back(path.native() + "/");
-    }
-    return folders;
-  }
-
-  /// A text names a path, or one relative to a folder: "--config=conf/a.yaml".
-  static bool names_path(const std::string& text, std::string_view path) {
-    for (auto at = text.find(path); at != std::string::npos; at = text.find(path, at + 1)) {
-      const auto end = at + path.size();
-      const bool begins = at == 0 || std::string_view("=:, '\"[").contains(text[at - 1]);
-      const bool ends = end == text.size() || std::string_view(":, '\"];)").contains(text[end]) ||
-                        (text[end] == '/' && end + 1 == text.size());
-      if (begins && ends) return true;
-    }
-    return false;
-  }
-
-  /// Those whose paths, or the paths of whose folders, a command is told.
-  [[nodiscard]] std::vector<WrittenFile> files_given(const RecordedCommand& command) const {
-    std::vector<WrittenFile> given;
-    for (auto& path : written()) {
-      const auto is_told = [&](const fs::path& whole) {
-        const auto& text = whole.native();
-        const auto below = command.folder + "/";
-        const auto relative = text.starts_with(below) ? text.substr(below.size()) : text;
-        const auto names = [&](const std::string& word) {
-          return names_path(word, text) || names_path(word, relative) || names_path(word, "./" + relative);
-        };
-        return std::ranges::any_of(command.argv, names) || std::ranges::any_of(command.environment, names);
-      };
-      const auto folder = fs::path(path).parent_path();
-      const bool is_own_folder = folder == command.folder || folder == "/tmp" || folder == "/rec/home" ||
-                                 layer_.unmapped(folder) == request_.folder;
-      if (!is_told(path) && (is_own_folder || !is_told(folder))) continue;
-      const auto where = layer_.map_to_read(path);
-      constexpr std::uint64_t kLargest = 64U << 10U;
-      auto text = sys::read_regular_file(where, kLargest);
-      const bool is_text =
-          text && text->find('\0') == std::string::npos && !text::first_invalid_utf8(*text).has_value();
-      std::error_code error;
-      const auto rights = fs::status(where, error).permissions();
-      given.push_back(
-          {std::move(path),
-           is_text ? std::optional(layer_.without_layer(without_own(std::move(*text)))) : std::nullopt,
-           (rights & fs::perms::owner_exec) != fs::perms::none});
-    }
-    return given;
   }
 
   /// A search along PATH tries each folder; what is in none is recorded where it looks last.
@@ -739,11 +609,6 @@ class Recorder final : public Watcher {
     return last && *last == fs::path(program).parent_path();
   }
 
-  void name_as_absent(const std::string& path) {
-    if (std::ranges::find(recording_.not_here, path) == recording_.not_here.end())
-      recording_.not_here.push_back(path);
-  }
-
   static bool is_read_by_source(const std::string& path) {
     const auto name = program_name(path);
     return name == "activate" || name.ends_with(".sh") || name.ends_with("bashrc") ||
@@ -758,10 +623,10 @@ class Recorder final : public Watcher {
   /// Stands in for a file that the script sources. One of the job itself is unread: what it sets is not
   /// known.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
-    if (is_of_job(path) || !found_in(path).empty())
-      name_as_unread(line, path);
+    if (is_of_job(path) || !notes_.found_in(path).empty())
+      notes_.unread(line, path);
     else
-      name_as_absent(path);
+      notes_.absent(path);
     constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
     if (path.ends_with(kConda))
       return put_script("NLAUNCH_CONDA=" + text::shell_quote(path.substr(0, path.size() - kConda.size())) +
@@ -775,7 +640,7 @@ class Recorder final : public Watcher {
                            ? layer_.map(path, Access::create)
                            : std::unexpected(0);
     if (place) (void)sys::write_file_atomically(*place, "", 0755);
-    existing_.insert(path);
+    written_.given(path);
   }
 
   /// `[ -f PATH ]`, not of a variable's value that only looks like one.
@@ -826,18 +691,8 @@ class Recorder final : public Watcher {
                            return word == "-f" || word == "-F" || word.starts_with("--follow");
                          });
     return (follows || name == "grep" || name == "egrep") && std::ranges::any_of(argv, [&](const auto& word) {
-             return outputs_.contains((folder / word).lexically_normal());
+             return written_.is_made_by_job((folder / word).lexically_normal());
            });
-  }
-
-  void note_made_up(const ProgramStart& start, const Words& argv) {
-    const auto out = start.files.find(STDOUT_FILENO);
-    if (out == start.files.end() || !out->second.starts_with("pipe:")) return;
-    const auto* place = place_of(start.pid);
-    auto line = text::shell_join(argv);
-    const auto known = std::ranges::find(recording_.made_up, line, &Absent::name);
-    if (known == recording_.made_up.end())
-      recording_.made_up.push_back({place == nullptr ? 0 : place->line, std::move(line)});
   }
 
   /// A marker, which is known where it turns up.
@@ -861,24 +716,9 @@ class Recorder final : public Watcher {
     return std::ranges::find(kNames, program) != kNames.end();
   }
 
-  /// The plan makes them, too.
-  void note_placed(const ProgramStart& start, const Words& argv) {
-    const auto target = (fs::path(start.folder) / argv.back()).lexically_normal();
-    outputs_.insert(target);
-    for (std::size_t i = 1; i + 1 < argv.size(); ++i)
-      outputs_.insert((target / fs::path(argv[i]).filename()).lexically_normal());
-  }
-
   [[nodiscard]] std::uint32_t line_of(pid_t pid) const {
     const auto* place = place_of(pid);
     return place == nullptr ? 0 : place->line;
-  }
-
-  /// One of each line.
-  void note_done_here(const ProgramStart& start, const Words& argv) {
-    const auto line = line_of(start.pid);
-    const auto known = std::ranges::find(recording_.done_here, line, &Absent::line);
-    if (known == recording_.done_here.end()) recording_.done_here.push_back({line, text::shell_join(argv)});
   }
 
   /// Until it starts something.
@@ -904,62 +744,10 @@ class Recorder final : public Watcher {
     });
   }
 
-  /// Files that a program prints for the script, and that are on the cluster alone.
-  void note_unread(const ProgramStart& start, const Words& argv) {
-    static const std::map<std::string, std::size_t> kFirstFile{
-        {"cat", 1}, {"head", 1}, {"tail", 1}, {"sort", 1}, {"wc", 1}, {"ls", 1},
-        {"cut", 1}, {"grep", 2}, {"sed", 2},  {"awk", 2},  {"jq", 2}, {"find", 1}};
-    const auto first = kFirstFile.find(program_name(argv[0]));
-    const auto out = start.files.find(STDOUT_FILENO);
-    if (first == kFirstFile.end() || out == start.files.end() || !out->second.starts_with("pipe:")) return;
-    std::size_t words = 0;
-    for (std::size_t i = 1; i < argv.size(); ++i) {
-      const auto& word = argv[i];
-      static const Options kBeforePaths{"-L", "-P", "-H"};
-      if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
-      if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
-      const bool is_path = word.find('/') != std::string::npos || word.find('.') != std::string::npos;
-      const auto path = layer_.resolved(fs::path(start.folder) / word, true, start.pid);
-      std::error_code error;
-      if (!is_path || !path || fs::exists(layer_.map_to_read(*path), error)) continue;
-      name_as_unread(line_of(start.pid), *path);
-    }
-  }
-
-  /// `read X < FILE`: bash itself says which it cannot open.
-  void note_unread_of_shells(const std::string& output) {
-    static const RE2 kMissing(R"((?m)^\S+: line (\d+): (\S+): No such file or directory$)");
-    re2::StringPiece rest(output);
-    std::uint32_t line = 0;
-    std::string path;
-    while (RE2::FindAndConsume(&rest, kMissing, &line, &path)) {
-      const bool writes = std::ranges::any_of(
-          no_folder_, [&](const auto& one) { return one == path || one.ends_with("/" + path); });
-      if (writes)
-        recording_.no_folder.push_back({line, path});
-      else
-        name_as_unread(line, path);
-    }
-  }
-
-  /// The script's own folder, where the file is there as seen from that; else empty. A script runs in the
-  /// folder in which it is submitted.
-  [[nodiscard]] std::string found_in(const std::string& path) const {
-    std::error_code error;
-    const auto own = fs::absolute(request_.script, error).parent_path().lexically_normal();
-    const auto named =
-        fs::path(path).is_absolute() ? fs::path(path).lexically_relative(folder()) : fs::path(path);
-    const bool there = own != folder() && !named.empty() && fs::exists(own / named, error);
-    return there ? own.native() : "";
-  }
-
-  void name_as_unread(std::uint32_t line, const std::string& path) {
-    recording_.unread.push_back({line, path, "", found_in(path)});
-  }
-
   /// bash runs, sh as bash, which tells what it does; a script that is on the cluster alone is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
-    if (value_of(start.environment, kInTask)) {
+    if (const auto task = task_of(start.environment)) {
+      tasks_.try_emplace(start.pid, *task);
       const auto* place = place_of(start.pid);
       const auto step = number_of(start.environment, kStep);
       const auto line = step && *step < recording_.commands.size() ? recording_.commands[*step].line : 0;
@@ -970,7 +758,7 @@ class Recorder final : public Watcher {
       const auto path = layer_.resolved(fs::path(start.folder) / *file, true, start.pid);
       std::error_code error;
       if (path && !fs::exists(layer_.map_to_read(*path), error)) {
-        name_as_absent(*path);
+        notes_.absent(*path);
         note(start, argv, Fate::recorded);
         return answer({});
       }
@@ -1003,7 +791,8 @@ class Recorder final : public Watcher {
   }
 
   std::uint32_t node_of_process(const ProgramStart& start) const {
-    return number_of(start.environment, "SLURM_NODEID").value_or(0);
+    const auto task = task_of(start.environment);
+    return task ? task->node : 0;
   }
 
   void note(const ProgramStart& start, Words argv, Fate fate) {
@@ -1024,7 +813,6 @@ class Recorder final : public Watcher {
     command.background = start.background;
     command.has_input = has_own_input(start);
     if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
-    if (fate != Fate::answered) command.given = files_given(command);
     if (const auto step = number_of(start.environment, kStep); step && *step < recording_.commands.size())
       command.launcher = *step;
     if (command.launcher) {
@@ -1032,10 +820,7 @@ class Recorder final : public Watcher {
       const auto folder = folder_of_tasks(launcher.argv);
       if (!folder.empty() && command.folder == launcher.folder) command.folder = folder;
     }
-    if (value_of(start.environment, kInTask)) {
-      command.task = Task{number_of(start.environment, "SLURM_PROCID").value_or(0),
-                          number_of(start.environment, "SLURM_LOCALID").value_or(0), node_of_process(start)};
-    }
+    command.task = task_of(start.environment);
     if (const auto* place = place_of(start.pid)) {
       command.script = layer_.unmapped(place->script);
       command.line = place->line;
@@ -1051,10 +836,37 @@ class Recorder final : public Watcher {
       last_wait_ = waits_ == 1 ? command.line : std::max(last_wait_, command.line);
     } else {
       waits_ = 0;
-      for (const auto& [fd, file] : command.files)
-        if (fd > 0) outputs_.insert(file);
+      note_files(start, command);
     }
     recording_.commands.push_back(std::move(command));
+  }
+
+  /// `sed -i SCRIPT FILE` of a file that is on the cluster alone.
+  void note_edited(const ProgramStart& start, const Words& argv) {
+    const bool in_place = std::ranges::any_of(
+        argv, [](const auto& word) { return word.starts_with("-i") || word.starts_with("--in-place"); });
+    const auto path = layer_.resolved(fs::path(start.folder) / argv.back(), true, start.pid);
+    std::error_code error;
+    if (in_place && path && !fs::exists(layer_.map_to_read(*path), error))
+      notes_.unread(line_of(start.pid), *path);
+  }
+
+  /// What it is told of, and where its own output goes.
+  void note_files(const ProgramStart& start, RecordedCommand& command) {
+    for (const auto& path : written_.outputs_told_to({command.argv, {}, command.folder})) {
+      const bool own =
+          std::ranges::any_of(command.files, [&](const auto& file) { return file.second == path; });
+      const bool known =
+          std::ranges::find(recording_.passed_on, path, &Absent::name) != recording_.passed_on.end();
+      if (!own && !known) recording_.passed_on.push_back({command.line, path, command.script});
+    }
+    for (const auto& [fd, file] : start.files)
+      if (fd > 0 && file.starts_with("pipe:")) written_.job_prints_to(file);
+    for (const auto& [fd, file] : command.files)
+      if (fd > 0) written_.redirected(file);
+    command.given = written_.told_to({command.argv, command.environment, command.folder});
+    for (auto& file : command.given)
+      if (file.text) file.text = without_own(std::move(*file.text));
   }
 
   void note_submission(const ProgramStart& start, const Words& argv) {
@@ -1081,7 +893,10 @@ class Recorder final : public Watcher {
     if (job.text.empty()) return;
     const auto exported = option(argv, end, "", "--export");
     const auto listed = exported ? text::split(*exported, ',') : Words{"ALL"};
-    const auto before = environment();
+    auto before = environment();
+    std::erase_if(before, [&](const auto& entry) {
+      return std::ranges::find(request_.variables, entry) != request_.variables.end();
+    });
     for (const auto& entry : start.environment) {
       const bool is_new = !is_own(entry) && std::ranges::find(before, entry) == before.end() &&
                           !entry.starts_with("PWD=") && !entry.starts_with("SLURM_");
@@ -1090,7 +905,8 @@ class Recorder final : public Watcher {
     }
     for (const auto& one : listed)
       if (one.find('=') != std::string::npos) job.variables.push_back(one);
-    job.folders = folders_made();
+    job.files = written_.files();
+    for (const auto& folder : written_.folders()) job.files.push_back({folder + "/", "", true});
     recording_.submitted.push_back(std::move(job));
   }
 
@@ -1185,10 +1001,52 @@ class Recorder final : public Watcher {
     return text;
   }
 
+  // --- Tasks that others stand for ---
+
+  /// A task compares its number with that of one that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
+  [[nodiscard]] bool branches_by_task() const {
+    return unrecorded_ > 0 && std::ranges::any_of(trace_.commands(), [&](const TracedCommand& command) {
+             const auto task = task_of_shell(command.shell);
+             return task && compares(command.text, *task, unrecorded_);
+           });
+  }
+
+  static bool compares(const std::string& text, const Task& task, std::size_t size) {
+    static const RE2 kTest(R"(^('\['|\[\[|test|case|\(\() )");
+    if (!RE2::PartialMatch(text, kTest)) return false;
+    static const RE2 kName(R"(PROCID|NODEID|LOCALID|RANK)");
+    // Of these bash tells the names.
+    if (text.starts_with("((") || text.starts_with("case ")) return RE2::PartialMatch(text, kName);
+    bool own = false;
+    bool other = false;
+    static const RE2 kNumber(R"((\d+))");
+    std::uint32_t number = 0;
+    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kNumber, &number);) {
+      const bool is_own = number == task.rank || number == task.node || number == task.local_rank;
+      if (is_own && !own)
+        own = true;
+      else
+        other = other || (number > 1 && number < size);
+    }
+    return own && other;
+  }
+
+  [[nodiscard]] std::optional<Task> task_of_shell(pid_t pid) const {
+    constexpr int kDeepest = 50;
+    for (int i = 0; i < kDeepest; ++i) {
+      const auto found = tasks_.find(pid);
+      if (found != tasks_.end()) return found->second;
+      const auto parent = parents_.find(pid);
+      if (parent == parents_.end()) return std::nullopt;
+      pid = parent->second;
+    }
+    return std::nullopt;
+  }
+
   // --- Scripts that stand in for programs ---
 
   /// Starts the program once for each task that is recorded.
-  [[nodiscard]] std::string tasks_script(const Started& started, bool mpi) const {
+  [[nodiscard]] std::string tasks_script(const Started& started, bool mpi) {
     // What is on no PATH here is recorded under its name.
     const auto& name = started.argv[0];
     const auto words = text::shell_join(started.argv);
@@ -1201,12 +1059,16 @@ class Recorder final : public Watcher {
     const auto size = started.tasks.size();
     auto of_step = variables_of_step(request_.allocation, started.tasks, steps_);
     for (auto& variable : of_step) variable = text::shell_quote(variable);
-    script += fmt::format("export {}=1 {}\n", kInTask, text::join(of_step, " "));
-    const auto recorded = recorded_for(started.tasks);
+    script += fmt::format("export {}\n", text::join(of_step, " "));
+    const auto recorded = recorded_for(started.tasks, request_.all_tasks);
     for (std::size_t i = 0; i < size; ++i) {
       const auto& task = started.tasks[i];
-      if (recorded[i] != i) continue;
+      if (recorded[i] != i) {
+        unrecorded_ = std::max(unrecorded_, size);
+        continue;
+      }
       auto variables = variables_of(task);
+      variables.push_back(text_of(task));
       variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(task.node)));
       for (const auto& one : started.variables) {
         if (one.find('=') != std::string::npos) variables.push_back(text::shell_quote(one));
@@ -1223,8 +1085,8 @@ class Recorder final : public Watcher {
       if (started.keeps_environment) {
         script += fmt::format("(export {}; {})\n", text::join(variables, " "), command);
       } else {
-        const auto kept = fmt::format(
-            "PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\" {1}=1", kStep, kInTask);
+        const auto kept =
+            fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
         script += fmt::format("(cd \"$HOME\" 2>/dev/null; exec env -i {} {} {})\n", kept,
                               text::join(variables, " "), words);
       }
@@ -1308,12 +1170,11 @@ class Recorder final : public Watcher {
   ScratchLayer& layer_;
   OwnFiles own_;
   Recording recording_;
+  Written written_;
+  Notes notes_;
   Trace trace_;
   sys::UniqueFd trace_file_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of the PATH that a script begins with
-  std::set<std::string> existing_;                           ///< files that the request says are there
-  std::set<std::string> no_folder_;                          ///< files that cannot be written to
-  std::set<std::string> outputs_;                            ///< files that recorded programs would write
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was asked
   std::size_t steps_ = 0;                                    ///< that have begun
@@ -1322,7 +1183,9 @@ class Recorder final : public Watcher {
   bool node_waits_ = false;                         ///< and had more to do
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
-  std::map<pid_t, Absent> xargs_;                   ///< those that have started nothing
+  std::map<pid_t, Task> tasks_;                     ///< of the shells that began them
+  std::size_t unrecorded_ = 0;     ///< tasks of the largest step of which not all are recorded
+  std::map<pid_t, Absent> xargs_;  ///< those that have started nothing
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, Place> texts_;  ///< of shells that were given a text: where they were started
   pid_t script_shell_ = 0;
@@ -1398,6 +1261,11 @@ Result<Recording> record_until(const RecordRequest& request, int& signal) {
 Result<Recording> record(const RecordRequest& request) {
   int signal = 0;
   auto recording = record_until(request, signal);
+  if (signal == 0 && recording && recording->may_differ) {
+    auto all = request;
+    all.all_tasks = true;
+    recording = record_until(all, signal);
+  }
   if (signal != 0) ::raise(signal);
   return recording;
 }

@@ -10,6 +10,7 @@
 #include "shell/guarded.h"
 #include "shell/trace.h"
 #include "shell/words.h"
+#include "shell/written.h"
 
 /// What a shell script would start, seen by letting bash run it where nothing of it has an effect.
 namespace nlaunch::shell {
@@ -18,14 +19,6 @@ enum class Fate {
   recorded,  ///< it would have been started, and seemed to succeed without a word
   answered,  ///< it asks something of the cluster, or waits: shell/answers.h
   launcher,  ///< it starts other commands, which are recorded too: shell/launchers.h
-};
-
-/// A file that the script has written.
-struct WrittenFile {
-  std::string path;
-  std::optional<std::string> text;  ///< nothing: it is no text, or has more than 64 KiB
-  bool executable = false;
-  bool operator==(const WrittenFile&) const = default;
 };
 
 /// A program that the script would start.
@@ -62,12 +55,14 @@ struct Submission {
   std::string text;                    ///< of that file, of --wrap, of a here-document
   Words arguments;                     ///< of the script
   std::vector<std::string> variables;  ///< "NAME=VALUE" of its environment that the script has set
-  std::vector<std::string> folders;    ///< that the script has made, with a slash behind them
+  std::vector<WrittenFile> files;      ///< that the script has written before
   std::string folder;
 };
 
 struct Recording {
   bool per_node = false;                  ///< as of RecordRequest: no Slurm knows of its first step
+  bool all_tasks = false;                 ///< likewise
+  bool may_differ = false;                ///< tasks that were not recorded may be none of the others' kind
   std::vector<RecordedCommand> commands;  ///< in their order; a launcher's own behind it
   std::vector<Assignment> assignments;
   std::vector<TracedCommand> traced;     ///< all that the shells ran, in its order
@@ -78,6 +73,7 @@ struct Recording {
   std::vector<Absent> made_up;  ///< the script reads what a command prints, which is made up or true of this
                                 ///< machine and moment alone: `name` is the command
   std::vector<std::string> written;  ///< files that the script writes itself, of which no program is told
+  std::vector<Absent> passed_on;     ///< a program is told of a file into which another one's output goes
   std::vector<Absent> failed;        ///< shells of tasks that ended with another code than 0, which is `name`
   std::vector<Absent> unset;         ///< variables that the script uses and nothing sets: they are empty
   std::vector<Absent>
@@ -118,6 +114,9 @@ struct RecordRequest {
   /// arguments and variables `{node}` is the number of the node, `{host}` its host, `{first}` the first
   /// node's, `{nodes}` how many there are.
   bool per_node = false;
+  bool in_job = true;                ///< false: on a login node, where no variable is Slurm's
+  bool all_tasks = false;            ///< none stands for others (recorded_for)
+  std::vector<WrittenFile> files{};  ///< that somebody has written before
   Allocation allocation;
   Limits limits;
 };

@@ -111,8 +111,8 @@ class GivenBySomebodyElse(Import):
         _, experiment, _ = self.planned(script)
         self.assertEqual(experiment["start"], [["write-files"], ["learner"]])
         role = experiment["roles"]["write-files"]
-        self.assertEqual((role["per"], role["ready"], role["command"][4:]), ("node", "exited", [
-            f"{self.folder}/conf/ds.json", '{"a": "$${b}"}\n', "644", f"{self.folder}/hosts", "${role.learner.0.host}\n${role.learner.1.host}\n", "755"]))
+        self.assertEqual((role.get("per"), role["ready"], role["command"][4:]), (None, "exited", [
+            f"{self.folder}/conf/", "", "755", f"{self.folder}/conf/ds.json", '{"a": "$${b}"}\n', "644", f"{self.folder}/hosts", "${role.learner.0.host}\n${role.learner.1.host}\n", "755"]))
 
     def test_the_command_that_writes_files_does_so(self):
         _, experiment, _ = self.planned("printf 'a\\n$b' > new/x y\ntrue > f; chmod +x f\npython train.py new/x f\n".replace("new/x y", "x"), "--gpus", "1")
@@ -126,6 +126,39 @@ class GivenBySomebodyElse(Import):
         _, experiment, _ = self.planned("for i in 1 2; do echo $i > c.txt; python run.py c.txt; done\n", "--gpus", "1")
         texts = [role["command"][5] for name, role in experiment["roles"].items() if name.startswith("write-files")]
         self.assertEqual((texts, len(experiment["start"])), (["1\n", "2\n"], 4))
+
+    def test_a_file_that_each_task_writes(self):
+        roles = self.roles(TWO_NODES + "srun bash -c 'echo $SLURM_NODEID > /tmp/rank; python train.py /tmp/rank'\n")
+        self.assertEqual((roles["write-files"]["per"], roles["write-files"]["command"][4:]), ("node", ["/tmp/rank", "${self.index}\n", "644"]))
+
+    def test_a_task_of_its_own_among_many(self):
+        script = "#SBATCH --nodes=20 --ntasks-per-node=1 --gpus-per-node=4\nsrun bash -c '%s'\n"
+        for branch in ("if [ $SLURM_NODEID -eq 5 ]; then python eval.py; else python train.py; fi", "case $SLURM_NODEID in 5) python eval.py;; *) python train.py;; esac",
+                       "((SLURM_NODEID == 5)) && exec python eval.py; python train.py"):
+            with self.subTest(branch):
+                result, _, _ = self.import_text(script % branch)
+                self.assertEqual(result.returncode, REFUSED)
+                self.assertIn("eval.0: the plan has it on node 0, beside what runs elsewhere in the script, where it is on node 5\n", result.stderr)
+
+    def test_a_copy_that_is_edited(self):
+        (self.folder / "a.yaml").write_text("lr: 1\n")
+        _, experiment, _ = self.planned("cp a.yaml b.yaml\nsed -i s/1/2/ b.yaml\npython train.py b.yaml\n", "--gpus", "1")
+        self.assertEqual((experiment["start"], experiment["roles"]["write-files"]["command"][5]), ([["cp"], ["write-files"], ["learner"]], "lr: 2\n"))
+        _, experiment, _ = self.planned("cp a.yaml b.yaml\npython train.py b.yaml\n", "--gpus", "1")
+        self.assertEqual(experiment["start"], [["cp"], ["learner"]])
+        self.assertIn("line 1 reads ", self.refusal("sed -i s/1/2/ /no/such.yaml\npython train.py /no/such.yaml\n"))
+
+    def test_what_it_prints_beside_a_log(self):
+        for script in ("python train.py --log a.log 2>&1 | tee -a a.log\n", "mkdir -p out\npython train.py --output out > out/log\n"):
+            with self.subTest(script):
+                command = self.roles(script, "--gpus", "1").get("write-files", {}).get("command", [])
+                self.assertEqual([word for word in command[4:] if "log" in word], [])
+
+    def test_what_a_program_prints_for_another_one(self):
+        self.assertIn("line 2: a program is given ", self.refusal("python make.py > d.yaml\npython train.py --config d.yaml\n"))
+
+    def test_a_file_that_changes_between_programs_side_by_side(self):
+        self.assertIn("which the script writes anew while", self.refusal("for i in 1 2; do echo $i > c.txt; python run.py c.txt & done\nwait\n", "--gpus", "2"))
 
     def test_a_file_that_cannot_be_written(self):
         self.assertIn("which the script writes itself, and which is no text, or has more than 64 KiB",
@@ -149,6 +182,20 @@ class GivenBySomebodyElse(Import):
             with self.subTest(script):
                 _, experiment, profile = self.planned(script)
                 self.assertEqual((experiment["nodes"], experiment["roles"]["learner"]["command"], profile["node"]), (2, command, {"gpus": 4}))
+
+    def test_what_the_job_that_it_submits_is_given(self):
+        script = ("mkdir -p logs\necho '{}' > ds.json\nC=c sbatch --nodes=1 --gpus-per-node=4 --export=ALL,B=b <<EOF\n#!/bin/bash\ncd logs\npython train.py ${SLURM_NODEID-login} \\$A \\$B \\$C ../ds.json $PWD/ds.json\nEOF\n")
+        _, experiment, _ = self.planned(script, "--env", "A=a")
+        self.assertEqual((experiment["roles"]["learner"]["command"][2:6], experiment["env"]), (["login", "a", "b", "c"], {"A": "a", "B": "b", "C": "c"}))
+        self.assertEqual(experiment["roles"]["write-files"]["command"][-3:], [f"{self.folder}/ds.json", "{}\n", "644"])
+
+    def test_a_script_that_submits_itself(self):
+        roles = self.roles('#SBATCH --gpus-per-node=4\nif [ -z "$SLURM_JOB_ID" ]; then export LR=2; sbatch "$0" deep; exit; fi\npython train.py $LR "$1"\n')
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py", "2", "deep"])
+
+    def test_a_script_that_somebody_starts_is_in_no_job_of_slurm(self):
+        roles = self.roles('[ -n "$SLURM_JOB_ID" ] && exec python slurm.py\npython train.py "$SLURM_PROCID"\n', *self.PER_NODE)
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py", ""])
 
     def test_an_srun_that_asks_for_the_job(self):
         _, experiment, profile = self.planned("srun -p gpu -t 60 --nodes=2 --ntasks-per-node=1 --gres=gpu:8 -o log torchrun --nproc_per_node 8 train.py\n")

@@ -56,6 +56,7 @@ TEST_F(LoadModules, EachChangeKnowsItsModule) {
 
 TEST_F(LoadModules, FoldersAreAddedAfterTheReset) {
   write("more/own/1.lua", "setenv('OWN', '1')\n");
+  base_["LMOD_SYSTEM_DEFAULT_MODULES"] = "compiler/12";  // what a reset goes back to
   plan::Modules modules{kLmod, true, {"own/1"}, "site.yaml:3:1"};
   EXPECT_FALSE(load_modules(modules, base_));
   modules.use = {(folder_ / "more").string()};

@@ -1,0 +1,208 @@
+#include "shell/notes.h"
+
+#include <re2/re2.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "base/text.h"
+#include "sys/files.h"
+
+namespace nlaunch::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLargestScript = 1U << 20U;
+
+/// The script reads what a program prints.
+bool is_piped(const ProgramStart& start) {
+  const auto out = start.files.find(STDOUT_FILENO);
+  return out != start.files.end() && out->second.starts_with("pipe:");
+}
+
+/// Set by bash itself, or by Slurm for a task.
+bool is_of_bash(std::string_view name) {
+  constexpr std::array<std::string_view, 16> kNames{
+      "RANDOM", "SECONDS", "LINENO", "EUID",  "UID",   "PPID",     "PWD",        "OLDPWD",
+      "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
+  constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace
+
+std::string folder_of(const RecordRequest& request) {
+  std::error_code error;
+  if (!request.folder.empty()) return request.folder;
+  return fs::absolute(request.script, error).parent_path().lexically_normal();
+}
+
+std::vector<Absent> placeholders_in(const std::string& script) {
+  static const RE2 kAngles(R"((<[A-Za-z][^<>]*>))");
+  static const RE2 kBraces(R"((<[A-Za-z][^<>]*>|\{[^{}$]*\}))");
+  std::vector<Absent> found;
+  std::uint32_t number = 0;
+  for (const auto& line : text::split(script, '\n')) {
+    ++number;
+    const auto trimmed = text::trim(line);
+    const bool directive = trimmed.starts_with("#SBATCH");
+    if (trimmed.starts_with('#') && !directive) continue;
+    auto text = std::string(trimmed);
+    if (directive) text = text.substr(0, text.find(" #", 1));
+    std::string placeholder;
+    for (re2::StringPiece rest(text);
+         RE2::FindAndConsume(&rest, directive ? kBraces : kAngles, &placeholder);)
+      found.push_back({number, placeholder});
+  }
+  return found;
+}
+
+std::vector<Absent> unset_in(const std::string& script, const std::string& texts,
+                             std::set<std::string> known) {
+  static const RE2 kSets(
+      R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*([A-Za-z_]\w*)|)"
+      R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
+  std::string name;
+  std::string counter;
+  std::string words;
+  for (re2::StringPiece rest(texts); RE2::FindAndConsume(&rest, kSets, &name, &counter, &words);) {
+    known.insert(name);
+    known.insert(counter);
+    for (const auto& word : text::split(words, ' ')) {
+      const auto begin = std::min(word.find_first_not_of('('), word.size());
+      known.insert(word.substr(begin, word.find_first_of("=[+", begin) - begin));
+    }
+  }
+  std::vector<Absent> unset;
+  static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
+  std::uint32_t number = 0;
+  for (const auto& line : text::split(script, '\n')) {
+    ++number;
+    // A test for its being set is an answer to its not being set; awk has variables of its own.
+    static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
+    if (RE2::PartialMatch(line, kNoUse)) continue;
+    std::string braced;
+    for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
+      if (name.empty()) name = braced;
+      if (is_of_bash(name) || !known.insert(name).second) continue;
+      unset.push_back({number, name});
+    }
+  }
+  return unset;
+}
+
+std::vector<Absent> not_opened_in(const std::string& output) {
+  static const RE2 kMissing(R"((?m)^\S+: line (\d+): (\S+): No such file or directory$)");
+  std::vector<Absent> missing;
+  std::uint32_t line = 0;
+  std::string path;
+  for (re2::StringPiece rest(output); RE2::FindAndConsume(&rest, kMissing, &line, &path);)
+    missing.push_back({line, path});
+  return missing;
+}
+
+Words files_printed_by(const Words& argv) {
+  static const std::map<std::string, std::size_t> kFirstFile{
+      {"cat", 1}, {"head", 1}, {"tail", 1}, {"sort", 1}, {"wc", 1}, {"ls", 1},
+      {"cut", 1}, {"grep", 2}, {"sed", 2},  {"awk", 2},  {"jq", 2}, {"find", 1}};
+  static const Options kBeforePaths{"-L", "-P", "-H"};
+  const auto first = kFirstFile.find(program_name(argv[0]));
+  if (first == kFirstFile.end()) return {};
+  Words files;
+  std::size_t words = 0;
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto& word = argv[i];
+    if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
+    if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
+    if (word.find_first_of("/.") != std::string::npos) files.push_back(word);
+  }
+  return files;
+}
+
+void Notes::absent(const std::string& path) {
+  if (std::ranges::find(recording_.not_here, path) == recording_.not_here.end())
+    recording_.not_here.push_back(path);
+}
+
+void Notes::unread(std::uint32_t line, const std::string& path) {
+  recording_.unread.push_back({line, path, "", found_in(path)});
+}
+
+std::string Notes::found_in(const std::string& path) const {
+  std::error_code error;
+  const auto folder = folder_of(request_);
+  const auto own = fs::absolute(request_.script, error).parent_path().lexically_normal();
+  const auto named =
+      fs::path(path).is_absolute() ? fs::path(path).lexically_relative(folder) : fs::path(path);
+  const bool there = own != folder && !named.empty() && fs::exists(own / named, error);
+  return there ? own.native() : "";
+}
+
+void Notes::made_up(std::uint32_t line, const ProgramStart& start, const Words& argv) {
+  if (!is_piped(start)) return;
+  auto words = text::shell_join(argv);
+  const auto known = std::ranges::find(recording_.made_up, words, &Absent::name);
+  if (known == recording_.made_up.end()) recording_.made_up.push_back({line, std::move(words)});
+}
+
+void Notes::done_here(std::uint32_t line, const Words& argv) {
+  const auto known = std::ranges::find(recording_.done_here, line, &Absent::line);
+  if (known == recording_.done_here.end()) recording_.done_here.push_back({line, text::shell_join(argv)});
+}
+
+void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& argv) {
+  if (!is_piped(start)) return;
+  for (const auto& file : files_printed_by(argv)) {
+    const auto path = layer_.resolved(fs::path(start.folder) / file, true, start.pid);
+    std::error_code error;
+    if (path && !fs::exists(layer_.map_to_read(*path), error)) unread(line, *path);
+  }
+}
+
+void Notes::finish(const std::string& output, const std::vector<std::string>& environment) {
+  for (const auto& one : not_opened_in(output)) {
+    const bool writes = std::ranges::any_of(
+        no_folder_, [&](const auto& path) { return path == one.name || path.ends_with("/" + one.name); });
+    if (writes)
+      recording_.no_folder.push_back(one);
+    else
+      unread(one.line, one.name);
+  }
+  const auto script = sys::read_regular_file(request_.script, kLargestScript).value_or("");
+  recording_.placeholders = placeholders_in(script);
+  finish_unset(script, environment);
+  finish_written();
+}
+
+void Notes::finish_unset(const std::string& script, const std::vector<std::string>& environment) {
+  auto texts = script;
+  std::set<std::string> known;
+  std::set<std::string> scripts;
+  constexpr std::size_t kMostScripts = 20;
+  for (const auto& one : recording_.assignments) {
+    known.insert(one.name);
+    if (scripts.size() < kMostScripts) scripts.insert(one.script);
+  }
+  for (const auto& file : scripts)
+    texts += "\n" + sys::read_regular_file(layer_.map_to_read(file), kLargestScript).value_or("");
+  for (const auto& entry : environment) known.insert(entry.substr(0, entry.find('=')));
+  for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
+  recording_.unset = unset_in(script, texts, std::move(known));
+}
+
+void Notes::finish_written() {
+  for (const auto& file : written_.files()) {
+    if (file.text == "") continue;  // a log, or a sign
+    const bool told = std::ranges::any_of(recording_.commands, [&](const auto& command) {
+      return std::ranges::find(command.given, file.path, &WrittenFile::path) != command.given.end();
+    });
+    if (!told) recording_.written.push_back(file.path);
+  }
+}
+
+}  // namespace nlaunch::shell

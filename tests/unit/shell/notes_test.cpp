@@ -1,0 +1,62 @@
+#include "shell/notes.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace nlaunch::shell {
+namespace {
+
+std::string said(const std::vector<Absent>& all) {
+  std::vector<std::string> texts;
+  for (const auto& one : all) texts.push_back(fmt::format("{}: {}", one.line, one.name));
+  return text::join(texts, "|");
+}
+
+std::string unset(const std::string& script, std::set<std::string> known = {}) {
+  return said(unset_in(script, script, std::move(known)));
+}
+
+TEST(Notes, PlaceholdersAreInAngles) {
+  EXPECT_EQ(said(placeholders_in("A=/a/<team>/b\n# <x>\necho 1 < 2 > 3\n")), "1: <team>");
+  EXPECT_EQ(said(placeholders_in("#SBATCH -p { queue } # {y}\nA={x} B=${y}\n#SBATCH -A <you>\n")),
+            "1: { queue }|3: <you>");
+}
+
+TEST(Notes, VariablesThatNothingSets) {
+  EXPECT_EQ(unset("A=1\necho $A ${B} $C\n", {"C"}), "2: B");
+  EXPECT_EQ(unset("for a in 1; do read b c; echo $a $b $c $d; done\n"), "1: d");
+  EXPECT_EQ(unset("# $a\n[ -z $b ]\nawk '{print $c}'\necho \\\\$d ${e:-1} $RANDOM $SLURM_X\n"), "");
+  EXPECT_EQ(unset("echo $a\necho $a\n"), "1: a");
+  EXPECT_EQ(said(unset_in("echo $a\n", "echo $a\nexport a=1\n", {})), "");
+}
+
+TEST(Notes, WhatBashCouldNotOpen) {
+  EXPECT_EQ(
+      said(not_opened_in(
+          "x\n/a/job.sh: line 7: in/a.txt: No such file or directory\ncat: b: No such file or directory\n")),
+      "7: in/a.txt");
+}
+
+TEST(Notes, FilesThatProgramsPrint) {
+  const auto files = [](const std::string& line) {
+    return text::join(files_printed_by(text::split(line, ' ')), " ");
+  };
+  EXPECT_EQ(files("cat -n /a b.txt c"), "/a b.txt");
+  EXPECT_EQ(files("grep a.b /c"), "/c");
+  EXPECT_EQ(files("find -L /a /b -name *.py"), "/a /b");
+  EXPECT_EQ(files("python a.py"), "");
+}
+
+TEST(Notes, TheFolderOfAJobIsWhereItIsSubmitted) {
+  RecordRequest request;
+  request.script = "/a/b/job.sh";
+  EXPECT_EQ(folder_of(request), "/a/b");
+  request.folder = "/c";
+  EXPECT_EQ(folder_of(request), "/c");
+}
+
+}  // namespace
+}  // namespace nlaunch::shell
