@@ -184,6 +184,13 @@ class Roles {
       for (const auto i : behind)
         kept_[i].main = any_trains ? kept_[i].work.work == Work::training
                                    : part_of(kept_[i]).line == part_of(kept_[behind.back()]).line;
+      for (const auto i : behind)
+        if (!kept_[i].main)
+          remark(part_of(kept_[i]).line,
+                 fmt::format("{} ends with the run, and the run with {}: the script may wait for both. "
+                             "`ends_run` says which ends it",
+                             role_name_of(part_of(kept_[i]).program),
+                             role_name_of(part_of(kept_[behind.back()]).program)));
     }
   }
 
