@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -32,25 +31,7 @@ bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::uint32_t number(std::string_view text) {
-  std::uint32_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  constexpr std::uint32_t kMost = 100'000;
-  return std::min(value, kMost);
-}
-
-/// The GPUs of "gpu:h100:8", "gpu:8", "h100:8", "8".
-std::uint32_t gpus_of(const std::string& text) {
-  for (const auto& part : text::split(text, ',')) {
-    const auto one = part.substr(0, part.find('('));
-    const auto digits = one.substr(one.rfind(':') + 1);
-    const auto count = number(digits);
-    constexpr std::uint32_t kMost = 1024;
-    if (count > 0) return std::min(count, kMost);
-    if (one == "gpu") return 1;
-  }
-  return 0;
-}
+using shell::leading_number;
 
 /// `#SBATCH hetjob`, which has no dashes; `packjob` before Slurm 20.02.
 bool is_heterogeneous(std::string_view script) {
@@ -66,12 +47,14 @@ std::vector<std::uint32_t> array_tasks(std::string_view value) {
   constexpr std::size_t kMost = 100'000;
   std::vector<std::uint32_t> ids;
   for (const auto& part : text::split(value.substr(0, value.find('%')), ',')) {
-    const auto first = number(part);
+    const auto first = leading_number(part);
     const auto dash = part.find('-');
-    const auto last = dash == std::string::npos ? first : number(std::string_view(part).substr(dash + 1));
+    const auto last =
+        dash == std::string::npos ? first : leading_number(std::string_view(part).substr(dash + 1));
     const auto colon = part.find(':');
-    const auto step =
-        colon == std::string::npos ? 1 : std::max(1U, number(std::string_view(part).substr(colon + 1)));
+    const auto step = colon == std::string::npos
+                          ? 1
+                          : std::max(1U, leading_number(std::string_view(part).substr(colon + 1)));
     for (auto id = first; id <= last && ids.size() < kMost; id += step) ids.push_back(id);
   }
   return ids;
@@ -181,30 +164,22 @@ class DirectivesReader {
     constexpr std::array<std::string_view, 5> kSignals{"TERM", "INT", "USR1", "HUP", "USR2"};
     // To the batch shell alone: what its trap does to the learners is not said; they get TERM.
     if (to.find('B') == std::string::npos && is_one_of(name, kSignals)) result_.signal = name;
-    const auto seconds = at == std::string::npos ? 60 : number(std::string_view(value).substr(at + 1));
+    const auto seconds =
+        at == std::string::npos ? 60 : leading_number(std::string_view(value).substr(at + 1));
     result_.before = fmt::format("{}s", std::max(seconds, 1U));
     result_.signal_line = line;
   }
 
   void sizes() {
     auto& size = result_.size;
-    const auto value = [&](const char* name) {
+    const auto value = [&](const std::string& name) {
       return values_.contains(name) ? values_[name] : std::string();
     };
-    const auto per_node = std::max(number(value("ntasks-per-node")), number(value("tasks-per-node")));
-    const auto tasks = number(value("ntasks"));
-    size.nodes = std::max(1U, number(value("nodes")));
-    if (value("nodes").empty() && per_node > 0 && tasks > per_node)
-      size.nodes = (tasks + per_node - 1) / per_node;
-    size.tasks = per_node > 0 ? per_node : tasks > 0 ? std::max(1U, tasks / size.nodes) : 0;
-    size.gpus = gpus_of(value("gpus-per-node"));
-    if (size.gpus == 0 && value("gres").find("gpu") != std::string::npos) size.gpus = gpus_of(value("gres"));
-    if (size.gpus == 0) size.gpus = gpus_of(value("gpus")) / size.nodes;
-    const bool of_tasks = size.gpus == 0;
-    if (of_tasks) size.gpus = gpus_of(value("gpus-per-task")) * std::max(1U, size.tasks);
-    constexpr std::uint32_t kMost = 1024;
-    size.gpus = std::min(size.gpus, kMost);
-    if (of_tasks && size.gpus > 0) {
+    const auto asked = shell::asked_for([&](std::string_view name) { return value(std::string(name)); });
+    size.nodes = asked.nodes;
+    size.tasks = asked.tasks;
+    size.gpus = asked.gpus;
+    if (asked.gpus_of_tasks) {
       // One agent on each node has what all tasks there had: it has to ask for it as a whole.
       const auto each = value("gpus-per-task");
       const auto kind = each.find(':') == std::string::npos ? "" : each.substr(0, each.rfind(':') + 1);
@@ -213,7 +188,7 @@ class DirectivesReader {
            fmt::format("--gpus-per-task={} for each of {} tasks: nlaunch's agent has them all", each,
                        std::max(1U, size.tasks))});
     }
-    const auto cpus = number(value("cpus-per-task"));
+    const auto cpus = leading_number(value("cpus-per-task"));
     result_.cpus_per_task = cpus;
     if (cpus > 0 && size.tasks > 1) {
       // One agent on each node has what all tasks there had.

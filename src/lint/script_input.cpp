@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "lint/script_text.h"
 #include "shell/launchers.h"
-#include "sys/command.h"
 #include "sys/files.h"
 
 namespace nlaunch::lint {
@@ -29,23 +28,6 @@ using shell::RecordedCommand;
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
-}
-
-/// APPTAINERENV_NAME sets NAME within the container; nothing for other names.
-std::optional<std::string> name_in_container(std::string_view name) {
-  for (const std::string_view prefix : {"APPTAINERENV_", "SINGULARITYENV_"}) {
-    if (name.starts_with(prefix) && is_variable_name(name.substr(prefix.size())))
-      return std::string(name.substr(prefix.size()));
-  }
-  return std::nullopt;
-}
-
-/// What is set for a container's inside is a setting of the name that it has there.
-void rename_in_container(Setting& setting) {
-  const auto inside = name_in_container(setting.name);
-  if (!inside) return;
-  setting.name = *inside;
-  setting.one_command = true;  // what the script itself sets does not meet it
 }
 
 /// Something of the made-up job or machine, which has another value when the script runs.
@@ -723,130 +705,11 @@ class RecordingReader {
   bool all_exported_ = false;
 };
 
-/// A file of this text, for bash, which goes with it.
-struct TemporaryScript {
-  fs::path folder;
-  std::string path;
-  explicit TemporaryScript(const std::string& text) {
-    std::error_code error;
-    auto name = (fs::temp_directory_path(error) / "nlaunch-lint-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) return;
-    folder = fs::canonical(name, error);
-    path = folder / "script.sh";
-    (void)sys::write_file_atomically(path, text, 0644);
-  }
-  TemporaryScript(const TemporaryScript&) = delete;
-  TemporaryScript& operator=(const TemporaryScript&) = delete;
-  ~TemporaryScript() {
-    std::error_code error;
-    if (!folder.empty()) fs::remove_all(folder, error);
-  }
-};
-
-/// What `bash -n` has against the script's text.
-std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& path) {
-  sys::SpawnRequest request;
-  request.argv = {"/bin/bash", "-n", path};
-  const auto result = sys::run_command(std::move(request), std::chrono::seconds(10));
-  if (!result || result->status.ok()) return std::nullopt;
-  constexpr std::string_view kLine = ": line ";
-  std::string said;
-  for (const auto& line : text::split(result->err, '\n')) {
-    if (said.empty() && line.find(kLine) != std::string::npos &&
-        line.find(": warning: ") == std::string::npos)
-      said = line;
-  }
-  const auto at = said.find(kLine);
-  if (at == std::string::npos) return std::nullopt;
-  const auto rest = std::string_view(said).substr(at + kLine.size());
-  const auto colon = std::min(rest.find(": "), rest.size());
-  const auto line = text::whole_number<std::uint32_t>(rest.substr(0, colon)).value_or(0);
-  return Unread{.span = lines.whole(std::min(line, lines.count())),
-                .severity = Severity::error,
-                .message = fmt::format("bash cannot read this: {}",
-                                       text::printable(rest.substr(std::min(colon + 2, rest.size())))),
-                .why = "the script ends there; what comes later was not looked at"};
-}
-
-/// The value of a .env file's line: what its quotes hold, or what stands before a comment.
-std::string_view without_quotes(std::string_view value) {
-  if (value.empty() || (value[0] != '"' && value[0] != '\'')) {
-    return value.starts_with('#') ? std::string_view() : text::trim(value.substr(0, value.find(" #")));
-  }
-  const auto last = value.rfind(value[0]);
-  return last == 0 ? value : value.substr(1, last - 1);
-}
-
 }  // namespace
 
 LintInput script_input(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
                        const std::string& path) {
   return RecordingReader(file, recording, path).read();
-}
-
-LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
-  auto input = script_input(file);
-  if (job.nodes) input.nodes = *job.nodes;
-  // bash takes each carriage return for a part of a word: nothing that it would do is what is meant.
-  if (file->text.find("\r\n") != std::string::npos) return input;
-  std::error_code error;
-  const bool there = fs::is_regular_file(file->name, error);
-  const auto copy = there ? nullptr : std::make_unique<TemporaryScript>(file->text);
-  const auto path = there ? file->name : copy->path;
-  const auto wrong = syntax_error(SourceLines(file), path);
-  shell::RecordRequest request;
-  request.script = path;
-  request.arguments = job.arguments;
-  request.variables = job.variables;
-  request.allocation = allocation_of(input);
-  request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
-  request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
-  const auto recording = shell::record(request);
-  if (recording) {
-    auto unread = std::move(input.script->unread);
-    input = script_input(file, *recording, path);
-    if (job.nodes) input.nodes = *job.nodes;
-    // What bash says at the wrong line is said by the syntax error.
-    if (wrong) input.script->unread.clear();
-  } else {
-    Unread all;
-    all.span = {file, 0, 0, 1};
-    all.message = "bash could not be run here: " + recording.error().first_message();
-    all.why = "only the #SBATCH lines were looked at";
-    input.script->unread.push_back(std::move(all));
-  }
-  if (wrong) input.script->unread.push_back(*wrong);
-  return input;
-}
-
-LintInput lines_scene(const std::shared_ptr<const SourceFile>& file, Lines kind) {
-  LintInput input;
-  input.files = {file};
-  auto& environment = input.environments.emplace_back();
-  std::uint32_t number = 0;
-  for (auto line : text::split(file->text, '\n')) {
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
-    auto rest = std::string_view(line);
-    std::uint32_t column = 1;
-    if (kind == Lines::dotenv) {
-      rest = text::trim(rest);
-      if (rest.starts_with("export ")) rest = text::trim(rest.substr(7));
-      column += static_cast<std::uint32_t>(rest.data() - line.data());
-    }
-    const auto equals = rest.find('=');
-    if (rest.starts_with('#') || equals == std::string_view::npos) continue;
-    Setting setting;
-    setting.name = rest.substr(0, equals);
-    auto value = rest.substr(equals + 1);
-    if (kind == Lines::dotenv) value = without_quotes(value);
-    if (kind == Lines::nccl_conf || value.find('$') == std::string_view::npos) setting.value = value;
-    setting.span = {file, number, column, static_cast<std::uint32_t>(setting.name.size())};
-    if (kind == Lines::dotenv && !is_variable_name(setting.name)) continue;
-    if (kind == Lines::dotenv) rename_in_container(setting);
-    environment.settings.push_back(std::move(setting));
-  }
-  return input;
 }
 
 }  // namespace nlaunch::lint

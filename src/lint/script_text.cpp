@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
 #include "lint/script_input.h"
 #include "plan/slurm.h"
+#include "shell/allocation.h"
 #include "shell/srun.h"
 
 namespace nlaunch::lint {
@@ -52,24 +53,13 @@ std::string value_of(const std::vector<StepOption>& options, std::string_view na
   return value;
 }
 
-/// The number that a text begins with; 0 where it begins with none.
-std::uint32_t number(std::string_view text) {
-  std::uint32_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  constexpr std::uint32_t kMost = 100'000;
-  return std::min(value, kMost);
-}
-
-/// The GPUs of "gpu:h100:8", "gpu:8", "h100:8", "8", "gpu".
-std::uint32_t gpus_of(const std::string& text) {
-  constexpr std::uint32_t kMost = 1024;
-  for (const auto& part : text::split(text, ',')) {
-    const auto one = part.substr(0, part.find('('));
-    if (const auto count = number(std::string_view(one).substr(one.rfind(':') + 1)); count > 0)
-      return std::min(count, kMost);
-    if (one == "gpu") return 1;
+/// APPTAINERENV_NAME sets NAME within the container; nothing for other names.
+std::optional<std::string> name_in_container(std::string_view name) {
+  for (const std::string_view prefix : {"APPTAINERENV_", "SINGULARITYENV_"}) {
+    if (name.starts_with(prefix) && is_variable_name(name.substr(prefix.size())))
+      return std::string(name.substr(prefix.size()));
   }
-  return 0;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -77,6 +67,13 @@ std::uint32_t gpus_of(const std::string& text) {
 bool is_variable_name(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
   return std::ranges::all_of(text, is_part_of_name);
+}
+
+void rename_in_container(Setting& setting) {
+  const auto inside = name_in_container(setting.name);
+  if (!inside) return;
+  setting.name = *inside;
+  setting.one_command = true;  // what the script itself sets does not meet it
 }
 
 SourceLines::SourceLines(std::shared_ptr<const SourceFile> file) : file_(std::move(file)) {
@@ -293,22 +290,14 @@ LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
 }
 
 shell::Allocation allocation_of(const LintInput& input) {
-  const auto value = [&](std::string_view name) { return value_of(input.batch, name); };
+  const auto value = [&](std::string_view name) { return value_of(input.batch, fmt::format("--{}", name)); };
+  const auto asked = shell::asked_for(value);
   shell::Allocation job;
-  if (const auto name = value("--job-name"); !name.empty()) job.job_name = name;
-  auto per_node = number(value("--ntasks-per-node"));
-  if (per_node == 0) per_node = number(value("--tasks-per-node"));
-  const auto tasks = number(value("--ntasks"));
-  job.nodes = std::max(1U, number(value("--nodes")));
-  if (value("--nodes").empty() && per_node > 0 && tasks > per_node)
-    job.nodes = (tasks + per_node - 1) / per_node;
-  job.tasks_per_node = std::max(1U, per_node > 0 ? per_node : tasks / job.nodes);
-  job.cpus_per_task = number(value("--cpus-per-task"));
-  job.gpus_per_node = gpus_of(value("--gpus-per-node"));
-  if (const auto gres = value("--gres"); job.gpus_per_node == 0 && gres.find("gpu") != std::string::npos)
-    job.gpus_per_node = gpus_of(gres);
-  if (job.gpus_per_node == 0) job.gpus_per_node = gpus_of(value("--gpus")) / job.nodes;
-  if (job.gpus_per_node == 0) job.gpus_per_node = gpus_of(value("--gpus-per-task")) * job.tasks_per_node;
+  if (const auto name = value("job-name"); !name.empty()) job.job_name = name;
+  job.nodes = asked.nodes;
+  job.tasks_per_node = std::max(1U, asked.tasks);
+  job.cpus_per_task = shell::leading_number(value("cpus-per-task"));
+  job.gpus_per_node = asked.gpus;
   return job;
 }
 

@@ -14,6 +14,10 @@ namespace nlaunch::lint {
 
 bool is_variable_name(std::string_view text);
 
+/// APPTAINERENV_NAME sets NAME within a container: what is set for its inside is a setting of the name that
+/// it has there.
+void rename_in_container(Setting& setting);
+
 /// A file by its lines, which count from 1.
 class SourceLines {
  public:

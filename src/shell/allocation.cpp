@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/text.h"
 
@@ -13,7 +14,47 @@ constexpr std::string_view kHost = "rec-node-";
 constexpr std::string_view kAddress = "10.77.";
 constexpr std::uint32_t kPerByte = 250;
 
+/// The GPUs of "gpu:h100:8", "gpu:8", "h100:8", "8", "gpu".
+std::uint32_t gpus_of(const std::string& text) {
+  constexpr std::uint32_t kMost = 1024;
+  for (const auto& part : text::split(text, ',')) {
+    const auto one = part.substr(0, part.find('('));
+    if (const auto count = leading_number(std::string_view(one).substr(one.rfind(':') + 1)); count > 0)
+      return std::min(count, kMost);
+    if (one == "gpu") return 1;
+  }
+  return 0;
+}
+
 }  // namespace
+
+std::uint32_t leading_number(std::string_view text) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr std::uint32_t kMost = 100'000;
+  return std::min(value, kMost);
+}
+
+AskedFor asked_for(const std::function<std::string(std::string_view option)>& value) {
+  AskedFor job;
+  const auto per_node =
+      std::max(leading_number(value("ntasks-per-node")), leading_number(value("tasks-per-node")));
+  const auto tasks = leading_number(value("ntasks"));
+  job.nodes = std::max(1U, leading_number(value("nodes")));
+  if (value("nodes").empty() && per_node > 0 && tasks > per_node)
+    job.nodes = (tasks + per_node - 1) / per_node;
+  job.tasks = per_node > 0 ? per_node : tasks > 0 ? std::max(1U, tasks / job.nodes) : 0;
+  job.gpus = gpus_of(value("gpus-per-node"));
+  if (const auto gres = value("gres"); job.gpus == 0 && gres.find("gpu") != std::string::npos)
+    job.gpus = gpus_of(gres);
+  if (job.gpus == 0) job.gpus = gpus_of(value("gpus")) / job.nodes;
+  if (job.gpus == 0) {
+    constexpr std::uint32_t kMost = 1024;
+    job.gpus = std::min(gpus_of(value("gpus-per-task")) * std::max(1U, job.tasks), kMost);
+    job.gpus_of_tasks = job.gpus > 0;
+  }
+  return job;
+}
 
 std::string Allocation::host(std::uint32_t node) {
   return fmt::format("{}{}", kHost, node);

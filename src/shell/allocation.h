@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,19 @@ struct Allocation {
   /// "rec-node-[0-3]", as Slurm writes the hosts of the job.
   [[nodiscard]] std::string host_list() const;
 };
+
+/// The number that a text begins with; 0 where it begins with none.
+std::uint32_t leading_number(std::string_view text);
+
+/// How large a job is that options of sbatch ask for.
+struct AskedFor {
+  std::uint32_t nodes = 1;
+  std::uint32_t tasks = 0;     ///< of each node; 0: not said
+  std::uint32_t gpus = 0;      ///< of each node
+  bool gpus_of_tasks = false;  ///< --gpus-per-task says them
+};
+/// `value`: of an option by its long name ("nodes"), or nothing.
+AskedFor asked_for(const std::function<std::string(std::string_view option)>& value);
 
 /// A task of a step: of srun or mpirun.
 struct Task {

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "lint/script_input.h"
+#include "lint/script_text.h"
+#include "sys/command.h"
+#include "sys/files.h"
+
+namespace nlaunch::lint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file of this text, for bash, which goes with it.
+struct TemporaryScript {
+  fs::path folder;
+  std::string path;
+  explicit TemporaryScript(const std::string& text) {
+    std::error_code error;
+    auto name = (fs::temp_directory_path(error) / "nlaunch-lint-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) return;
+    folder = fs::canonical(name, error);
+    path = folder / "script.sh";
+    (void)sys::write_file_atomically(path, text, 0644);
+  }
+  TemporaryScript(const TemporaryScript&) = delete;
+  TemporaryScript& operator=(const TemporaryScript&) = delete;
+  ~TemporaryScript() {
+    std::error_code error;
+    if (!folder.empty()) fs::remove_all(folder, error);
+  }
+};
+
+/// What `bash -n` has against the script's text.
+std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& path) {
+  sys::SpawnRequest request;
+  request.argv = {"/bin/bash", "-n", path};
+  const auto result = sys::run_command(std::move(request), std::chrono::seconds(10));
+  if (!result || result->status.ok()) return std::nullopt;
+  constexpr std::string_view kLine = ": line ";
+  std::string said;
+  for (const auto& line : text::split(result->err, '\n')) {
+    if (said.empty() && line.find(kLine) != std::string::npos &&
+        line.find(": warning: ") == std::string::npos)
+      said = line;
+  }
+  const auto at = said.find(kLine);
+  if (at == std::string::npos) return std::nullopt;
+  const auto rest = std::string_view(said).substr(at + kLine.size());
+  const auto colon = std::min(rest.find(": "), rest.size());
+  const auto line = text::whole_number<std::uint32_t>(rest.substr(0, colon)).value_or(0);
+  return Unread{.span = lines.whole(std::min(line, lines.count())),
+                .severity = Severity::error,
+                .message = fmt::format("bash cannot read this: {}",
+                                       text::printable(rest.substr(std::min(colon + 2, rest.size())))),
+                .why = "the script ends there; what comes later was not looked at"};
+}
+
+}  // namespace
+
+LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
+  auto input = script_input(file);
+  if (job.nodes) input.nodes = *job.nodes;
+  // bash takes each carriage return for a part of a word: nothing that it would do is what is meant.
+  if (file->text.find("\r\n") != std::string::npos) return input;
+  std::error_code error;
+  const bool there = fs::is_regular_file(file->name, error);
+  const auto copy = there ? nullptr : std::make_unique<TemporaryScript>(file->text);
+  const auto path = there ? file->name : copy->path;
+  const auto wrong = syntax_error(SourceLines(file), path);
+  shell::RecordRequest request;
+  request.script = path;
+  request.arguments = job.arguments;
+  request.variables = job.variables;
+  request.allocation = allocation_of(input);
+  request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
+  request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
+  const auto recording = shell::record(request);
+  if (recording) {
+    auto unread = std::move(input.script->unread);
+    input = script_input(file, *recording, path);
+    if (job.nodes) input.nodes = *job.nodes;
+    // What bash says at the wrong line is said by the syntax error.
+    if (wrong) input.script->unread.clear();
+  } else {
+    Unread all;
+    all.span = {file, 0, 0, 1};
+    all.message = "bash could not be run here: " + recording.error().first_message();
+    all.why = "only the #SBATCH lines were looked at";
+    input.script->unread.push_back(std::move(all));
+  }
+  if (wrong) input.script->unread.push_back(*wrong);
+  return input;
+}
+
+}  // namespace nlaunch::lint
