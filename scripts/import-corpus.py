@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`nlaunch import --check` of the public launch scripts in tests/import/corpus.tsv, each from its repository at its commit:
 scripts/import-corpus.py FOLDER [--split dev|heldout] [ID...]. FOLDER/OWNER+NAME is that repository's tree; where it is missing, git fetches it.
-Prints a row for each script, and the counts."""
+Prints a row for each script, and the counts. --first leaves out what import itself asked for (column `asked`)."""
 import argparse
 import collections
 import csv
@@ -33,17 +33,20 @@ def words_of(cell):
     return [] if cell in ("", "-") else shlex.split(cell)
 
 
-def check(row, tree, nlaunch):
+def check(row, tree, nlaunch, first):
     """(verdict, all that was said)"""
     script = pathlib.Path(row["path"])
     folder, name = (tree / script.parent, script.name) if row["called_from"] == "script" else (tree, row["path"])
-    command = [nlaunch, "import", name, "--check"]
+    asked = [] if first else [word.replace("$PWD", str(folder)) for word in words_of(row["asked"])]
+    options, arguments = (asked[: asked.index("--")], asked[asked.index("--") + 1 :]) if "--" in asked else (asked, words_of(row["arguments"]))
+    given = {word.partition("=")[0] for word in options}
+    command = [nlaunch, "import", name, "--check", *options]
     for option in ("nodes", "gpus"):
         if row[option] != "-":
             command += [f"--{option}", row[option]]
     for variable in words_of(row["env"]):
-        command += ["--env", variable]
-    arguments = words_of(row["arguments"])
+        if variable.partition("=")[0] not in given:
+            command += ["--env", variable]
     done = subprocess.run(command + (["--", *arguments] if arguments else []), cwd=folder, capture_output=True, text=True, errors="replace", timeout=SECONDS)
     if done.returncode == 0:
         return "same", done.stderr
@@ -62,12 +65,13 @@ def main():
     parser.add_argument("ids", nargs="*")
     parser.add_argument("--split", choices=("dev", "heldout"))
     parser.add_argument("--nlaunch", type=lambda path: str(pathlib.Path(path).resolve()), default=ROOT / "build" / "bin" / "nlaunch")
+    parser.add_argument("--first", action="store_true")
     args = parser.parse_args()
     counts = collections.Counter()
     for row in rows():
         if (args.ids and row["id"] not in args.ids) or (args.split and row["split"] != args.split):
             continue
-        verdict, said = check(row, tree_of(row, args.folder), args.nlaunch)
+        verdict, said = check(row, tree_of(row, args.folder), args.nlaunch, args.first)
         counts[verdict] += 1
         print(f"{row['id']:<28} {verdict:<8} {'' if verdict == 'same' else reason_of(said)}")
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
