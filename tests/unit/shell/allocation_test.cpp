@@ -25,6 +25,20 @@ TEST(Allocation, KnowsItsNodesByNameAndAddress) {
     EXPECT_EQ(node_of(other), std::nullopt) << other;
 }
 
+TEST(Allocation, SomeTasksStandForOthers) {
+  const std::vector<Task> one_node{{0, 0, 0}, {1, 1, 0}, {2, 2, 0}, {3, 3, 0}};
+  EXPECT_EQ(recorded_for(one_node, false), (std::vector<std::size_t>{0, 1, 1, 3}));
+  EXPECT_EQ(recorded_for(one_node, true), (std::vector<std::size_t>{0, 1, 2, 3}));
+  std::vector<Task> many;
+  for (std::uint32_t node = 0; node < 17; ++node) many.push_back({node, 0, node});
+  auto wanted = std::vector<std::size_t>(17, 1);
+  wanted.front() = 0;
+  wanted.back() = 16;
+  EXPECT_EQ(recorded_for(many, false), wanted);
+  many.pop_back();
+  EXPECT_EQ(recorded_for(many, false).at(7), 7U);
+}
+
 TEST(Allocation, TasksOfEachNodeAreCounted) {
   EXPECT_EQ(tasks_per_node({{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 1, 1}, {4, 0, 2}}), "2(x2),1");
   EXPECT_EQ(tasks_per_node({}), "");
