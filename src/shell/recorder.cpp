@@ -65,6 +65,8 @@ std::string start_file(const OwnFiles& own) {
 conda() {{
   command conda "$@"
   [[ ${{1-}} == activate ]] || return 0
+  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
+  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
   export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
   CONDA_PREFIX=$CONDA_DEFAULT_ENV
   [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}/envs/$CONDA_DEFAULT_ENV
@@ -73,6 +75,11 @@ conda() {{
 }}
 mamba() {{ conda "$@"; }}
 micromamba() {{ conda "$@"; }}
+deactivate() {{
+  [[ -n ${{VIRTUAL_ENV-}} ]] || return 0
+  PATH=${{PATH/"$VIRTUAL_ENV/bin:"/}}
+  unset VIRTUAL_ENV
+}}
 module() {{ command module "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 ml() {{ command ml "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 if [[ -n ${{NLAUNCH_RECORDED_FOLDER-}} ]]; then cd "$NLAUNCH_RECORDED_FOLDER"; unset NLAUNCH_RECORDED_FOLDER OLDPWD; fi
@@ -89,6 +96,14 @@ set -x
 )",
                      kHandler, own.other(), own.trace(), Trace::kPrompt);
 }
+
+/// Files that `source NAME` finds along PATH, as those beside conda are: `source activate ENVIRONMENT`. In
+/// the folder of a virtual environment it is that one's own.
+constexpr std::array<std::pair<const char*, const char*>, 2> kSourcedByName{
+    {{"activate",
+      "if [[ $PWD == */bin ]]; then export VIRTUAL_ENV=${PWD%/bin} PATH=$PWD:$PATH; "
+      "else conda activate \"${1-base}\"; fi\n"},
+     {"deactivate", "conda deactivate\n"}}};
 
 /// For `source …/bin/activate`, of a virtual environment that is on the cluster alone, and `source activate
 /// NAME`, of conda.
@@ -251,6 +266,8 @@ class Recorder final : public Watcher {
     }
     const bool made = put(own_.start(), start_file(own_), 0644) && put(own_.trace(), "", 0644) &&
                       put(own_.other(), "", 0755) && put(own_.output(), "", 0644);
+    for (const auto& [name, text] : kSourcedByName)
+      (void)put(fmt::format("{}/{}", own_.programs(), name), text, 0644);
     return made && std::ranges::all_of(known_programs(), [&](const auto& name) {
              return put(fmt::format("{}/{}", own_.programs(), name), "", 0755);
            });
@@ -295,7 +312,7 @@ class Recorder final : public Watcher {
     if (!job.array.empty()) {
       const auto [least, most] = std::ranges::minmax(job.array);
       entries.push_back(fmt::format("SLURM_ARRAY_JOB_ID={}", job.job_id));
-      entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array.front()));
+      entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array_task.value_or(job.array.front())));
       entries.push_back(fmt::format("SLURM_ARRAY_TASK_COUNT={}", job.array.size()));
       entries.push_back(fmt::format("SLURM_ARRAY_TASK_MIN={}", least));
       entries.push_back(fmt::format("SLURM_ARRAY_TASK_MAX={}", most));
@@ -385,6 +402,7 @@ class Recorder final : public Watcher {
       // The same for all tasks.
       if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
       note_unread(start, argv);
+      note_contents(start, argv);
       return start.path;
     }
     if (auto interpreter = interpreter_of(start.path))
@@ -491,8 +509,15 @@ class Recorder final : public Watcher {
     constexpr std::size_t kMostScripts = 20;
     for (const auto& one : recording_.assignments)
       if (scripts.size() < kMostScripts) scripts.insert(one.script);
-    for (const auto& script : scripts)
-      all += "\n" + sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or("");
+    for (const auto& one : recording_.traced)
+      if (scripts.size() < kMostScripts) scripts.insert(one.script);
+    scripts.erase("");
+    // As bash names it: `source ./env.sh`.
+    const auto text_of = [&](const std::string& script) {
+      const auto path = (fs::path(folder()) / script).lexically_normal();
+      return sys::read_regular_file(layer_.map_to_read(path), kLargest).value_or("");
+    };
+    for (const auto& script : scripts) all += "\n" + text_of(script);
     std::set<std::string> known;
     for (const auto& entry : environment()) known.insert(entry.substr(0, entry.find('=')));
     for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
@@ -512,19 +537,32 @@ class Recorder final : public Watcher {
       }
     }
     static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
-    std::uint32_t number = 0;
-    for (const auto& line : text::split(text, '\n')) {
-      ++number;
-      // A test for its being set is an answer to its not being set; awk has variables of its own.
-      static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
-      if (RE2::PartialMatch(line, kNoUse)) continue;
-      std::string braced;
-      for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
-        if (name.empty()) name = braced;
-        if (is_of_bash(name) || !known.insert(name).second) continue;
-        recording_.unset.push_back({number, name});
+    const auto uses = [&](const std::string& content, const std::string& script) {
+      std::uint32_t number = 0;
+      for (const auto& line : text::split(content, '\n')) {
+        ++number;
+        // A test for its being set is an answer to its not being set; awk has variables of its own.
+        static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
+        if (RE2::PartialMatch(line, kNoUse) || (!script.empty() && !has_run(script, number))) continue;
+        std::string braced;
+        for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
+          if (name.empty()) name = braced;
+          if (is_of_bash(name) || !known.insert(name).second) continue;
+          recording_.unset.push_back({number, name, script});
+        }
       }
-    }
+    };
+    uses(text, "");
+    // Of those that it sources, and starts, only what they have come to.
+    std::error_code error;
+    scripts.erase(fs::absolute(request_.script, error).native());
+    for (const auto& script : scripts)
+      if (!is_of_system(script)) uses(text_of(script), script);
+  }
+
+  [[nodiscard]] bool has_run(const std::string& script, std::uint32_t line) const {
+    return std::ranges::any_of(recording_.traced,
+                               [&](const auto& one) { return one.line == line && one.script == script; });
   }
 
   /// Set by bash itself, or by Slurm for a task.
@@ -587,6 +625,10 @@ class Recorder final : public Watcher {
       recording_.failed.clear();
     }
     note_unread_of_shells(layer_.without_layer(output()));
+    for (auto& [one, pipe] : reading_)
+      if (pipe.empty() || is_read_by_shell(pipe)) recording_.contents.push_back(std::move(one));
+    note_contents_of_shells();
+    note_sourced();
     note_unset();
     recording_.placeholders =
         placeholders_in(sys::read_regular_file(request_.script, 1U << 20U).value_or(""));
@@ -759,7 +801,7 @@ class Recorder final : public Watcher {
   /// known.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
     if (is_of_job(path) || !found_in(path).empty())
-      name_as_unread(line, path);
+      recording_.unread.push_back({line, path, "", found_in(path), true});
     else
       name_as_absent(path);
     constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
@@ -923,6 +965,77 @@ class Recorder final : public Watcher {
       std::error_code error;
       if (!is_path || !path || fs::exists(layer_.map_to_read(*path), error)) continue;
       name_as_unread(line_of(start.pid), *path);
+    }
+  }
+
+  /// What is in a file that only seems to be there, or that a recorded program would write, is not known.
+  [[nodiscard]] bool has_unknown_contents(const std::string& path) const {
+    if (!existing_.contains(path) && !outputs_.contains(path)) return false;
+    std::error_code error;
+    const auto where = layer_.map_to_read(path);
+    return !fs::exists(where, error) || fs::is_empty(where, error);
+  }
+
+  /// `jq … FILE` whose output the script reads, `grep -q … FILE` whose end it reads.
+  void note_contents(const ProgramStart& start, const Words& argv) {
+    static const Options kReaders{"cat",   "head", "tail", "sort", "wc", "cut", "grep",
+                                  "egrep", "sed",  "awk",  "gawk", "jq", "tac", "uniq"};
+    const auto name = program_name(argv[0]);
+    if (!kReaders.contains(name)) return;
+    const auto out = start.files.find(STDOUT_FILENO);
+    const bool piped = out != start.files.end() && out->second.starts_with("pipe:");
+    if (!piped && !name.ends_with("grep")) return;
+    std::vector<std::string> paths;
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+      const auto path = argv[i].starts_with('-') || argv[i].empty()
+                            ? std::unexpected(0)
+                            : layer_.resolved(fs::path(start.folder) / argv[i], true, start.pid);
+      if (path) paths.push_back(path->native());
+    }
+    if (const auto in = start.files.find(STDIN_FILENO); in != start.files.end()) paths.push_back(in->second);
+    for (auto& path : paths)
+      if (has_unknown_contents(path))
+        reading_.push_back({{line_of(start.pid), std::move(path)}, piped ? out->second : ""});
+  }
+
+  /// `read X < FILE`, `done < FILE`, by the text: no program starts.
+  void note_contents_of_shells() {
+    static const RE2 kReads(
+        R"((?:\b(?:read|mapfile|readarray|done)\b[^#]*[^<]|\$\(\s*)<\s*"?([^\s"<>;&|()]+))");
+    static const RE2 kVariable(R"(\$\{?(\w+)\}?)");
+    std::uint32_t number = 0;
+    for (const auto& line :
+         text::split(sys::read_regular_file(request_.script, 1U << 20U).value_or(""), '\n')) {
+      ++number;
+      std::string path;
+      if (!RE2::PartialMatch(line, kReads, &path)) continue;
+      std::string name;
+      constexpr int kMost = 10;
+      for (int i = 0; i < kMost && RE2::PartialMatch(path, kVariable, &name); ++i) {
+        std::string value;
+        for (const auto& one : recording_.assignments)
+          if (one.name == name) value = one.value;
+        value.erase(std::remove(value.begin(), value.end(), '\\'), value.end());
+        RE2::Replace(&path, kVariable, value);
+      }
+      path = (fs::path(folder()) / path).lexically_normal();
+      if (has_unknown_contents(path)) recording_.contents.push_back({number, path});
+    }
+  }
+
+  /// `source FILE` of one that only seems to be there: what it sets is not known.
+  void note_sourced() {
+    for (const auto& one : recording_.traced) {
+      const auto words = words_of(one.text);
+      if (words.size() < 2 || (words[0] != "source" && words[0] != ".")) continue;
+      const auto named = fs::path(words[1]).lexically_normal().native();
+      const auto found = std::ranges::find_if(
+          existing_, [&](const auto& path) { return path == named || path.ends_with("/" + named); });
+      if (found == existing_.end() || !has_unknown_contents(*found) ||
+          std::ranges::find(recording_.sourced, *found, &Absent::name) != recording_.sourced.end())
+        continue;
+      const auto other = of_other_script({one.script, one.line, ""});
+      recording_.sourced.push_back({other.empty() ? one.line : 0, *found});
     }
   }
 
@@ -1310,10 +1423,12 @@ class Recorder final : public Watcher {
   Recording recording_;
   Trace trace_;
   sys::UniqueFd trace_file_;
-  fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of the PATH that a script begins with
-  std::set<std::string> existing_;                           ///< files that the request says are there
-  std::set<std::string> no_folder_;                          ///< files that cannot be written to
-  std::set<std::string> outputs_;                            ///< files that recorded programs would write
+  fs::path last_of_search_ = fs::weakly_canonical("/bin");  ///< of the PATH that a script begins with
+  std::set<std::string> existing_;                          ///< files that the request says are there
+  std::set<std::string> no_folder_;                         ///< files that cannot be written to
+  std::vector<std::pair<Absent, std::string>>
+      reading_;                    ///< a file of unknown contents → who reads the output
+  std::set<std::string> outputs_;  ///< files that recorded programs would write
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was asked
   std::size_t steps_ = 0;                                    ///< that have begun
