@@ -830,13 +830,22 @@ class Roles {
     if (!is_url) return;
     if (!is_of_job(word)) return asks_elsewhere(command, host_of_url(word));
     if (sends(asks.argv)) {
-      out_.not_said.push_back(
-          {asks.line, fmt::format("this {} sends a request to {} once, which no role does: let a program of "
-                                  "the job send it",
-                                  shell::program_name(asks.argv[0]), text::printable(host_of_url(word)))});
+      sends_once(command, word);
     } else if (port && !ready_at(command, *port, word)) {
       waits_for_nobody(command);
     }
+  }
+
+  /// A question to a server that generates leaves nothing behind; what another request does is not known.
+  void sends_once(std::size_t command, const std::string& url) {
+    const auto& asks = recording_.commands[command];
+    const auto what = fmt::format("this {} sends a request to {} once", shell::program_name(asks.argv[0]),
+                                  text::printable(host_of_url(url)));
+    if (url.find("/v1/") == std::string::npos && !url.ends_with("/generate"))
+      return out_.not_said.push_back(
+          {asks.line, what + ", which no role does: let a program of the job send it"});
+    out_.became[command] = "left out: it asks once";
+    remark(asks.line, what + ": it is not taken over");
   }
 
   void asks_elsewhere(std::size_t command, const std::string& host) {

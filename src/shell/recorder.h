@@ -87,9 +87,9 @@ struct Recording {
   std::vector<Absent> idle;        ///< what `xargs` would have started, had it read anything
   std::vector<Absent> unread;      ///< a program wanted to read it, and the script what the program prints
   std::vector<Absent> contents;    ///< a file that only seems to be there, or that a recorded program would
-                                 ///< write, and whose contents the script reads
-  std::vector<Absent> sourced;    ///< a file that only seems to be there, and is sourced
-  std::vector<Absent> no_folder;  ///< `> PATH` of a program in a folder that is not there: it does not start
+                                   ///< write, and whose contents the script reads
+  std::vector<Absent> sourced;     ///< a file that only seems to be there, and is sourced
+  std::vector<Absent> no_folder;   ///< `> PATH` of a program in a folder that is not there: it does not start
   std::vector<Absent> placeholders;   ///< `<team>` in the script's text, which a person has to fill in
   std::vector<Submission> submitted;  ///< those whose script is known
   std::string output;                 ///< what the script printed, its last 64 KiB

@@ -188,6 +188,7 @@ class GivenBySomebodyElse(Import):
         _, experiment, _ = self.planned(script, "--gpus", "1", "--exists", "serve.sh")
         self.assertEqual(experiment["roles"]["wait"]["command"][2], "until \"$@\" | grep -q '200$'; do sleep 5; done")
         self.assertIn("line 1: this curl sends a request to localhost:9000 once, which no role does", self.refusal("curl -X POST localhost:9000/start -d {}\npython train.py\n"))
+        self.assertIn("note: line 1: this curl sends a request to localhost:9000 once: it is not taken over\n", self.import_text("curl -d {} localhost:9000/v1/completions\npython train.py\n")[0].stderr)
         self.assertIn("note: line 1: this curl asks example.org, which is no host of the job: it is not taken over\n", self.import_text("curl -O https://example.org/a\npython train.py\n")[0].stderr)
         self.assertIn("line 3: a task of a step waits for an answer to `curl -sf rec-node-0:9000/up`", self.refusal(TWO_NODES + "srun bash -c 'until curl -sf rec-node-0:9000/up; do sleep 5; done; python train.py'\n"))
 
