@@ -236,15 +236,24 @@ class Roles {
     return work == Work::engine && !own_script && !other_verb;
   }
 
+  /// What a task runs of a part, or the task that stands for it.
+  static std::size_t command_of(const Part& part, std::uint32_t rank) {
+    for (std::size_t i = 0; i < part.commands.size(); ++i)
+      if (part.tasks[part.recorded[i]].rank == rank) return part.commands[i];
+    return part.commands.back();
+  }
+
   /// Takes out those tasks of a part that come to it when a server before it has ended.
   bool has_tasks_before_servers(std::size_t index) {
     auto& part = out_.parts[index];
-    for (std::size_t i = 0; i < index && !part.tasks.empty(); ++i) {
+    for (std::size_t i = 0; i < out_.parts.size() && !part.tasks.empty(); ++i) {
       const auto& server = out_.parts[i];
-      if (server.tasks.empty() || !never_ends(server)) continue;
+      if (i == index || server.tasks.empty() || !never_ends(server)) continue;
+      if (i > index && !in_one_step(part, server)) continue;
       const auto is_behind = [&](const shell::Task& task) {
         return !in_one_step(part, server) ||
-               std::ranges::find(server.tasks, task.rank, &shell::Task::rank) != server.tasks.end();
+               (std::ranges::find(server.tasks, task.rank, &shell::Task::rank) != server.tasks.end() &&
+                command_of(server, task.rank) < command_of(part, task.rank));
       };
       if (std::ranges::none_of(part.tasks, is_behind)) continue;
       const bool all = std::ranges::all_of(part.tasks, is_behind);

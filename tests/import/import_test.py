@@ -97,6 +97,8 @@ class Roles(Import):
         self.assertNotIn("per", experiment["roles"]["cp"])
         self.assertIn("note: line 3: `rm -rf /data/x` is not taken over: it stands behind `ray start --address=${role.ray-head.0.host}:6379 --block` (line 3), which does not end before the job\n",
                       result.stderr.replace("rec-node-0", "${role.ray-head.0.host}"))
+        _, experiment, _ = self.planned(script.replace("; fi; cp", "; fi; while ! ray status | grep -q 8.0; do sleep 2; done; cp"))
+        self.assertEqual(experiment["start"], [["ray-head"], ["ray-worker"], ["cp"], ["trainer"]])
         roles = self.roles("#SBATCH --gpus-per-node=1\nvllm serve m\npython train.py\n")
         self.assertEqual(list(roles), ["engine"])
 
