@@ -136,6 +136,7 @@ bool stands_unquoted(std::string_view text, std::string_view piece) {
 void remarks_of_lines(const shell::Recording& recording, const std::vector<std::string>& lines,
                       Imported& out) {
   static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
+  static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
   std::set<std::pair<std::uint32_t, std::string>> said;
   const auto remark = [&](std::uint32_t line, std::string text) {
     if (said.insert({line, text}).second) out.remarks[Destination::roles].push_back({line, std::move(text)});
@@ -145,9 +146,12 @@ void remarks_of_lines(const shell::Recording& recording, const std::vector<std::
     const auto& part = out.parts[*role.part];
     if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
     const auto text = whole_command(lines, part.line);
-    if (!part.background && RE2::PartialMatch(text, kIgnored))
+    const auto* const ignored = RE2::PartialMatch(text, kIgnored) ? "|| true"
+                                : RE2::PartialMatch(text, kShown) ? "echo $(...)"
+                                                                  : nullptr;
+    if (!part.background && ignored != nullptr)
       remark(part.line,
-             fmt::format("{} may fail in the script (|| true): here the run ends then", role.name));
+             fmt::format("{} may fail in the script ({}): here the run ends then", role.name, ignored));
     for (const auto& word : recording.commands[part.commands[0]].argv) {
       const auto star = word.find('*');
       if (star == std::string::npos) continue;

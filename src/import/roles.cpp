@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "import/ray.h"
@@ -29,6 +30,7 @@ struct Kept {
   std::uint32_t gpus = 0;  ///< of each process
   bool exits = false;      ///< the next begins when it has ended
   bool main = false;       ///< the job ends with it
+  bool beside = false;     ///< and it is not the first of those
   bool waited = false;     ///< its own task has waited for something before it
   std::string name;
 };
@@ -184,7 +186,8 @@ class Roles {
 
   void leave_out_what_is_no_program(const Part& part) {
     for (const auto command : all_of(part)) out_.became[command] = "left out: no program has such a name";
-    const auto word = text::printable(part.argv[0].substr(0, part.argv[0].find('\n')));
+    const auto name = text::trim(part.argv[0]);
+    const auto word = text::printable(name.substr(0, name.find('\n')));
     static const RE2 kErrexit(R"(^set (-o \w+ )*(-[a-zA-Z]*e|-[a-zA-Z]*o errexit))");
     const bool ends = std::ranges::any_of(recording_.traced, [&](const auto& one) {
       return one.script == part.script && one.line < part.line && RE2::PartialMatch(one.text, kErrexit);
@@ -366,6 +369,14 @@ class Roles {
       kept_[i].main = true;
       if (kept_[last].work.work == Work::engine) kept_[last].main = false;
     }
+    bool is_first = true;
+    for (auto& kept : kept_)
+      if (kept.main) kept.beside = !std::exchange(is_first, false);
+  }
+
+  /// Where nothing trains by its name, it is what the job ends with.
+  [[nodiscard]] bool is_in_place_of_training(const Kept& kept) const {
+    return kept.main && !kept.beside && !any_trains() && !is_client(kept);
   }
 
   /// A task of a step has waited for something between two of its commands.
@@ -458,8 +469,7 @@ class Roles {
       if (kept.work.work == Work::engine) wanted = is_of_ray(kept) ? "server" : "engine";
       if (kept.work.work == Work::ray_head) wanted = "ray-head";
       if (kept.work.work == Work::ray_worker) wanted = "ray-worker";
-      const bool trains =
-          kept.work.work == Work::training || (kept.main && !any_trains() && !is_client(kept));
+      const bool trains = kept.work.work == Work::training || is_in_place_of_training(kept);
       if (trains && kept.work.work != Work::engine) wanted = ray_ ? "trainer" : "learner";
       if (wanted.empty()) wanted = "service";
       kept.name = wanted;
@@ -565,7 +575,7 @@ class Roles {
     const auto all = allocation_.gpus_per_node;
     for (auto& kept : kept_) {
       auto& part = out_.parts[kept.part];
-      const bool learns = kept.main && !ray_ && !any_trains() && !is_client(kept);
+      const bool learns = !ray_ && is_in_place_of_training(kept);
       const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
       const auto visible = visible_of(part);
       if (needs && all > 0 && kept.gpus == 0 && !visible && !(ray_ && kept.main))
@@ -620,11 +630,10 @@ class Roles {
     role.gpus = kept.gpus;
     role.command = with_input(part.argv, part.input ? std::optional(escaped(*part.input)) : std::nullopt);
     role.wrapper = part.wrapper;
-    role.kind =
-        kept.work.work == Work::engine && !is_of_ray(kept) ? RoleKind::engine
-        : !ray_ && (kept.work.work == Work::training || (kept.main && !any_trains() && !is_client(kept)))
-            ? RoleKind::learner
-            : RoleKind::service;
+    role.kind = kept.work.work == Work::engine && !is_of_ray(kept) ? RoleKind::engine
+                : !ray_ && (kept.work.work == Work::training || is_in_place_of_training(kept))
+                    ? RoleKind::learner
+                    : RoleKind::service;
     if (kept.main && role.kind == RoleKind::service) role.ends_run = true;
     if (!kept.main && role.kind == RoleKind::learner) role.ends_run = false;
     // The script goes on where a program in the background has ended.

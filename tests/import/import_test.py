@@ -82,7 +82,8 @@ class Roles(Import):
         _, experiment, _ = self.planned(TWO_NODES + f"srun bash -c 'if [ $SLURM_PROCID = 0 ]; then {serve} 0; else {serve} 1 --trust-remote-code; fi'\n")
         self.assertEqual((list(experiment["roles"]), "start" in experiment, [role.get("ready") for role in experiment["roles"].values()]), (["engine", "engine-2"], False, [None, None]))
         _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'if [ $SLURM_PROCID = 0 ]; then python controller.py; else pip install x; python worker.py; fi'\n")
-        self.assertEqual((experiment["start"], experiment["roles"]["learner"].get("ready")), ([["learner", "pip"], ["learner-2"]], None))
+        self.assertEqual((experiment["start"], experiment["roles"]["learner"].get("ready")), ([["learner", "pip"], ["worker"]], None))
+        self.assertEqual((experiment["roles"]["worker"]["kind"], experiment["roles"]["worker"]["ends_run"]), ("service", True))
         _, experiment, _ = self.planned(TWO_NODES.replace("=2", "=3", 1) + f"srun bash -c 'case $SLURM_PROCID in 0) {serve} 0 & wait;; 1) {serve} 1 & wait;; "
                                         "*) until curl -sf http://rec-node-0:30000/health; do sleep 5; done; python bench.py;; esac'\n")
         self.assertEqual((experiment["start"], experiment["roles"]["engine"]["ready"]["http"]), ([["engine"], ["learner"]], "http://${role.engine.0.host}:30000/health"))
@@ -109,10 +110,11 @@ class Roles(Import):
         self.assertIn("line 2: no program has the name `Usage: a b`, and the script ends there (`set -e`)", self.refusal("set -e\n'Usage: a b'\npython train.py\n"))
 
     def test_what_bash_does_of_a_line_is_said(self):
-        result, _, _ = self.import_text("python warm.py || true\ncp /no/such/lib* /data/x\npython train.py '*.a'\n", "--gpus", "1")
+        result, _, _ = self.import_text("python warm.py || true\necho $(python -c 'import x')\ncp /no/such/lib* /data/x\npython train.py '*.a'\n", "--gpus", "1")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("note: line 1: warm may fail in the script (|| true): here the run ends then\n", result.stderr)
-        self.assertIn("note: line 2: bash puts the files that are on the cluster in the place of /no/such/lib*. cp has no shell", result.stderr)
+        self.assertIn("note: line 2: python may fail in the script (echo $(...)): here the run ends then\n", result.stderr)
+        self.assertIn("note: line 3: bash puts the files that are on the cluster in the place of /no/such/lib*. cp has no shell", result.stderr)
         self.assertNotIn("in the place of *.a", result.stderr)
 
     def test_what_runs_beside_may_end(self):
@@ -215,6 +217,7 @@ class GivenBySomebodyElse(Import):
         _, experiment, profile = self.planned(asks)
         self.assertEqual((experiment["nodes"], profile["scheduler"]["submit"]), (4, ["sbatch", "--quotatype=reserved"]))
         self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal(asks, "--nodes", "2"))
+        self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal("sbatch -N 4 --gpus-per-node=8 --wrap 'python train.py'\n", "--nodes", "2"))
         self.assertIn("its nodes are not those of the job, or are more", self.refusal(TWO_NODES + "srun -N 4 python train.py\n"))
 
     def test_the_one_job_that_it_submits(self):
