@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
-
 #include <filesystem>
 
 #include "base/exit_code.h"
@@ -155,13 +155,29 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   import::Imported unused;
   const auto directives = import::import_directives(subject.input, unused);
   subject.allocation = import::allocation_of(directives);
+  for (const auto& option : call.job) {
+    const auto asked =
+        option.text.starts_with("--nodes=")
+            ? text::whole_number<unsigned>(option.text.substr(std::string_view("--nodes=").size()))
+            : std::nullopt;
+    if (asked && args.nodes && *asked != *args.nodes)
+      return failure("import.nodes", "line {} asks for a job of {} itself, and --nodes says {}: leave it out",
+                     option.span.line, text::count(*asked, "node"), *args.nodes);
+  }
   subject.allocation.nodes = args.nodes.value_or(subject.allocation.nodes);
   subject.allocation.gpus_per_node = args.gpus.value_or(subject.allocation.gpus_per_node);
   for (const auto& entry : call.variables) {
     constexpr std::string_view kTask = "SLURM_ARRAY_TASK_ID=";
     const auto id = entry.starts_with(kTask) ? text::whole_number<std::uint32_t>(entry.substr(kTask.size()))
                                              : std::nullopt;
-    if (id) subject.allocation.array = {*id};
+    if (!id) continue;
+    auto& array = subject.allocation.array;
+    if (array.empty()) array = {*id};
+    const auto [least, most] = std::ranges::minmax(array);
+    if (std::ranges::find(array, *id) == array.end())
+      return failure("import.array", "{}: the array of the job has no such task; --array={} has {} to {}",
+                     entry, directives.array_text, least, most);
+    subject.allocation.array_task = *id;
   }
   const auto& chdir = directives.workdir.value.empty() ? call.chdir : directives.workdir.value;
   const auto request = request_of(args, call, chdir, subject.allocation);

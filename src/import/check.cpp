@@ -128,6 +128,7 @@ class Check {
       for (const auto& word : *list) argv.push_back(resolved(word));
     auto wanted = with_input(part.lines[index], part.input);
     if (role.ray && !shell::has(wanted, "--block")) wanted.emplace_back("--block");
+    if (role.sees_gpus_of_ray) wanted.insert(wanted.begin(), kWithoutVisible.begin(), kWithoutVisible.end());
     if (!role.handed_over.empty()) {
       const auto front = wanted.begin() + static_cast<std::ptrdiff_t>(planned.wrapper.size());
       const auto line = line_with_variables({front, wanted.end()}, role.handed_over);

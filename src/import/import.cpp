@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "base/secrets.h"
 #include "base/text.h"
@@ -25,7 +26,10 @@ namespace nlaunch::import {
 namespace {
 
 /// A name for an experiment, of whatever something is called.
-std::string simple_name(std::string_view called) {
+std::string simple_name(std::string called) {
+  // The user of the made-up job, whom no other job has.
+  static const RE2 kUser(R"([-_.]?rec-user)");
+  RE2::GlobalReplace(&called, kUser, "");
   std::string name;
   for (const char c : called) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -100,6 +104,104 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
   if (!errexit && out.roles.size() > 1)
     out.remarks[Destination::roles].push_back(
         {0, "without `set -e` the script goes on where a program fails: here the run ends"});
+}
+
+/// The command of a line, with the lines that go on with it.
+std::string whole_command(const std::vector<std::string>& lines, std::uint32_t line) {
+  if (line == 0 || line > lines.size()) return {};
+  auto first = line - 1;
+  while (first > 0 && lines[first - 1].ends_with('\\')) --first;
+  std::string text;
+  for (auto i = first; i < lines.size(); ++i) {
+    text += lines[i] + "\n";
+    if (!lines[i].ends_with('\\')) break;
+  }
+  return text;
+}
+
+bool stands_unquoted(std::string_view text, std::string_view piece) {
+  char quote = '\0';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quote == '\0' && text.substr(i).starts_with(piece)) return true;
+    const bool opens = quote == '\0' && (text[i] == '"' || text[i] == '\'');
+    if (text[i] == '\\' && quote != '\'')
+      ++i;
+    else if (opens || text[i] == quote)
+      quote = opens ? text[i] : '\0';
+  }
+  return false;
+}
+
+/// What bash itself does of the lines that start programs, and no role does.
+void remarks_of_lines(const shell::Recording& recording, const std::vector<std::string>& lines,
+                      Imported& out) {
+  static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
+  static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
+  std::set<std::pair<std::uint32_t, std::string>> said;
+  const auto remark = [&](std::uint32_t line, std::string text) {
+    if (said.insert({line, text}).second) out.remarks[Destination::roles].push_back({line, std::move(text)});
+  };
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
+    const auto text = whole_command(lines, part.line);
+    const auto* const ignored = RE2::PartialMatch(text, kIgnored) ? "|| true"
+                                : RE2::PartialMatch(text, kShown) ? "echo $(...)"
+                                                                  : nullptr;
+    if (!part.background && ignored != nullptr)
+      remark(part.line,
+             fmt::format("{} may fail in the script ({}): here the run ends then", role.name, ignored));
+    for (const auto& word : recording.commands[part.commands[0]].argv) {
+      const auto star = word.find('*');
+      if (star == std::string::npos) continue;
+      const auto piece = word.substr(star, word.find('/', star) - star);
+      if (stands_unquoted(text, piece))
+        remark(part.line,
+               fmt::format("bash puts the files that are on the cluster in the place of {}. {} has no shell, "
+                           "and is given the word itself: name the files, or start it by bash -c",
+                           text::printable(word), role.name));
+    }
+  }
+}
+
+/// Addresses that the script asks its node for: nlaunch has one of its own for each.
+void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
+  bool said = false;
+  for (const auto& command : recording.commands) {
+    const auto name = shell::program_name(command.argv[0]);
+    const auto has = [&](const char* word) { return shell::has(command.argv, word); };
+    const bool hostname =
+        name == "hostname" && (has("-I") || has("-i") || has("--ip-address") || has("--all-ip-addresses"));
+    const bool ip = name == "ip" && (has("addr") || has("address") || has("a"));
+    if (command.fate != shell::Fate::answered || !(hostname || ip)) continue;
+    const auto show = std::ranges::find(command.argv, "show");
+    auto interface = show == command.argv.end() ? show : show + 1;
+    if (interface != command.argv.end() && *interface == "dev") ++interface;
+    if (ip && interface != command.argv.end() && !interface->starts_with('-') && out.interface.empty())
+      out.interface = escaped(*interface);
+    if (!std::exchange(said, true))
+      out.remarks[Destination::roles].push_back(
+          {command.line, fmt::format("the script takes an address of `{}`: the plan has the one of "
+                                     "node.nics.interface of the profile, or else that of the host's name",
+                                     text::printable(text::shell_join(command.argv)))});
+  }
+}
+
+/// Tasks that the directives ask for, and that no step of the script has.
+void remark_of_tasks(const lint::LintInput& input, const JobDirectives& directives,
+                     const shell::Recording& recording, Imported& out) {
+  const bool used = std::ranges::any_of(
+      recording.commands, [](const auto& command) { return command.task && command.task->local_rank > 0; });
+  const auto option = std::ranges::find_if(input.batch, [](const auto& one) {
+    return one.text.starts_with("--ntasks-per-node=") || one.text.starts_with("--tasks-per-node=");
+  });
+  if (used || directives.size.tasks < 2 || option == input.batch.end()) return;
+  out.remarks[Destination::slurm].push_back(
+      {option->span.line,
+       fmt::format("{}: no step of the script has so many tasks, and nlaunch's job has one on each node. A "
+                   "program that calls srun itself, or reads SLURM_NTASKS, finds another job",
+                   text::printable(option->text))});
 }
 
 /// A step that the recorder does not take apart.
@@ -203,7 +305,8 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
           fmt::format(
               "line {}: this step cannot be imported. It starts several programs (`a : b`, --multi-prog), or "
               "its "
-              "nodes are not those of the job: give each program a step of its own, on nodes of the job",
+              "nodes are not those of the job, or are more: give each program a step of its own, on nodes of "
+              "the job",
               role.line));
     if (role.command.empty() || role.command[0].empty())
       say("import.empty-program", fmt::format("line {}: the name of the program is empty", role.line));
@@ -220,8 +323,9 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
   for (const auto& one : recording.by_machine)
     say("import.made-up",
         fmt::format("line {}: '{}' is decided by what {} of the machine, which is made up. --prints "
-                    "'PART OF THE COMMAND=TEXT' gives what it prints where the job runs",
-                    one.line, text::printable(one.name), who_says(recording)));
+                    "'PART OF THE COMMAND=TEXT' gives what it prints where the job runs{}",
+                    one.line, text::printable(one.name), who_says(recording),
+                    allocation.gpus_per_node == 0 ? ", and --gpus how many GPUs a node has" : ""));
   for (const auto& one : recording.passed_on)
     say("import.output-file",
         fmt::format(
@@ -232,7 +336,7 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
     const auto id = part.changes.find("SLURM_ARRAY_TASK_ID");
     return id != part.changes.end() && id->second;
   });
-  if (allocation.array.size() > 1 && has_task)
+  if (allocation.array.size() > 1 && !allocation.array_task && has_task)
     say("import.array",
         fmt::format("line {}: the job is an array of {} tasks, and an experiment is one of them: "
                     "--env SLURM_ARRAY_TASK_ID={} chooses it",
@@ -260,12 +364,21 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
             one.line, text::printable(one.name), text::printable(folder), text::shell_quote(folder)));
   }
   std::set<std::string> files;
-  for (const auto& one : recording.unread) {
-    // A secret is read where the process starts.
-    const bool secret = std::ranges::any_of(recording.assignments, [&](const auto& set) {
+  // A secret is read where the process starts.
+  const auto is_secret = [&](const shell::Absent& one) {
+    return std::ranges::any_of(recording.assignments, [&](const auto& set) {
       return set.line == one.line && looks_like_secret(set.name);
     });
-    if (secret || !files.insert(one.name).second) continue;
+  };
+  for (const auto& one : recording.contents)
+    if (!is_secret(one))
+      say("import.unknown-contents",
+          fmt::format(
+              "line {} reads what is in {}, which is not known: only that it is there. Import where it "
+              "is, or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')",
+              one.line, text::printable(one.name)));
+  for (const auto& one : recording.unread) {
+    if (is_secret(one) || !files.insert(one.name).second) continue;
     const auto placeholder = std::ranges::find_if(recording.placeholders, [&](const auto& other) {
       return other.line == one.line && other.name == "<" + one.name + ">";
     });
@@ -282,9 +395,11 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
                       one.line, text::printable(one.name), text::printable(one.found_in)));
     else
       say("import.unknown-file",
-          fmt::format("line {} reads {}, which is not on this machine. Import where it is, take it as empty "
-                      "(--exists {}), or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')",
-                      one.line, text::printable(one.name), text::shell_quote(one.name)));
+          fmt::format("line {} reads {}, which is not on this machine. Import where it is, or {}", one.line,
+                      text::printable(one.name),
+                      one.is_sourced
+                          ? fmt::format("take it as empty (--exists {})", text::shell_quote(one.name))
+                          : "say what the command prints (--prints 'PART OF THE COMMAND=TEXT')"));
   }
 }
 
@@ -325,6 +440,16 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
                      "--prints 'PART OF THE COMMAND=TEXT' says another",
                      one.name)});
   remarks_of_text(lines, out);
+  remarks_of_lines(recording, lines, out);
+  remarks_of_addresses(recording, out);
+  remark_of_tasks(input, directives, recording, out);
+  if (directives.array_line > 0 && !allocation.array.empty())
+    out.remarks[Destination::experiment].push_back(
+        {directives.array_line,
+         fmt::format(
+             "--array={}: this is one task of the array, {}. --env SLURM_ARRAY_TASK_ID=N imports another",
+             text::printable(directives.array_text),
+             allocation.array_task.value_or(allocation.array.front()))});
   for (const auto& one : recording.placeholders)
     if (lines[one.line - 1].starts_with("#SBATCH"))
       out.remarks[Destination::slurm].push_back(
@@ -333,10 +458,16 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   for (const auto& path : recording.written)
     out.remarks[Destination::experiment].push_back(
         {0, fmt::format("the script writes {}, of which no program is told: it is not written", path)});
-  for (const auto& one : recording.unset)
+  for (const auto& one : recording.unset) {
+    const auto place = fmt::format("{}:{}: ", text::printable(shell::program_name(one.script)), one.line);
     out.remarks[Destination::experiment].push_back(
-        {one.line,
-         fmt::format("${} is set by nothing, and was empty: --env {}=VALUE sets it", one.name, one.name)});
+        {one.script.empty() ? one.line : 0,
+         fmt::format("{}${} is set by nothing, and was empty: --env {}=VALUE sets it",
+                     one.script.empty() ? "" : place, one.name, one.name)});
+  }
+  for (const auto& one : recording.sourced)
+    out.remarks[Destination::experiment].push_back(
+        {one.line, fmt::format("{} is taken as empty: what it sets is not taken over", one.name)});
   for (const auto& one : recording.done_here) {
     if (is_made(out, one.name)) continue;
     out.remarks[Destination::roles].push_back(

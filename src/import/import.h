@@ -68,6 +68,9 @@ struct ImportedReady {
   std::uint32_t line = 0;
 };
 
+/// In front of a server that refuses the empty CUDA_VISIBLE_DEVICES of a role without GPUs.
+inline const std::vector<std::string> kWithoutVisible{"env", "-u", "CUDA_VISIBLE_DEVICES"};
+
 /// A secret of a command line, and the variable that has it.
 struct HandedOver {
   std::string value;
@@ -81,10 +84,12 @@ struct ImportedRole {
   std::optional<std::size_t> asks;    ///< the recorded command that it repeats until it succeeds; likewise
   RoleKind kind = RoleKind::service;
   std::uint32_t line = 0;
-  std::uint32_t count = 0;     ///< 0: not said
-  std::uint32_t per_node = 0;  ///< 0: not said
-  bool each_node = false;      ///< per: node
-  bool ray = false;            ///< `ray start`
+  std::uint32_t count = 0;        ///< 0: not said
+  std::uint32_t per_node = 0;     ///< 0: not said
+  bool each_node = false;         ///< per: node
+  bool ray = false;               ///< `ray start`
+  bool may_end = false;           ///< exit: ok
+  bool sees_gpus_of_ray = false;  ///< kWithoutVisible stands in front of it
   std::string except;
   std::uint32_t gpus = 0;
   bool rendezvous = false;

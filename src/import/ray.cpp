@@ -42,7 +42,7 @@ ImportedReady ray_is_whole(std::uint32_t gpus, const std::string& python) {
       "import ray, sys; ${{self.index}} and sys.exit(); ray.init('auto', log_to_driver=False); "
       "sys.exit(ray.cluster_resources().get('GPU', 0) < {})",
       gpus);
-  return {.exec = {python, "-c", program}, .timeout = "3m"};
+  return {.exec = {python, "-c", program}, .timeout = "15m"};
 }
 
 std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::Allocation& allocation) {

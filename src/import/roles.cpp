@@ -1,10 +1,12 @@
 #include "import/roles.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "import/ray.h"
@@ -28,6 +30,8 @@ struct Kept {
   std::uint32_t gpus = 0;  ///< of each process
   bool exits = false;      ///< the next begins when it has ended
   bool main = false;       ///< the job ends with it
+  bool beside = false;     ///< and it is not the first of those
+  bool waited = false;     ///< its own task has waited for something before it
   std::string name;
 };
 
@@ -67,6 +71,48 @@ std::uint32_t most_on_a_node(const Part& part) {
 
 bool same_on_each_node(const Part& part) {
   return part.tasks.size() == nodes_of(part).size() * most_on_a_node(part);
+}
+
+bool shares_a_rank(const Part& a, const Part& b) {
+  return std::ranges::any_of(a.tasks, [&](const auto& task) {
+    return std::ranges::find(b.tasks, task.rank, &shell::Task::rank) != b.tasks.end();
+  });
+}
+
+/// `'''Usage: ...'''`: what a shell looks for, and finds nowhere.
+bool is_no_name_of_a_program(const std::string& word) {
+  return word.find_first_of(" \t\n'\"") != std::string::npos && !word.starts_with('/') &&
+         !word.starts_with("./") && !word.starts_with("../");
+}
+
+/// A curl that sends something: it is no wait, and acts once.
+bool sends(const shell::Words& argv) {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto& word = argv[i];
+    const bool method = word == "-X" || word == "--request";
+    if (method && i + 1 < argv.size() && argv[i + 1] != "GET" && argv[i + 1] != "HEAD") return true;
+    if (word == "-d" || word == "-F" || word == "-T" || word.starts_with("-XP") ||
+        word.starts_with("--data") || word.starts_with("--json") || word.starts_with("--form") ||
+        word.starts_with("--post-"))
+      return true;
+  }
+  return false;
+}
+
+/// "node:8000" of "http://node:8000/health".
+std::string host_of_url(std::string_view url) {
+  const auto scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return std::string(url.substr(0, url.find_first_of("/?")));
+}
+
+/// Of a server on several nodes the first alone answers.
+enum class ServerNode { first, other, differs_by_task };
+ServerNode node_of_server(const shell::Words& program) {
+  if (shell::has(program, "--headless")) return ServerNode::other;
+  const auto rank = option_of(program, "--node-rank").value_or("0");
+  if (rank.find("${self.") != std::string::npos) return ServerNode::differs_by_task;
+  return rank == "0" ? ServerNode::first : ServerNode::other;
 }
 
 std::size_t words_of_step(const Part& part) {
@@ -112,7 +158,7 @@ class Roles {
 
   void sort() {
     for (std::size_t i = 0; i < out_.parts.size(); ++i) {
-      const auto& part = out_.parts[i];
+      auto& part = out_.parts[i];
       const auto work = work_of(part.program);
       if (work.work == Work::nothing || work.work == Work::submission) {
         for (const auto command : all_of(part))
@@ -122,6 +168,11 @@ class Roles {
               {part.line, fmt::format("{}: {}", text::shell_join(part.argv), work.reason)});
         continue;
       }
+      if (is_no_name_of_a_program(part.argv[0])) {
+        leave_out_what_is_no_program(part);
+        continue;
+      }
+      if (!has_tasks_before_servers(i)) continue;
       if (i > last_program() && changes_files(part)) {
         for (const auto command : all_of(part)) out_.became[command] = "left out: nothing comes after it";
         remark(part.line, fmt::format("`{}` is not taken over: nothing comes after it",
@@ -131,6 +182,122 @@ class Roles {
       ray_ = ray_ || work.work == Work::ray_head;
       kept_.push_back({.part = i, .work = work, .name = ""});
     }
+  }
+
+  void leave_out_what_is_no_program(const Part& part) {
+    for (const auto command : all_of(part)) out_.became[command] = "left out: no program has such a name";
+    const auto name = text::trim(part.argv[0]);
+    const auto word = text::printable(name.substr(0, name.find('\n')));
+    static const RE2 kErrexit(R"(^set (-o \w+ )*(-[a-zA-Z]*e|-[a-zA-Z]*o errexit))");
+    const bool ends = std::ranges::any_of(recording_.traced, [&](const auto& one) {
+      return one.script == part.script && one.line < part.line && RE2::PartialMatch(one.text, kErrexit);
+    });
+    if (ends)
+      out_.not_said.push_back(
+          {part.line,
+           fmt::format("no program has the name `{}`, and the script ends there (`set -e`)", word)});
+    else
+      remark(part.line, fmt::format("`{}` is not taken over: no program has such a name. It fails, and the "
+                                    "script goes on",
+                                    word));
+  }
+
+  /// The launcher that stands in front of all of a command, and starts the tasks of its step; nothing: the
+  /// script itself starts it.
+  [[nodiscard]] std::optional<std::size_t> step_of(std::size_t command) const {
+    auto step = recording_.commands[command].launcher;
+    while (step && recording_.commands[*step].launcher) step = recording_.commands[*step].launcher;
+    return step;
+  }
+
+  [[nodiscard]] bool in_one_step(const Part& a, const Part& b) const {
+    return a.in_step && b.in_step && step_of(a.commands[0]) == step_of(b.commands[0]);
+  }
+
+  /// Of one step, and never in the same task: nothing but a wait puts them in order.
+  [[nodiscard]] bool side_by_side(const Part& a, const Part& b) const {
+    return in_one_step(a, b) && !shares_a_rank(a, b);
+  }
+
+  /// A server in the foreground: what stands behind it runs when it has ended, which is when the job is over.
+  [[nodiscard]] bool never_ends(const Part& part) const {
+    const bool others =
+        part.inner.size() > 1 || (!part.inner.empty() && recording_.commands[part.inner[0]].background);
+    const bool limited = std::ranges::any_of(
+        part.wrapper, [](const auto& word) { return shell::program_name(word) == "timeout"; });
+    // Under job control it is not seen what is in the background.
+    static const RE2 kJobControl(R"(^set (-o monitor|-[a-zA-Z]*m))");
+    const bool jobs = std::ranges::any_of(
+        recording_.traced, [](const auto& one) { return RE2::PartialMatch(one.text, kJobControl); });
+    if (part.background || others || limited || jobs) return false;
+    const auto work = work_of(part.program).work;
+    if (work == Work::ray_head || work == Work::ray_worker) return shell::has(part.program, "--block");
+    const auto name = shell::program_name(part.program[0]);
+    const bool own_script =
+        std::ranges::any_of(part.program, [](const auto& word) { return word.ends_with(".py"); });
+    const bool other_verb = (name == "lmdeploy" || name == "sglang") && !shell::has(part.program, "serve");
+    return work == Work::engine && !own_script && !other_verb;
+  }
+
+  /// What a task runs of a part, or the task that stands for it.
+  static std::size_t command_of(const Part& part, std::uint32_t rank) {
+    for (std::size_t i = 0; i < part.commands.size(); ++i)
+      if (part.tasks[part.recorded[i]].rank == rank) return part.commands[i];
+    return part.commands.back();
+  }
+
+  /// Takes out those tasks of a part that come to it when a server before it has ended.
+  bool has_tasks_before_servers(std::size_t index) {
+    auto& part = out_.parts[index];
+    for (std::size_t i = 0; i < out_.parts.size() && !part.tasks.empty(); ++i) {
+      const auto& server = out_.parts[i];
+      if (i == index || server.tasks.empty() || !never_ends(server)) continue;
+      if (i > index && !in_one_step(part, server)) continue;
+      const auto is_behind = [&](const shell::Task& task) {
+        return !in_one_step(part, server) ||
+               (std::ranges::find(server.tasks, task.rank, &shell::Task::rank) != server.tasks.end() &&
+                command_of(server, task.rank) < command_of(part, task.rank));
+      };
+      if (std::ranges::none_of(part.tasks, is_behind)) continue;
+      const bool all = std::ranges::all_of(part.tasks, is_behind);
+      remark(
+          part.line,
+          fmt::format("`{}` is not taken over{}: it stands behind `{}` (line {}), which does not end before "
+                      "the job",
+                      text::printable(text::shell_join(part.argv)), all ? "" : " on all nodes",
+                      text::printable(text::shell_join(server.argv)), server.line));
+      part = without_tasks(part, is_behind);
+    }
+    return !part.tasks.empty();
+  }
+
+  template <class IsLeftOut>
+  Part without_tasks(const Part& part, const IsLeftOut& is_left_out) {
+    Part rest = part;
+    rest.commands.clear();
+    rest.recorded.clear();
+    rest.lines.clear();
+    rest.tasks.clear();
+    std::vector<std::size_t> places;
+    for (const auto& task : part.tasks) {
+      places.push_back(rest.tasks.size());
+      if (!is_left_out(task)) rest.tasks.push_back(task);
+    }
+    for (std::size_t i = 0; i < part.commands.size(); ++i) {
+      const auto task = part.recorded[i];
+      if (is_left_out(part.tasks[task])) {
+        out_.became[part.commands[i]] = "left out: a server is before it";
+        continue;
+      }
+      rest.commands.push_back(part.commands[i]);
+      rest.recorded.push_back(places[task]);
+      rest.lines.push_back(part.lines[i]);
+    }
+    if (!rest.commands.empty()) return rest;
+    for (const auto command : all_of(part)) out_.became[command] = "left out: a server is before it";
+    rest = part;
+    rest.tasks.clear();
+    return rest;
   }
 
   static bool changes_files(const Part& part) {
@@ -179,7 +346,7 @@ class Roles {
     const bool any_trains =
         std::ranges::any_of(behind, [&](auto i) { return kept_[i].work.work == Work::training; });
     if (behind.empty()) {
-      if (last) kept_[*last].main = true;
+      if (last) ends_with(*last);
     } else {
       for (const auto i : behind)
         kept_[i].main = any_trains ? kept_[i].work.work == Work::training
@@ -194,27 +361,75 @@ class Roles {
     }
   }
 
-  /// Stages: what begins when something has ended, or is ready, is in a later one.
+  /// A step ends when all of its tasks have ended: the job ends with the last program of each, but for
+  /// servers beside others.
+  void ends_with(std::size_t last) {
+    kept_[last].main = true;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      const auto& part = part_of(kept_[i]);
+      const bool serves = is_ray(kept_[i]) || kept_[i].work.work == Work::engine;
+      if (i == last || part.background || serves || !in_one_step(part, part_of(kept_[last]))) continue;
+      const auto goes_on = [&](const Kept& other) {
+        return in_one_step(part, part_of(other)) && shares_a_rank(part, part_of(other));
+      };
+      if (std::any_of(kept_.begin() + static_cast<std::ptrdiff_t>(i) + 1, kept_.end(), goes_on)) continue;
+      kept_[i].main = true;
+      if (kept_[last].work.work == Work::engine) kept_[last].main = false;
+    }
+    bool is_first = true;
+    for (auto& kept : kept_)
+      if (kept.main) kept.beside = !std::exchange(is_first, false);
+  }
+
+  /// Where nothing trains by its name, it is what the job ends with.
+  [[nodiscard]] bool is_in_place_of_training(const Kept& kept) const {
+    return kept.main && !kept.beside && !any_trains() && !is_client(kept);
+  }
+
+  /// A task of a step has waited for something between two of its commands.
+  [[nodiscard]] bool waits_between(std::uint32_t rank, std::size_t begin, std::size_t end) const {
+    for (auto i = begin + 1; i < end; ++i) {
+      const auto& command = recording_.commands[i];
+      if (waits(command) && command.task && command.task->rank == rank) return true;
+    }
+    return false;
+  }
+
+  /// Stages: what begins when something has ended, or is ready, is in a later one. Tasks of one step run side
+  /// by side: each has a clock of its own.
   void order() {
     std::uint32_t script = 0;
     std::optional<std::size_t> step;
     std::map<std::uint32_t, std::uint32_t> clocks;  // of a step, by rank
+    std::map<std::uint32_t, std::size_t> come_to;   // the last command of each
     std::size_t seen = 0;
     std::uint32_t most = 0;
     bool any = false;
     for (auto& kept : kept_) {
       const auto& part = part_of(kept);
-      const auto launcher = recording_.commands[part.commands[0]].launcher;
-      if (!part.in_step || launcher != step) {
+      const auto launcher = part.in_step ? step_of(part.commands[0]) : std::nullopt;
+      if (!launcher || launcher != step) {
         for (const auto& [rank, clock] : clocks) script = std::max(script, clock);
         clocks.clear();
-        step = part.in_step ? launcher : std::nullopt;
+        come_to.clear();
+        step = launcher;
       }
       for (; seen < part.commands[0]; ++seen) {
-        if (any && waits(recording_.commands[seen]) && script == most) ++script;
+        const bool own = step && recording_.commands[seen].task && step_of(seen) == step;
+        if (any && !own && waits(recording_.commands[seen])) script = std::max(script, most + 1);
       }
       kept.stage = script;
-      if (part.in_step) {
+      if (step) {
+        for (std::size_t i = 0; i < part.commands.size(); ++i) {
+          const auto rank = part.tasks[part.recorded[i]].rank;
+          auto& begin = come_to.try_emplace(rank, *step).first->second;
+          auto& clock = clocks.try_emplace(rank, script).first->second;
+          if (waits_between(rank, begin, part.commands[i])) {
+            kept.waited = true;
+            ++clock;
+          }
+          begin = part.commands[i];
+        }
         for (const auto& task : part.tasks)
           kept.stage = std::max(kept.stage, clocks.try_emplace(task.rank, script).first->second);
       }
@@ -232,11 +447,19 @@ class Roles {
     for (auto& kept : kept_) {
       if (kept.work.work == Work::ray_worker) kept.stage = std::max(kept.stage, stage_of_head() + 1);
     }
-    std::uint32_t last = 0;
-    for (const auto& kept : kept_)
-      if (!kept.main) last = std::max(last, kept.stage + 1);
-    for (auto& kept : kept_)
-      if (kept.main) kept.stage = last;
+    for (auto& kept : kept_) {
+      if (!kept.main) continue;
+      for (const auto& other : kept_)
+        if (!other.main && begins_before(other, kept)) kept.stage = std::max(kept.stage, other.stage + 1);
+    }
+  }
+
+  /// What the job ends with begins last, but for what runs beside it in its own step: there the clocks say
+  /// it. Two servers may be one, on two nodes.
+  [[nodiscard]] bool begins_before(const Kept& other, const Kept& main) const {
+    if (is_ray(other)) return true;
+    if (other.work.work == Work::engine && main.work.work == Work::engine) return false;
+    return !side_by_side(part_of(other), part_of(main));
   }
 
   [[nodiscard]] std::uint32_t stage_of_head() const {
@@ -253,8 +476,7 @@ class Roles {
       if (kept.work.work == Work::engine) wanted = is_of_ray(kept) ? "server" : "engine";
       if (kept.work.work == Work::ray_head) wanted = "ray-head";
       if (kept.work.work == Work::ray_worker) wanted = "ray-worker";
-      const bool trains =
-          kept.work.work == Work::training || (kept.main && !any_trains() && !is_client(kept));
+      const bool trains = kept.work.work == Work::training || is_in_place_of_training(kept);
       if (trains && kept.work.work != Work::engine) wanted = ray_ ? "trainer" : "learner";
       if (wanted.empty()) wanted = "service";
       kept.name = wanted;
@@ -360,7 +582,7 @@ class Roles {
     const auto all = allocation_.gpus_per_node;
     for (auto& kept : kept_) {
       auto& part = out_.parts[kept.part];
-      const bool learns = kept.main && !ray_ && !any_trains() && !is_client(kept);
+      const bool learns = !ray_ && is_in_place_of_training(kept);
       const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
       const auto visible = visible_of(part);
       if (needs && all > 0 && kept.gpus == 0 && !visible && !(ray_ && kept.main))
@@ -415,22 +637,34 @@ class Roles {
     role.gpus = kept.gpus;
     role.command = with_input(part.argv, part.input ? std::optional(escaped(*part.input)) : std::nullopt);
     role.wrapper = part.wrapper;
-    role.kind =
-        kept.work.work == Work::engine && !is_of_ray(kept) ? RoleKind::engine
-        : !ray_ && (kept.work.work == Work::training || (kept.main && !any_trains() && !is_client(kept)))
-            ? RoleKind::learner
-            : RoleKind::service;
+    role.kind = kept.work.work == Work::engine && !is_of_ray(kept) ? RoleKind::engine
+                : !ray_ && (kept.work.work == Work::training || is_in_place_of_training(kept))
+                    ? RoleKind::learner
+                    : RoleKind::service;
     if (kept.main && role.kind == RoleKind::service) role.ends_run = true;
     if (!kept.main && role.kind == RoleKind::learner) role.ends_run = false;
+    // The script goes on where a program in the background has ended.
+    role.may_end =
+        role.kind == RoleKind::service && part.background && !kept.exits && !kept.main && !is_ray(kept);
+    if (is_of_ray(kept) && kept.work.work == Work::engine && allocation_.gpus_per_node > 0) {
+      role.sees_gpus_of_ray = true;
+      role.wrapper.insert(role.wrapper.begin(), kWithoutVisible.begin(), kWithoutVisible.end());
+      role.remarks.push_back({part.line,
+                              "env -u is new: the GPUs are Ray's, and this server refuses an empty "
+                              "CUDA_VISIBLE_DEVICES"});
+    }
     place(kept, part, role);
     rendezvous(part, role);
     if (kept.exits) role.ready = ImportedReady{.exited = true, .line = 0};
     const bool on_socket =
         std::ranges::any_of(part.program, [](const auto& word) { return word.starts_with("--uds"); });
-    if (kept.work.work == Work::engine && !on_socket && is_waited_for(kept)) {
+    const auto server = node_of_server(part.program);
+    if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept)) {
       const auto port = option_of(part.program, "--port");
+      const auto host =
+          server == ServerNode::first ? "${self.host}" : fmt::format("${{role.{}.0.host}}", kept.name);
       role.ready = ImportedReady{
-          .http = fmt::format("http://${{self.host}}:{}/health", port.value_or(default_port(part.program))),
+          .http = fmt::format("http://{}:{}/health", host, port.value_or(default_port(part.program))),
           .timeout = kServerTimeout};
     }
     if (is_ray(kept)) complete_ray(kept, part, role);
@@ -443,8 +677,9 @@ class Roles {
   void tell_of_gpus(const Kept& kept, const Part& part, const ImportedRole& role) {
     const auto all = allocation_.gpus_per_node;
     const auto sees = role.rendezvous && role.gpus == 1 ? most_on_a_node(part) : role.gpus;
-    const bool none = sees == 0 && !is_client(kept);
-    if (none || sees >= all || visible_of(part) || is_ray(kept)) return;
+    const bool prepares = kept.exits || !(part.background || kept.main);
+    if ((sees == 0 && prepares) || sees >= all || visible_of(part) || is_ray(kept) || role.sees_gpus_of_ray)
+      return;
     const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task").has_value();
     if (!bound)
       out_.remarks[Destination::roles].push_back(
@@ -456,7 +691,9 @@ class Roles {
 
   /// The script waits for something, a while or a server, before it starts what comes after.
   [[nodiscard]] bool is_waited_for(const Kept& kept) const {
-    return std::ranges::any_of(kept_, [&](const auto& other) { return other.stage > kept.stage; });
+    return std::ranges::any_of(kept_, [&](const auto& other) {
+      return other.stage > kept.stage && (other.waited || !side_by_side(part_of(kept), part_of(other)));
+    });
   }
 
   static const char* default_port(const shell::Words& argv) {
@@ -617,14 +854,48 @@ class Roles {
       if (command.fate != Fate::answered) continue;
       const auto name = shell::program_name(command.argv[0]);
       if (name == "curl" || name == "wget") {
-        for (const auto& word : command.argv)
-          if (const auto port = port_of_url(word); port && !ready_at(i, *port, word) && is_of_job(word))
-            waits_for_nobody(i);
+        for (const auto& word : command.argv) asks_by_http(i, word);
       } else if ((name == "nc" || name == "ncat") && command.argv.size() > 2) {
-        if (!ready_at(i, command.argv.back(), "") && is_of_job(command.argv[command.argv.size() - 2]))
-          waits_for_nobody(i);
+        const auto& host = command.argv[command.argv.size() - 2];
+        if (ready_at(i, command.argv.back(), "")) continue;
+        is_of_job(host) ? waits_for_nobody(i) : asks_elsewhere(i, host);
       }
     }
+  }
+
+  void asks_by_http(std::size_t command, const std::string& word) {
+    const auto port = port_of_url(word);
+    const auto& asks = recording_.commands[command];
+    const bool is_url = port || word.starts_with("http://") || word.starts_with("https://");
+    if (!is_url) return;
+    if (!is_of_job(word)) return asks_elsewhere(command, host_of_url(word));
+    if (sends(asks.argv)) {
+      sends_once(command, word);
+    } else if (port && !ready_at(command, *port, word)) {
+      waits_for_nobody(command);
+    }
+  }
+
+  /// A question to a server that generates leaves nothing behind; what another request does is not known.
+  void sends_once(std::size_t command, const std::string& url) {
+    const auto& asks = recording_.commands[command];
+    const auto what = fmt::format("this {} sends a request to {} once", shell::program_name(asks.argv[0]),
+                                  text::printable(host_of_url(url)));
+    if (url.find("/v1/") == std::string::npos && !url.ends_with("/generate"))
+      return out_.not_said.push_back(
+          {asks.line, what + ", which no role does: let a program of the job send it"});
+    out_.became[command] = "left out: it asks once";
+    remark(asks.line, what + ": it is not taken over");
+  }
+
+  void asks_elsewhere(std::size_t command, const std::string& host) {
+    const auto& asks = recording_.commands[command];
+    auto text = fmt::format("this {} asks {}, which is no host of the job: it is not taken over",
+                            shell::program_name(asks.argv[0]), text::printable(host));
+    out_.became[command] = "left out: it asks a host outside of the job";
+    auto& notes = out_.remarks[Destination::roles];
+    if (std::ranges::find(notes, text, &Remark::text) == notes.end())
+      notes.push_back({asks.line, std::move(text)});
   }
 
   /// "8000" of "http://node:8000/health", and of "localhost:8000/health".
@@ -652,6 +923,12 @@ class Roles {
     const auto next =
         std::ranges::find_if(kept_, [&](const Kept& kept) { return part_of(kept).commands[0] > command; });
     if (next == kept_.end()) return;  // it holds up nothing
+    if (asks.task)
+      return out_.not_said.push_back(
+          {asks.line, fmt::format("a task of a step waits for an answer to `{}`, where no program that the "
+                                  "script starts is known to answer: start that program by a command that "
+                                  "names its port (--port N)",
+                                  text::printable(text::shell_join(asks.argv)))});
     const auto known = std::ranges::find_if(out_.roles, [&](const auto& role) {
       return role.asks && recording_.commands[*role.asks].argv == asks.argv;
     });
@@ -660,7 +937,12 @@ class Roles {
     role.name = free_name("wait");
     role.asks = command;
     role.line = asks.line;
-    role.command = {"bash", "-c", "until \"$@\"; do sleep 5; done", "wait"};
+    const bool compares = std::ranges::any_of(
+        asks.argv, [](const auto& word) { return word.find("http_code") != std::string::npos; });
+    role.command = {
+        "bash", "-c",
+        compares ? "until \"$@\" | grep -q '200$'; do sleep 5; done" : "until \"$@\"; do sleep 5; done",
+        "wait"};
     for (const auto& word : asks.argv) role.command.push_back(escaped(word));
     role.ready = ImportedReady{.exited = true, .line = 0};
     role.remarks.push_back({asks.line, "it waits as the script does, until this ends with 0"});
@@ -681,15 +963,22 @@ class Roles {
     if (is_port_of_ray(port)) return true;
     for (std::size_t i = 0; i < kept_.size(); ++i) {
       auto& role = out_.roles[i];
-      if (part_of(kept_[i]).commands[0] > command || kept_[i].exits || kept_[i].main || is_ray(kept_[i]))
+      const auto& part = part_of(kept_[i]);
+      const bool beside = part.in_step && step_of(part.commands[0]) == step_of(command);
+      const auto server = node_of_server(part.program);
+      if ((part.commands[0] > command && !beside) || kept_[i].exits || kept_[i].main || is_ray(kept_[i]) ||
+          server == ServerNode::other)
         continue;
       const bool own = role.ready && role.ready->http.contains(":" + port + "/");
-      if (!own && !names_port(part_of(kept_[i]).program, port)) continue;
+      const bool by_default = kept_[i].work.work == Work::engine && !option_of(part.program, "--port") &&
+                              port == default_port(part.program);
+      if (!own && !by_default && !names_port(part.program, port)) continue;
       const auto path = url.find('/', url.find("://") == std::string::npos ? 0 : url.find("://") + 3);
-      const auto host =
-          url.find("localhost") != std::string::npos || url.find("127.0.0.1") != std::string::npos
-              ? "127.0.0.1"
-              : "${self.host}";
+      const bool is_local =
+          url.find("localhost") != std::string::npos || url.find("127.0.0.1") != std::string::npos;
+      const auto host = server == ServerNode::differs_by_task ? fmt::format("${{role.{}.0.host}}", role.name)
+                        : is_local                            ? "127.0.0.1"
+                                                              : "${self.host}";
       const auto* timeout = role.kind == RoleKind::engine ? kServerTimeout : kOtherTimeout;
       role.ready = ImportedReady{.timeout = timeout, .line = recording_.commands[command].line};
       if (url.empty())

@@ -27,6 +27,9 @@ constexpr std::array<std::string_view, 17> kOfSite{
 constexpr std::array<std::string_view, 6> kOptionsLeftOut{"ntasks",     "ntasks-per-node", "tasks-per-node",
                                                           "no-requeue", "open-mode",       "gpus-per-task"};
 
+constexpr std::array<std::string_view, 6> kCounts{"ntasks",        "ntasks-per-node", "tasks-per-node",
+                                                  "cpus-per-task", "gpus-per-node",   "gpus-per-task"};
+
 bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -91,7 +94,10 @@ class DirectivesReader {
   void one(const std::string& name, const std::string& value, std::uint32_t line) {
     const auto text = fmt::format("--{}{}{}", name, value.empty() ? "" : "=", value);
     if (name == "nodes") return;
-    if (name == "job-name") {
+    if (is_one_of(name, kCounts) && value.find_first_of("0123456789") == std::string::npos) {
+      out_.not_said.push_back(
+          {line, fmt::format("{} says no number: write how many there are", text::printable(text))});
+    } else if (name == "job-name") {
       result_.job_name = value;
     } else if (name == "signal") {
       signal(value, line);
@@ -102,11 +108,8 @@ class DirectivesReader {
              "goes on in a new job before the time limit, too");
     } else if (name == "array") {
       result_.array = array_tasks(value);
+      result_.array_text = value;
       result_.array_line = line;
-      remark(Destination::experiment, line,
-             fmt::format(
-                 "--array={}: this is one task of the array, {}. --env SLURM_ARRAY_TASK_ID=N imports another",
-                 text::printable(value), result_.array.empty() ? 0 : result_.array.front()));
     } else if (name == "chdir") {
       result_.workdir = {"workdir", value, line, ""};
     } else if (is_one_of(name, kOptionsLeftOut)) {
@@ -227,7 +230,10 @@ std::vector<lint::StepOption> job_of_steps(const shell::Recording& recording) {
     if (std::ranges::none_of(options, [&](const auto& one) { return is_one_of(one.name, kOfJob); })) continue;
     std::vector<lint::StepOption> asked;
     for (const auto& one : options) {
-      if (is_of_image(one.name) || is_one_of(one.name, kOfStep) || !plan::sbatch_takes(one.name)) continue;
+      // What Slurm itself does not know is the cluster's, and the submission has it, too.
+      const bool of_cluster = !one.known && one.name.size() > 1;
+      if (is_of_image(one.name) || is_one_of(one.name, kOfStep)) continue;
+      if (!of_cluster && !plan::sbatch_takes(one.name)) continue;
       asked.push_back({fmt::format("--{}{}{}", one.name, one.value ? "=" : "", one.value.value_or("")),
                        {nullptr, command.line}});
     }

@@ -29,6 +29,8 @@ constexpr std::string_view kOwn =
     "spread-job use-min-nodes reboot hold acctg-freq slurmd-debug msg-timeout threads tree-width send-libs "
     "time-min "
     "mincpus cores-per-socket sockets-per-node ntasks-per-core ntasks-per-socket power tmp bb bbf extra ";
+constexpr std::string_view kCounts =
+    " nodes ntasks ntasks-per-node tasks-per-node cpus-per-task gpus-per-node gpus-per-task ";
 /// nlaunch's own step has it too.
 constexpr std::string_view kCarried = " network mpi hint cpu-freq gpu-freq ";
 /// So does it where it is of one task on each node, as nlaunch's agent is.
@@ -174,6 +176,12 @@ class Steps {
   void refuse(std::uint32_t line, std::string text) { out_.not_said.push_back({line, std::move(text)}); }
 
   void one(const Step& step, const SrunOption& option) {
+    const auto count = option.value.value_or("1");
+    if (is_among(kCounts, option.name) && count != "none" &&
+        count.find_first_of("0123456789") == std::string::npos)
+      return refuse(step.line,
+                    fmt::format("srun {} says no number. Where that is a variable, --env NAME=VALUE sets it",
+                                text::printable(text_of(option))));
     if (is_among(kOwn, option.name) || is_harmless(option)) return;
     const auto text = text::printable(text_of(option));
     const bool carried = is_of_image(option.name) || is_among(kCarried, option.name) || !option.known;

@@ -172,6 +172,7 @@ std::vector<std::string> short_keys(const ImportedRole& role) {
   if (role.gpus > 0) add("gpus", std::to_string(role.gpus));
   if (role.rendezvous) add("rendezvous", "torch");
   if (role.ends_run) add("ends_run", *role.ends_run ? "true" : "false");
+  if (role.may_end) add("exit", "ok");
   if (!role.grace.empty()) add("stop", fmt::format("{{grace: {}}}", role.grace));
   if (!role.ports.empty()) add("ports", list_of(role.ports));
   if (!role.preload.empty()) add("preload", list_of(role.preload));

@@ -77,6 +77,13 @@ std::string last_lines(const Recording& recording, const Masker& masker) {
   return out;
 }
 
+/// Its file is empty where that is the script itself.
+std::string at_line(const shell::Absent& one) {
+  return one.script.empty()
+             ? fmt::format("line {}", one.line)
+             : fmt::format("{}:{}", text::printable(shell::program_name(one.script)), one.line);
+}
+
 class RecordingText {
  public:
   RecordingText(const Recording& recording, std::string script, const Masker& masker, const Paint& paint)
@@ -130,8 +137,7 @@ class RecordingText {
       all.push_back(fmt::format("Not on this machine, and taken as empty: {}",
                                 text::printable(text::join(recording_.not_here, ", "))));
     std::vector<std::string> unset;
-    for (const auto& one : recording_.unset)
-      unset.push_back(fmt::format("${} (line {})", one.name, one.line));
+    for (const auto& one : recording_.unset) unset.push_back(fmt::format("${} ({})", one.name, at_line(one)));
     if (!unset.empty())
       all.push_back(fmt::format("Set by nothing, and so empty: {}. --env NAME=VALUE sets them.",
                                 text::printable(text::join(unset, ", "))));
@@ -144,13 +150,6 @@ class RecordingText {
   const Masker& masker_;
   const Paint& paint_;
 };
-
-/// Its file is empty where that is the script itself.
-std::string at_line(const shell::Absent& one) {
-  return one.script.empty()
-             ? fmt::format("line {}", one.line)
-             : fmt::format("{}:{}", text::printable(shell::program_name(one.script)), one.line);
-}
 
 /// It was told a host or an address of the made-up job.
 bool asks_for_address(const RecordedCommand& command) {
@@ -169,7 +168,7 @@ class Missing {
     outputs();
     files();
     for (const auto& one : recording_.unset)
-      if (one.line <= recording_.last_line)
+      if (!one.script.empty() || one.line <= recording_.last_line)
         add("{}: ${} is set by nothing: --env {}=VALUE sets it", at_line(one), one.name, one.name);
     const auto asks = std::ranges::find_if(recording_.commands, asks_for_address);
     if (asks != recording_.commands.end())
@@ -213,13 +212,22 @@ class Missing {
 
   void files() {
     for (const auto& one : recording_.unread) {
-      if (one.found_in.empty())
+      if (one.found_in.empty() && one.is_sourced)
         add("{}: {} is not on this machine: import where it is, or --exists {} takes it as empty",
             at_line(one), text::printable(one.name), quoted(one.name));
+      else if (one.found_in.empty())
+        add("{}: {} is not on this machine: import where it is, or --prints 'PART OF THE COMMAND=TEXT' says "
+            "what the command prints",
+            at_line(one), text::printable(one.name));
       else
         add("{}: {} is not there; seen from the script's own folder it is: call `nlaunch import` in {}",
             at_line(one), text::printable(one.name), text::printable(one.found_in));
     }
+    for (const auto& one : recording_.contents)
+      add("{}: what is in {} is not known: import where it is, or --prints 'PART OF THE COMMAND=TEXT' says "
+          "what "
+          "the command prints",
+          at_line(one), text::printable(one.name));
     for (const auto& one : recording_.no_folder)
       add("{}: it writes to {}, and that folder is not there: make it, or say --exists {}", at_line(one),
           text::printable(one.name), quoted(one.name.substr(0, one.name.rfind('/') + 1)));

@@ -20,7 +20,8 @@ struct Allocation {
   std::uint32_t cpus_per_task = 0;  ///< 0: not asked for
   std::uint32_t gpus_per_node = 0;
   bool other_machine = false;          ///< with GPUs of another kind: what a script makes of that is seen
-  std::vector<std::uint32_t> array{};  ///< of a job array: the ids of its tasks, of which this is the first
+  std::vector<std::uint32_t> array{};  ///< of a job array: the ids of its tasks
+  std::optional<std::uint32_t> array_task{};  ///< which of them this is; nothing: the first
 
   /// "rec-node-0"
   [[nodiscard]] static std::string host(std::uint32_t node);

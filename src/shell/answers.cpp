@@ -86,7 +86,8 @@ Answer ask_other_machine(const Words&, const Allocation& allocation, std::uint32
 Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) {
   const bool other = allocation.other_machine;
   const std::string model = other ? "NVIDIA A40" : "NVIDIA H100 80GB HBM3";
-  const auto gpus = std::max(1U, allocation.gpus_per_node);
+  // Where nobody has said how many there are, another machine has another number.
+  const auto gpus = allocation.gpus_per_node > 0 ? allocation.gpus_per_node : other ? 2U : 1U;
   std::string text;
   if (has(argv, "-L") || has(argv, "--list-gpus")) {
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "base/text.h"
@@ -36,6 +37,12 @@ std::vector<std::string> texts_of(const RecordedCommand& command) {
   auto texts = command.argv;
   texts.insert(texts.end(), command.environment.begin(), command.environment.end());
   return texts;
+}
+
+bool lists_gpus(std::string_view command) {
+  constexpr std::array<std::string_view, 3> kOptions{" -L", " --list-gpus", " --query-gpu"};
+  return command.starts_with("nvidia-smi") &&
+         std::ranges::any_of(kOptions, [&](auto option) { return command.find(option) != command.npos; });
 }
 
 }  // namespace
@@ -77,6 +84,9 @@ Result<void> compare_machines(const RecordRequest& request, Recording& recording
   const auto other = record(elsewhere);
   if (!again || !other) return std::unexpected(again ? other.error() : again.error());
   recording.by_machine = decided_by_machine(recording, *again, *other);
+  // How many GPUs there are was given, and nothing else of their list is used.
+  if (recording.by_machine.empty() && request.allocation.gpus_per_node > 0)
+    std::erase_if(recording.made_up, [](const Absent& one) { return lists_gpus(one.name); });
   return {};
 }
 

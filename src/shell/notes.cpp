@@ -129,8 +129,8 @@ void Notes::absent(const std::string& path) {
     recording_.not_here.push_back(path);
 }
 
-void Notes::unread(std::uint32_t line, const std::string& path) {
-  recording_.unread.push_back({line, path, "", found_in(path)});
+void Notes::unread(std::uint32_t line, const std::string& path, bool is_sourced) {
+  recording_.unread.push_back({line, path, "", found_in(path), is_sourced});
 }
 
 std::string Notes::found_in(const std::string& path) const {
@@ -164,7 +164,35 @@ void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& 
   }
 }
 
-void Notes::finish(const std::string& output, const std::vector<std::string>& environment) {
+bool Notes::has_unknown_contents(const std::string& path) const {
+  if (!written_.is_given(path) && !written_.is_made_by_job(path)) return false;
+  std::error_code error;
+  const auto where = layer_.map_to_read(path);
+  return !fs::exists(where, error) || fs::is_empty(where, error);
+}
+
+void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words& argv) {
+  static const Options kReaders{"cat",   "head", "tail", "sort", "wc", "cut", "grep",
+                                "egrep", "sed",  "awk",  "gawk", "jq", "tac", "uniq"};
+  const auto name = program_name(argv[0]);
+  const bool piped = is_piped(start);
+  // The script reads how grep ends, too.
+  if (!kReaders.contains(name) || (!piped && !name.ends_with("grep"))) return;
+  std::vector<std::string> paths;
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto path = argv[i].starts_with('-') || argv[i].empty()
+                          ? std::unexpected(0)
+                          : layer_.resolved(fs::path(start.folder) / argv[i], true, start.pid);
+    if (path) paths.push_back(path->native());
+  }
+  if (const auto in = start.files.find(STDIN_FILENO); in != start.files.end()) paths.push_back(in->second);
+  for (auto& path : paths)
+    if (has_unknown_contents(path))
+      reading_.push_back({{line, std::move(path)}, piped ? start.files.at(STDOUT_FILENO) : ""});
+}
+
+void Notes::finish(const std::string& output, const std::vector<std::string>& environment,
+                   const std::function<bool(const std::string& pipe)>& is_read) {
   for (const auto& one : not_opened_in(output)) {
     const bool writes = std::ranges::any_of(
         no_folder_, [&](const auto& path) { return path == one.name || path.ends_with("/" + one.name); });
@@ -173,10 +201,62 @@ void Notes::finish(const std::string& output, const std::vector<std::string>& en
     else
       unread(one.line, one.name);
   }
+  for (auto& [one, pipe] : reading_)
+    if (pipe.empty() || is_read(pipe)) recording_.contents.push_back(std::move(one));
   const auto script = sys::read_regular_file(request_.script, kLargestScript).value_or("");
   recording_.placeholders = placeholders_in(script);
+  finish_contents(script);
+  finish_sourced();
   finish_unset(script, environment);
   finish_written();
+}
+
+/// `read X < FILE`, `done < FILE`, by the text: no program starts.
+void Notes::finish_contents(const std::string& script) {
+  static const RE2 kReads(
+      R"((?:\b(?:read|mapfile|readarray|done)\b[^#]*[^<]|\$\(\s*)<\s*"?([^\s"<>;&|()]+))");
+  static const RE2 kVariable(R"(\$\{?(\w+)\}?)");
+  std::uint32_t number = 0;
+  for (const auto& line : text::split(script, '\n')) {
+    ++number;
+    std::string path;
+    if (!RE2::PartialMatch(line, kReads, &path)) continue;
+    std::string name;
+    constexpr int kMost = 10;
+    for (int i = 0; i < kMost && RE2::PartialMatch(path, kVariable, &name); ++i) {
+      std::string value;
+      for (const auto& one : recording_.assignments)
+        if (one.name == name) value = one.value;
+      std::erase(value, '\\');
+      RE2::Replace(&path, kVariable, value);
+    }
+    path = (fs::path(folder_of(request_)) / path).lexically_normal();
+    if (has_unknown_contents(path)) recording_.contents.push_back({number, path});
+  }
+}
+
+/// `source FILE` of one that only seems to be there: what it sets is not known.
+void Notes::finish_sourced() {
+  std::error_code error;
+  const auto own = fs::absolute(request_.script, error).native();
+  for (const auto& one : recording_.traced) {
+    const auto words = words_of(one.text);
+    if (words.size() < 2 || (words[0] != "source" && words[0] != ".")) continue;
+    const auto named = fs::path(words[1]).lexically_normal().native();
+    const auto& given = written_.all_given();
+    const auto found = std::ranges::find_if(
+        given, [&](const auto& path) { return path == named || path.ends_with("/" + named); });
+    if (found == given.end() || !has_unknown_contents(*found) ||
+        std::ranges::find(recording_.sourced, *found, &Absent::name) != recording_.sourced.end())
+      continue;
+    recording_.sourced.push_back({one.script == own ? one.line : 0, *found});
+  }
+}
+
+/// As bash names it: `source ./env.sh`.
+std::string Notes::text_of(const std::string& script) const {
+  const auto path = (fs::path(folder_of(request_)) / script).lexically_normal();
+  return sys::read_regular_file(layer_.map_to_read(path), kLargestScript).value_or("");
 }
 
 void Notes::finish_unset(const std::string& script, const std::vector<std::string>& environment) {
@@ -188,11 +268,28 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
     known.insert(one.name);
     if (scripts.size() < kMostScripts) scripts.insert(one.script);
   }
-  for (const auto& file : scripts)
-    texts += "\n" + sys::read_regular_file(layer_.map_to_read(file), kLargestScript).value_or("");
+  for (const auto& one : recording_.traced)
+    if (scripts.size() < kMostScripts) scripts.insert(one.script);
+  scripts.erase("");
+  for (const auto& file : scripts) texts += "\n" + text_of(file);
   for (const auto& entry : environment) known.insert(entry.substr(0, entry.find('=')));
   for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
-  recording_.unset = unset_in(script, texts, std::move(known));
+  recording_.unset = unset_in(script, texts, known);
+  for (const auto& one : recording_.unset) known.insert(one.name);
+  // Of those that it sources, and starts, only what they have come to.
+  std::error_code error;
+  scripts.erase(fs::absolute(request_.script, error).native());
+  for (const auto& file : scripts) {
+    if (file.starts_with("/usr/") || file.starts_with("/bin/")) continue;
+    for (auto& one : unset_in(text_of(file), texts, known)) {
+      const bool has_run = std::ranges::any_of(recording_.traced, [&](const auto& command) {
+        return command.line == one.line && command.script == file;
+      });
+      if (!has_run || !known.insert(one.name).second) continue;
+      one.script = file;
+      recording_.unset.push_back(std::move(one));
+    }
+  }
 }
 
 void Notes::finish_written() {

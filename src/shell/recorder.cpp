@@ -66,6 +66,8 @@ std::string start_file(const OwnFiles& own) {
 conda() {{
   command conda "$@"
   [[ ${{1-}} == activate ]] || return 0
+  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
+  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
   export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
   CONDA_PREFIX=$CONDA_DEFAULT_ENV
   [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}/envs/$CONDA_DEFAULT_ENV
@@ -74,6 +76,11 @@ conda() {{
 }}
 mamba() {{ conda "$@"; }}
 micromamba() {{ conda "$@"; }}
+deactivate() {{
+  [[ -n ${{VIRTUAL_ENV-}} ]] || return 0
+  PATH=${{PATH/"$VIRTUAL_ENV/bin:"/}}
+  unset VIRTUAL_ENV
+}}
 module() {{ command module "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 ml() {{ command ml "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 if [[ -n ${{NLAUNCH_RECORDED_FOLDER-}} ]]; then cd "$NLAUNCH_RECORDED_FOLDER"; unset NLAUNCH_RECORDED_FOLDER OLDPWD; fi
@@ -90,6 +97,14 @@ set -x
 )",
                      kHandler, own.other(), own.trace(), Trace::kPrompt);
 }
+
+/// Files that `source NAME` finds along PATH, as those beside conda are: `source activate ENVIRONMENT`. In
+/// the folder of a virtual environment it is that one's own.
+constexpr std::array<std::pair<const char*, const char*>, 2> kSourcedByName{
+    {{"activate",
+      "if [[ $PWD == */bin ]]; then export VIRTUAL_ENV=${PWD%/bin} PATH=$PWD:$PATH; "
+      "else conda activate \"${1-base}\"; fi\n"},
+     {"deactivate", "conda deactivate\n"}}};
 
 /// For `source …/bin/activate`, of a virtual environment that is on the cluster alone, and `source activate
 /// NAME`, of conda.
@@ -259,6 +274,8 @@ class Recorder final : public Watcher {
     }
     const bool made = put(own_.start(), start_file(own_), 0644) && put(own_.trace(), "", 0644) &&
                       put(own_.other(), "", 0755) && put(own_.output(), "", 0644);
+    for (const auto& [name, text] : kSourcedByName)
+      (void)put(fmt::format("{}/{}", own_.programs(), name), text, 0644);
     return made && std::ranges::all_of(known_programs(), [&](const auto& name) {
              return put(fmt::format("{}/{}", own_.programs(), name), "", 0755);
            });
@@ -303,7 +320,7 @@ class Recorder final : public Watcher {
     if (!job.array.empty()) {
       const auto [least, most] = std::ranges::minmax(job.array);
       entries.push_back(fmt::format("SLURM_ARRAY_JOB_ID={}", job.job_id));
-      entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array.front()));
+      entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array_task.value_or(job.array.front())));
       entries.push_back(fmt::format("SLURM_ARRAY_TASK_COUNT={}", job.array.size()));
       entries.push_back(fmt::format("SLURM_ARRAY_TASK_MIN={}", least));
       entries.push_back(fmt::format("SLURM_ARRAY_TASK_MAX={}", most));
@@ -395,6 +412,7 @@ class Recorder final : public Watcher {
       if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
       if (program == "tee") written_.tee(start, argv);
       notes_.read_by(line_of(start.pid), start, argv);
+      notes_.contents(line_of(start.pid), start, argv);
       return start.path;
     }
     if (auto interpreter = interpreter_of(start.path))
@@ -536,7 +554,8 @@ class Recorder final : public Watcher {
       recording_.at_its_end = false;
       recording_.failed.clear();
     }
-    notes_.finish(layer_.without_layer(output()), environment());
+    notes_.finish(layer_.without_layer(output()), environment(),
+                  [this](const std::string& pipe) { return is_read_by_shell(pipe); });
     recording_.exit_code = end_code;
     // A command that bash cannot expand is in no trace: bash says where it is.
     static const RE2 kLine(R"(.*: line (\d+): .*)");
@@ -624,7 +643,7 @@ class Recorder final : public Watcher {
   /// known.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
     if (is_of_job(path) || !notes_.found_in(path).empty())
-      notes_.unread(line, path);
+      notes_.unread(line, path, true);
     else
       notes_.absent(path);
     constexpr std::string_view kConda = "/etc/profile.d/conda.sh";

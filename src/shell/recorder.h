@@ -43,8 +43,9 @@ struct RecordedCommand {
 struct Absent {
   std::uint32_t line = 0;
   std::string name;
-  std::string script{};    ///< the file of that line; empty: the script itself
-  std::string found_in{};  ///< the script's own folder, where it is there as seen from that
+  std::string script{};     ///< the file of that line; empty: the script itself
+  std::string found_in{};   ///< the script's own folder, where it is there as seen from that
+  bool is_sourced = false;  ///< by `source`: what it sets is not known
 };
 
 /// A job that the script submits.
@@ -81,6 +82,9 @@ struct Recording {
   std::vector<Absent> by_machine;  ///< what would be another on another machine: shell/machine.h
   std::vector<Absent> idle;        ///< what `xargs` would have started, had it read anything
   std::vector<Absent> unread;      ///< a program wanted to read it, and the script what the program prints
+  std::vector<Absent> contents;    ///< a file that only seems to be there, or that a recorded program would
+                                   ///< write, and whose contents the script reads
+  std::vector<Absent> sourced;     ///< a file that only seems to be there, and is sourced
   std::vector<Absent> no_folder;   ///< `> PATH` of a program in a folder that is not there: it does not start
   std::vector<Absent> placeholders;   ///< `<team>` in the script's text, which a person has to fill in
   std::vector<Submission> submitted;  ///< those whose script is known

@@ -54,6 +54,7 @@ class Written {
   /// `mkdir FOLDER...`.
   void mkdir(const ProgramStart& start, const Words& argv);
 
+  [[nodiscard]] const std::set<std::string>& all_given() const { return given_; }
   [[nodiscard]] bool is_given(const std::string& path) const { return given_.contains(path); }
   /// A program of the job writes it.
   [[nodiscard]] bool is_made_by_job(const std::string& path) const {

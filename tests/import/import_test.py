@@ -76,6 +76,52 @@ class Roles(Import):
         self.assertEqual(roles["ray-worker"]["command"], ["/opt/x/bin/ray", "start", "--address", "${role.ray-head.0.host}:6379", "--block"])
         self.assertEqual(roles["ray-worker"]["ready"]["exec"][0], "/opt/x/bin/python3")
 
+    def test_tasks_that_run_side_by_side_are_in_one_stage(self):
+        """A readiness that nobody waits for puts nothing in order."""
+        serve = "python -m sglang.launch_server --nnodes 2 --tp 8 --port 30000 --node-rank"
+        _, experiment, _ = self.planned(TWO_NODES + f"srun bash -c 'if [ $SLURM_PROCID = 0 ]; then {serve} 0; else {serve} 1 --trust-remote-code; fi'\n")
+        self.assertEqual((list(experiment["roles"]), "start" in experiment, [role.get("ready") for role in experiment["roles"].values()]), (["engine", "engine-2"], False, [None, None]))
+        _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'if [ $SLURM_PROCID = 0 ]; then python controller.py; else pip install x; python worker.py; fi'\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["learner"].get("ready")), ([["learner", "pip"], ["worker"]], None))
+        self.assertEqual((experiment["roles"]["worker"]["kind"], experiment["roles"]["worker"]["ends_run"]), ("service", True))
+        _, experiment, _ = self.planned(TWO_NODES.replace("=2", "=3", 1) + f"srun bash -c 'case $SLURM_PROCID in 0) {serve} 0 & wait;; 1) {serve} 1 & wait;; "
+                                        "*) until curl -sf http://rec-node-0:30000/health; do sleep 5; done; python bench.py;; esac'\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["engine"]["ready"]["http"]), ([["engine"], ["learner"]], "http://${role.engine.0.host}:30000/health"))
+
+    def test_what_stands_behind_a_server_in_the_foreground(self):
+        script = (TWO_NODES + "srun bash -c 'if [ $SLURM_PROCID = 0 ]; then ray start --head --port 6379; else ray start --address=rec-node-0:6379 --block; rm -rf /data/x; fi; cp /data/a /data/b; "
+                  "[ $SLURM_PROCID = 1 ] || python train.py'\n")
+        result, experiment, _ = self.import_text(script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        experiment = yaml.safe_load(experiment)
+        self.assertEqual(experiment["start"], [["ray-head"], ["cp", "ray-worker"], ["trainer"]])
+        self.assertNotIn("per", experiment["roles"]["cp"])
+        self.assertIn("note: line 3: `rm -rf /data/x` is not taken over: it stands behind `ray start --address=${role.ray-head.0.host}:6379 --block` (line 3), which does not end before the job\n",
+                      result.stderr.replace("rec-node-0", "${role.ray-head.0.host}"))
+        _, experiment, _ = self.planned(script.replace("; fi; cp", "; fi; while ! ray status | grep -q 8.0; do sleep 2; done; cp"))
+        self.assertEqual(experiment["start"], [["ray-head"], ["ray-worker"], ["cp"], ["trainer"]])
+        roles = self.roles("#SBATCH --gpus-per-node=1\nvllm serve m\npython train.py\n")
+        self.assertEqual(list(roles), ["engine"])
+
+    def test_what_no_program_can_be_called(self):
+        result, experiment, _ = self.import_text("'''Usage: a b'''\nset -e\npython train.py\n", "--gpus", "1")
+        self.assertEqual((result.returncode, list(yaml.safe_load(experiment)["roles"])), (0, ["learner"]), result.stderr)
+        self.assertIn("note: line 1: `Usage: a b` is not taken over: no program has such a name.", result.stderr)
+        self.assertIn("line 2: no program has the name `Usage: a b`, and the script ends there (`set -e`)", self.refusal("set -e\n'Usage: a b'\npython train.py\n"))
+
+    def test_what_bash_does_of_a_line_is_said(self):
+        result, _, _ = self.import_text("python warm.py || true\necho $(python -c 'import x')\ncp /no/such/lib* /data/x\npython train.py '*.a'\n", "--gpus", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("note: line 1: warm may fail in the script (|| true): here the run ends then\n", result.stderr)
+        self.assertIn("note: line 2: python may fail in the script (echo $(...)): here the run ends then\n", result.stderr)
+        self.assertIn("note: line 3: bash puts the files that are on the cluster in the place of /no/such/lib*. cp has no shell", result.stderr)
+        self.assertNotIn("in the place of *.a", result.stderr)
+
+    def test_what_runs_beside_may_end(self):
+        result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=2\npython dispatch.py &\nsleep 5\ntorchrun --nproc_per_node 2 train.py\n")
+        self.assertEqual(yaml.safe_load(experiment)["roles"]["dispatch"]["exit"], "ok")
+        self.assertIn("note: line 2: dispatch sees 0 of its node's 2 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
+
     def test_a_here_document_is_a_program(self):
         self.assertEqual(self.roles("python - --x 1 <<EOF\nprint('a')\nEOF\n")["learner"]["command"], ["python", "-c", "print('a')\n", "--x", "1"])
 
@@ -174,6 +220,39 @@ class GivenBySomebodyElse(Import):
         self.assertEqual(experiment["roles"]["wait"]["command"], ["bash", "-c", 'until "$@"; do sleep 5; done', "wait", "curl", "-sf", "localhost:9000/up"])
         self.assertEqual(experiment["start"][-2:], [["wait"], ["learner"]])
 
+    def test_what_else_curl_does(self):
+        script = "bash serve.sh &\nuntil [ \"$(curl -s -o /dev/null -w '%{http_code}' localhost:9000/up)\" = 200 ]; do sleep 5; done\npython train.py\n"
+        _, experiment, _ = self.planned(script, "--gpus", "1", "--exists", "serve.sh")
+        self.assertEqual(experiment["roles"]["wait"]["command"][2], "until \"$@\" | grep -q '200$'; do sleep 5; done")
+        self.assertIn("line 1: this curl sends a request to localhost:9000 once, which no role does", self.refusal("curl -X POST localhost:9000/start -d {}\npython train.py\n"))
+        self.assertIn("note: line 1: this curl sends a request to localhost:9000 once: it is not taken over\n", self.import_text("curl -d {} localhost:9000/v1/completions\npython train.py\n")[0].stderr)
+        self.assertIn("note: line 1: this curl asks example.org, which is no host of the job: it is not taken over\n", self.import_text("curl -O https://example.org/a\npython train.py\n")[0].stderr)
+        self.assertIn("line 3: a task of a step waits for an answer to `curl -sf rec-node-0:9000/up`", self.refusal(TWO_NODES + "srun bash -c 'until curl -sf rec-node-0:9000/up; do sleep 5; done; python train.py'\n"))
+
+    def test_a_task_of_an_array(self):
+        script = "#SBATCH --array=0-9\npython train.py $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX\n"
+        self.assertEqual(self.roles(script, "--env", "SLURM_ARRAY_TASK_ID=8")["learner"]["command"][2:], ["8", "10", "0", "9"])
+        self.assertIn("this is one task of the array, 8.", self.import_text(script, "--env", "SLURM_ARRAY_TASK_ID=8")[0].stderr)
+        self.assertIn("SLURM_ARRAY_TASK_ID=10: the array of the job has no such task; --array=0-9 has 0 to 9", self.refusal(script, "--env", "SLURM_ARRAY_TASK_ID=10"))
+
+    def test_what_is_in_a_file_that_only_seems_to_be_there(self):
+        for script in ("[ $(jq length data.json) -gt 0 ] && python more.py\n", "grep -q a data.json && python more.py\n", "while read x; do python $x; done < data.json\n", "N=$(wc -l < data.json)\n"):
+            with self.subTest(script):
+                self.assertIn("line 1 reads what is in $FOLDER/data.json, which is not known", self.refusal(script + "python train.py\n", "--exists", "data.json"))
+        self.assertIn("reads what is in $FOLDER/out.txt", self.refusal("python a.py > out.txt\nN=$(wc -l < out.txt)\npython train.py --n $N\n"))
+        said = self.refusal("N=$(cat data.json)\npython train.py $N\n")
+        self.assertIn("Import where it is, or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')", said)
+        self.assertNotIn("--exists", said)
+        self.assertIn(f"note: line 1: {self.folder}/env.sh is taken as empty: what it sets is not taken over\n", self.import_text("source env.sh\npython train.py\n", "--exists", "env.sh")[0].stderr)
+
+    def test_an_srun_or_a_submission_says_how_many_nodes(self):
+        asks = "srun -p gpu --nodes=4 --ntasks-per-node=1 --gres=gpu:8 --quotatype=reserved python train.py\n"
+        _, experiment, profile = self.planned(asks)
+        self.assertEqual((experiment["nodes"], profile["scheduler"]["submit"]), (4, ["sbatch", "--quotatype=reserved"]))
+        self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal(asks, "--nodes", "2"))
+        self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal("sbatch -N 4 --gpus-per-node=8 --wrap 'python train.py'\n", "--nodes", "2"))
+        self.assertIn("its nodes are not those of the job, or are more", self.refusal(TWO_NODES + "srun -N 4 python train.py\n"))
+
     def test_the_one_job_that_it_submits(self):
         for script, command in (
                 ("export A=b\nsbatch -N 2 --gpus-per-node=4 <<EOF\n#!/bin/bash\nsrun python train.py \\$A\nEOF\n", ["python", "train.py", "b"]),
@@ -206,7 +285,7 @@ class GivenBySomebodyElse(Import):
     def test_a_server_whose_gpus_are_rays(self):
         roles = self.roles(TWO_NODES + "srun -N1 -w rec-node-0 ray start --head --port=6379 --block &\nsleep 9\nsrun -N1 -w rec-node-1 ray start --address=rec-node-0:6379 --block &\nsleep 9\n"
                            "vllm serve m --tensor-parallel-size 4 --pipeline-parallel-size 2\n")
-        self.assertEqual((roles["server"]["kind"], roles["server"]["ends_run"], roles["engine"]), ("service", True, {
+        self.assertEqual((roles["server"]["kind"], roles["server"]["ends_run"], roles["server"]["wrapper"], roles["engine"]), ("service", True, ["env", "-u", "CUDA_VISIBLE_DEVICES"], {
             "kind": "engine", "per_node": 4, "gpus": 1, "spawned_by": ["ray-head", "ray-worker"], "classify": "ray::*"}))
 
     def test_what_is_only_shown_needs_no_answer(self):
@@ -288,6 +367,22 @@ class Environments(Import):
         _, experiment, _ = self.planned("source /opt/conda/etc/profile.d/conda.sh\nconda activate rl\npython train.py\n")
         self.assertEqual(experiment["env"]["set"]["CONDA_PREFIX"], "/opt/conda/envs/rl")
 
+    def test_an_environment_of_conda_by_name_alone(self):
+        _, experiment, _ = self.planned("source activate rl\npython train.py\nsource deactivate\n", "--env", "CONDA_PREFIX=/x/conda")
+        self.assertEqual(experiment["env"]["set"]["CONDA_PREFIX"], "/x/conda/envs/rl")
+
+    def test_the_address_of_an_interface(self):
+        result, _, profile = self.import_text(TWO_NODES + "A=$(ip -4 addr show hsn0 | awk '{print $4}' | cut -d/ -f1)\nsrun python train.py --master $A\n")
+        self.assertEqual(yaml.safe_load(profile)["node"]["nics"], {"interface": "hsn0"}, result.stderr)
+        self.assertIn("note: line 3: the script takes an address of `ip -4 addr show hsn0`", result.stderr)
+
+    def test_how_many_gpus_there_are_is_given(self):
+        script = "N=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $N train.py\n"
+        result, experiment, _ = self.import_text(script, "--gpus", "4")
+        self.assertEqual((result.returncode, yaml.safe_load(experiment)["roles"]["learner"]["command"][2]), (0, "4"), result.stderr)
+        self.assertNotIn("made up", result.stderr)
+        self.assertIn("and --gpus how many GPUs a node has", self.refusal(script))
+
     def test_secrets_are_in_neither_file(self):
         keys = ["0123456789abcdef0123456789abcdef01234567", "hf_abcdefghijklmnop", "s3cr3t-word", "sk-1234567890abcdef"]
         script = (f"export WANDB_API_KEY={keys[0]}\nexport HF_TOKEN=$(cat ~/.hf)\nexport https_proxy=http://me:{keys[2]}@proxy:80\n"
@@ -325,6 +420,8 @@ class Refusals(Import):
                 ("module unload a\npython train.py\n", "`module unload a`: a profile loads modules, and does nothing else with them."),
                 ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 end with 3"),
                 (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: nothing stands behind the =."),
+                ("#SBATCH --ntasks-per-node=your_own\npython train.py\n", "line 1: --ntasks-per-node=your_own says no number: write how many there are"),
+                (TWO_NODES + "srun --ntasks-per-node=$N python train.py\n", "line 3: srun --ntasks-per-node= says no number."),
                 (TWO_NODES + "srun --task-prolog=a.sh python train.py\n", "line 3: srun --task-prolog=a.sh: Slurm runs it before each task, and nlaunch does not"),
                 (TWO_NODES + "srun -m cyclic python train.py\n", "line 3: srun --distribution=cyclic: a plan numbers its processes node by node (block)"),
                 (TWO_NODES + "srun --container-image=a python a.py\nsrun --container-image=b python train.py\n",
@@ -348,7 +445,7 @@ class Refusals(Import):
                              ("if then\npython a.py\n", "bash cannot read the script:\n"),
                              ("[ -d /data/x ] || exit 1\npython a.py\n", "What it did not find here:\n  line 1: it was told that /data/x is not there; --exists /data/x says it is"),
                              ("X=$(python a.py)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "  line 1: `python a.py` did not run, and the script read nothing of it: --prints"),
-                             ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it is, or --exists"),
+                             ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it is, or --prints"),
                              ("A=$(hostname -I | grep ^192)\n[ -n \"$A\" ] || exit 1\npython b.py\n", "  line 1: `hostname -I` was told a name or an address of the made-up job"),
                              ("A=<team>\npython b.py\n", "Line 1 has a placeholder, <team>: write what it stands for."),
                              ("python a.py &\nwhile true; do sleep 1; done\npython b.py\n", "The script waits at line 2 for something that does not come here.")):
@@ -371,6 +468,8 @@ class Refusals(Import):
                              ("python a.py || python b.py\npython train.py\n", "note: line 1: what stands behind || runs after a failure, and is not taken over\n"),
                              ("mkdir -p out\npython train.py\n", "note: line 1: `mkdir -p out` is not taken over: do it before the run, where a program needs it\n"),
                              (": | xargs -r weka fetch\npython train.py\n", "note: line 1: xargs has read nothing here, and did not start `weka fetch`. On the cluster it may\n"),
+                             ("#SBATCH --ntasks-per-node=8\npython train.py\n", "note: line 1: --ntasks-per-node=8: no step of the script has so many tasks, and nlaunch's job has one on each node."),
+                             ("echo 'python train.py @DATA' | tr @ '$' > in.sh\nsource ./in.sh\n", "note: in.sh:1: $DATA is set by nothing, and was empty: --env DATA=VALUE sets it\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not taken over\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)
@@ -380,6 +479,9 @@ class Refusals(Import):
 
 
 class Around(Import):
+    def test_the_made_up_user_is_in_no_name(self):
+        self.assertEqual(self.planned("sbatch -J a-$USER --gpus-per-node=1 --wrap 'python train.py'\n")[1]["name"], "a")
+
     def test_nothing_is_overwritten(self):
         (self.folder / "a.sbatch").write_text("python train.py\n")
         self.assertEqual(self.run_import("a.sbatch", cwd=self.folder).returncode, 0)
