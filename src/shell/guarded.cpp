@@ -122,6 +122,13 @@ class Tracer {
     std::optional<long> pretended{};     ///< the result of a call that was not made
   };
 
+  /// A signal that comes later than it was sent.
+  struct Signal {
+    pid_t pid = 0;
+    int number = 0;
+    Clock::time_point due;
+  };
+
   /// The next stop of any of them; 0 where there is none left. Ends all at a limit.
   pid_t wait(int& status) {
     for (;;) {
@@ -129,6 +136,7 @@ class Tracer {
       const auto pid = ::waitpid(-1, &status, __WALL | WNOHANG);
       if (pid > 0) return pid;
       if (pid < 0 && errno == ECHILD) return 0;
+      send_signals();
       const auto signals = waited_for();
       const timespec glance{0, held_.empty() ? 20'000'000 : 1'000'000};
       const int signal = ::sigtimedwait(&signals, nullptr, &glance);
@@ -138,6 +146,15 @@ class Tracer {
         stop("signal");
       }
     }
+  }
+
+  void send_signals() {
+    const auto now = Clock::now();
+    std::erase_if(signals_, [&](const Signal& one) {
+      if (now < one.due) return false;
+      if (processes_.contains(one.pid)) ::kill(one.pid, one.number);
+      return true;
+    });
   }
 
   void check_limits() {
@@ -478,6 +495,13 @@ class Tracer {
     const auto target = static_cast<pid_t>(argument(registers, 0));
     const bool own =
         target == 0 || processes_.contains(target) || (target < -1 && processes_.contains(-target));
+    const auto number = static_cast<int>(argument(registers, 1));
+    if (own && target > 0 && number != 0 && watcher_.starts_others(target)) {
+      // What a script starts in the background and ends at its end has run for long by then.
+      constexpr auto kGrace = std::chrono::seconds(2);
+      signals_.push_back({target, number, Clock::now() + kGrace});
+      return pretend(pid, process, registers, 0);
+    }
     if (own) return resume(pid, 0);
     // A server of the script that has ended, since nothing of it runs, seems to live for a while.
     constexpr int kLooks = 3;
@@ -518,6 +542,7 @@ class Tracer {
 
   const GuardedProgram& program_;
   ScratchLayer& layer_;
+  std::vector<Signal> signals_;
   Watcher& watcher_;
   Clock::time_point end_;
   Clock::time_point next_check_{};

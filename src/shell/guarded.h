@@ -45,6 +45,8 @@ class Watcher {
   /// What is to be looked at, read or gone to is not there. The file in its place; for a folder any, which is
   /// then there, and empty. Empty: it is not there.
   virtual std::string stand_in(pid_t pid, const std::string& path, Missing asked) = 0;
+  /// It starts others, which are to be seen before somebody ends it.
+  [[nodiscard]] virtual bool starts_others(pid_t pid) const = 0;
   /// A path of the layer is written to, made or removed.
   virtual void on_change(pid_t pid, const std::string& path) = 0;
   /// A file is to be written to, and its folder is not there.

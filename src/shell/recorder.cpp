@@ -432,15 +432,18 @@ class Recorder final : public Watcher {
     if (!started) return answer({});
     const auto lines = tasks_script(*started, is_mpi(name));
     if (!started->tasks.empty()) ++steps_;
+    launchers_.insert(start.pid);
     return put_script(lines);
   }
 
+  [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   void on_fork(pid_t parent, pid_t child) override {
     if (parents_.empty()) script_shell_ = parent;
     parents_[child] = parent;
     xargs_.erase(parent);
   }
   void on_end(pid_t pid, int status) override {
+    launchers_.erase(pid);
     read_trace();
     if (const auto one = xargs_.find(pid); one != xargs_.end()) {
       recording_.idle.push_back(one->second);
@@ -1202,6 +1205,7 @@ class Recorder final : public Watcher {
   bool node_waits_ = false;                         ///< and had more to do
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
+  std::set<pid_t> launchers_;                       ///< that run
   std::map<pid_t, Task> tasks_;                     ///< of the shells that began them
   std::size_t unrecorded_ = 0;     ///< tasks of the largest step of which not all are recorded
   std::map<pid_t, Absent> xargs_;  ///< those that have started nothing
