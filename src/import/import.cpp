@@ -305,7 +305,7 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
           fmt::format(
               "line {}: this step cannot be imported. It starts several programs (`a : b`, --multi-prog), or "
               "its "
-              "nodes are not those of the job, or are more: give each program a step of its own, on nodes of "
+              "nodes are not those of the job: give each program a step of its own, on nodes of "
               "the job",
               role.line));
     if (role.command.empty() || role.command[0].empty())

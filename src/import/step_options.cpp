@@ -177,6 +177,11 @@ class Steps {
 
   void one(const Step& step, const SrunOption& option) {
     const auto count = option.value.value_or("1");
+    const auto least = text::whole_number<std::uint32_t>(count.substr(0, count.find('-'))).value_or(0);
+    if (option.name == "nodes" && least > out_.nodes)
+      return refuse(step.line,
+                    fmt::format("srun {}: the job has {}, and Slurm does not start the step",
+                                text::printable(text_of(option)), text::count(out_.nodes, "node")));
     if (is_among(kCounts, option.name) && count != "none" &&
         count.find_first_of("0123456789") == std::string::npos)
       return refuse(step.line,

@@ -34,12 +34,8 @@ std::optional<std::uint32_t> number_of(const std::optional<std::string>& value) 
   return value ? text::whole_number<std::uint32_t>(value->substr(value->rfind('-') + 1)) : std::nullopt;
 }
 
-/// None: those of the job do not do.
 Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation& allocation) {
   Nodes nodes;
-  const auto wanted = value_of(options, "nodes").value_or("");
-  if (text::whole_number<std::uint32_t>(wanted.substr(0, wanted.find('-'))).value_or(0) > allocation.nodes)
-    return nodes;
   if (const auto list = value_of(options, "nodelist")) {
     nodes = nodes_in(*list, allocation);
   } else {

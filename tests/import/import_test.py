@@ -251,7 +251,7 @@ class GivenBySomebodyElse(Import):
         self.assertEqual((experiment["nodes"], profile["scheduler"]["submit"]), (4, ["sbatch", "--quotatype=reserved"]))
         self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal(asks, "--nodes", "2"))
         self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal("sbatch -N 4 --gpus-per-node=8 --wrap 'python train.py'\n", "--nodes", "2"))
-        self.assertIn("its nodes are not those of the job, or are more", self.refusal(TWO_NODES + "srun -N 4 python train.py\n"))
+        self.assertIn("line 3: srun --nodes=4: the job has 2 nodes, and Slurm does not start the step", self.refusal(TWO_NODES + "srun -N 4 python train.py\n"))
 
     def test_the_one_job_that_it_submits(self):
         for script, command in (
