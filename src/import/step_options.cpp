@@ -29,7 +29,7 @@ constexpr std::string_view kOwn =
     "spread-job use-min-nodes reboot hold acctg-freq slurmd-debug msg-timeout threads tree-width send-libs "
     "time-min "
     "mincpus cores-per-socket sockets-per-node ntasks-per-core ntasks-per-socket power tmp bb bbf extra ";
-constexpr std::string_view kCounts =
+constexpr std::string_view kNumbersOfTasks =
     " nodes ntasks ntasks-per-node tasks-per-node cpus-per-task gpus-per-node gpus-per-task ";
 /// nlaunch's own step has it too.
 constexpr std::string_view kCarried = " network mpi hint cpu-freq gpu-freq ";
@@ -182,7 +182,7 @@ class Steps {
       return refuse(step.line,
                     fmt::format("srun {}: the job has {}, and Slurm does not start the step",
                                 text::printable(text_of(option)), text::count(out_.nodes, "node")));
-    if (is_among(kCounts, option.name) && count != "none" &&
+    if (is_among(kNumbersOfTasks, option.name) && count != "none" &&
         count.find_first_of("0123456789") == std::string::npos)
       return refuse(step.line,
                     fmt::format("srun {} says no number. Where that is a variable, --env NAME=VALUE sets it",
