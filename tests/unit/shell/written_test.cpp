@@ -37,7 +37,7 @@ class InLayer : public testing::Test {
 
   void write(const std::string& path, const std::string& text) {
     ASSERT_TRUE(layer_->make_folder(fs::path(path).parent_path()));
-    std::ofstream(*layer_->map(path, Access::create)) << text;
+    std::ofstream(*layer_->map(path, Access::replace)) << text;
   }
 
   static ProgramStart start(const std::string& input = "") {
