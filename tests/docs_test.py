@@ -13,7 +13,7 @@ ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--preset", "--test-dir"
              "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
              "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds",
              "--nv", "--cleanenv", "--clearenv", "--ro-bind", "--dev-bind", "--symlink", "--proc", "--dev", "--tmpfs", "--die-with-parent", "--mount",
-             "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus", "--tests", "--uenv", "--view", "--environment", "--mpi", "--wrap", "--gres", "--cpu-bind", "--cpus-per-task", "--unshare-pid", "--runtime-env-json", "--since", "--temp-dir"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
+             "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus", "--tests", "--uenv", "--view", "--environment", "--mpi", "--wrap", "--first", "--gres", "--cpu-bind", "--cpus-per-task", "--unshare-pid", "--runtime-env-json", "--since", "--temp-dir"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
 
 PROGRAMS = ("nlaunch", "salloc", "sbatch", "srun", "tar", "cmake", "beaker", "apptainer", "spack", "rattler-build", "kubectl", "python3", "pip")
 
