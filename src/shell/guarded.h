@@ -57,7 +57,7 @@ class Watcher {
 
 /// Of a program and all that it starts.
 struct Limits {
-  Duration time = std::chrono::seconds(60);
+  Duration time = std::chrono::seconds(20);
   std::size_t starts = 5000;       ///< of programs
   std::size_t processes = 200;     ///< at the same time
   std::uint64_t memory = 1 << 30;  ///< bytes, of all processes
