@@ -799,11 +799,12 @@ class Roles {
     std::vector<Done> done;
     for (const auto i : order) {
       auto& part = out_.parts[kept_[i].part];
+      // What stands in a file is what was written last.
       const auto is_done = [&](const PartFile& file) {
-        return std::ranges::any_of(done, [&](const auto& one) {
-          return one.file->path == file.path && one.file->text == file.text &&
-                 (!file.in_task || std::ranges::includes(nodes_of(*one.part), nodes_of(part)));
-        });
+        const auto last = std::find_if(done.rbegin(), done.rend(),
+                                       [&](const auto& one) { return one.file->path == file.path; });
+        return last != done.rend() && last->file->text == file.text &&
+               (!file.in_task || std::ranges::includes(nodes_of(*last->part), nodes_of(part)));
       };
       if (std::ranges::all_of(part.files, is_done)) continue;
       for (const auto& file : part.files) {

@@ -169,9 +169,9 @@ class GivenBySomebodyElse(Import):
             self.assertEqual(((folder / "deep/f").read_text(), (folder / "deep/f").stat().st_mode & 0o777), ("", 0o755))
 
     def test_a_file_for_each_step_as_it_is_then(self):
-        _, experiment, _ = self.planned("for i in 1 2; do echo $i > c.txt; python run.py c.txt; done\n", "--gpus", "1")
+        _, experiment, _ = self.planned("for i in 1 2 1; do echo $i > c.txt; python run.py c.txt; done\n", "--gpus", "1")
         texts = [role["command"][5] for name, role in experiment["roles"].items() if name.startswith("write-files")]
-        self.assertEqual((texts, len(experiment["start"])), (["1\n", "2\n"], 4))
+        self.assertEqual((texts, len(experiment["start"])), (["1\n", "2\n", "1\n"], 6))
 
     def test_a_file_that_each_task_writes(self):
         roles = self.roles(TWO_NODES + "srun bash -c 'echo $SLURM_NODEID > /tmp/rank; python train.py /tmp/rank'\n")
