@@ -312,8 +312,8 @@ const Registered<Rule> net_socket_rule{{
     .name = "net-socket",
     .title = "NCCL_NET=Socket where there is a fast network",
     .explain =
-        "Socket is what NCCL falls back to. Asked for, it is taken in place of InfiniBand, EFA or Slingshot, "
-        "without a word.",
+        "NCCL falls back to TCP sockets where it finds no other network. With NCCL_NET=Socket it uses them "
+        "even beside InfiniBand, EFA or Slingshot, and prints no warning.",
     .source = "NCCL user guide, NCCL_NET",
     .check = check_net_socket,
 }};

@@ -58,15 +58,18 @@ bool has_trap(const Script& script) {
   return std::ranges::any_of(script.commands, is_trap);
 }
 
-void check_unreadable(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  for (const auto& one : input.script->unread) {
-    if (one.severity == Severity::error) {
-      report.error(one.span, {one.message, one.why, one.instead, ""});
-    } else {
-      report.warning(one.span, {one.message, one.why, one.instead, ""});
-    }
+void tell(const std::vector<Unread>& all, Report& report) {
+  for (const auto& one : all) {
+    const Report::Saying said{one.message, one.why, one.instead, ""};
+    if (one.severity == Severity::error)
+      report.error(one.span, said);
+    else
+      report.warning(one.span, said);
   }
+}
+
+void check_unreadable(const LintInput& input, Report& report) {
+  if (input.script) tell(input.script->unread, report);
 }
 
 const Registered<Rule> unreadable_rule{{
@@ -221,9 +224,7 @@ const Registered<Rule> secret_rule{{
 }};
 
 void check_failed_test(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  for (const auto& one : input.script->failed_tests)
-    report.warning(one.span, {one.message, one.why, one.instead, ""});
+  if (input.script) tell(input.script->failed_tests, report);
 }
 
 const Registered<Rule> failed_test_rule{{

@@ -247,7 +247,7 @@ void check_output_folder(const LintInput& input, Report& report) {
       if (!made) {
         report.note(
             option.span,
-            {fmt::format("there is no folder {} here, where Slurm wants to write", folder),
+            {fmt::format("the log folder {} does not exist here", folder),
              "Slurm opens this file before the script begins, and makes no folders: submitted from here "
              "the job fails, and leaves no line",
              fmt::format("mkdir -p {} before sbatch", folder), ""});
