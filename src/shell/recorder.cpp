@@ -359,7 +359,7 @@ class Recorder final : public Watcher {
 
   std::string on_start(const ProgramStart& start) override {
     auto program = stand_in_of(start);
-    // What it opens is no file that a shell sources.
+    // A shell that has become another program sources nothing.
     if (program == start.path && !is_shell(program_name(program)))
       programs_.insert(start.pid);
     else

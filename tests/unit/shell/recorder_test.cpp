@@ -195,14 +195,14 @@ TEST_F(Recorded, ALargeValueTakesNoTime) {
 
 TEST_F(Recorded, WhatIsOnTheClusterAloneIsNamed) {
   EXPECT_EQ(
-      commands("set -eu\nsource /cluster/env.sh\ncd /cluster/work\npython x.py\nbash /cluster/run.sh a\n"),
+      commands("set -eu\nsource /cluster/env.sh\ncd /cluster/scratch\npython x.py\nbash /cluster/run.sh a\n"),
       (Lines{"4: python x.py", "5: bash /cluster/run.sh a"}));
-  EXPECT_EQ(recording_.not_here, (Lines{"/cluster/env.sh", "/cluster/work", "/cluster/run.sh"}));
-  EXPECT_EQ(recording_.commands[0].folder, "/cluster/work");
+  EXPECT_EQ(recording_.not_here, (Lines{"/cluster/env.sh", "/cluster/scratch", "/cluster/run.sh"}));
+  EXPECT_EQ(recording_.commands[0].folder, "/cluster/scratch");
 }
 
 TEST_F(Recorded, FoldersOfTheClusterCanBeWrittenTo) {
-  EXPECT_EQ(commands("set -e\nmkdir /cluster/work/out\npython x.py > /cluster/logs/x\npython y.py | tee "
+  EXPECT_EQ(commands("set -e\nmkdir /cluster/scratch/out\npython x.py > /cluster/logs/x\npython y.py | tee "
                      "/cluster/logs/y\npython z.py\n"),
             (Lines{"3: python x.py", "4: python y.py", "5: python z.py"}));
   EXPECT_EQ(commands("set -e\npython x.py > logs/x\npython y.py\n"), Lines{});
