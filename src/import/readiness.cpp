@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "import/job.h"
+
+namespace nlaunch::import {
+namespace {
+
+constexpr const char* kOtherTimeout = "10m";
+
+/// The port that an argument of a server names: "--port 8000", "--bind=0.0.0.0:8000".
+bool names_port(const shell::Words& argv, const std::string& port) {
+  return std::ranges::any_of(argv, [&](const auto& word) {
+    return word == port || word.ends_with("=" + port) || word.ends_with(":" + port);
+  });
+}
+
+/// A curl that sends something: it is no wait, and acts once.
+bool sends(const shell::Words& argv) {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto& word = argv[i];
+    const bool method = word == "-X" || word == "--request";
+    if (method && i + 1 < argv.size() && argv[i + 1] != "GET" && argv[i + 1] != "HEAD") return true;
+    if (word == "-d" || word == "-F" || word == "-T" || word.starts_with("-XP") ||
+        word.starts_with("--data") || word.starts_with("--json") || word.starts_with("--form") ||
+        word.starts_with("--post-"))
+      return true;
+  }
+  return false;
+}
+
+/// "node:8000" of "http://node:8000/health".
+std::string host_of_url(std::string_view url) {
+  const auto scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return std::string(url.substr(0, url.find_first_of("/?")));
+}
+
+class Readiness {
+ public:
+  explicit Readiness(Job& job) : job_(job) {}
+
+  void find() {
+    for (std::size_t i = 0; i < job_.recording.commands.size(); ++i) {
+      const auto& command = job_.recording.commands[i];
+      if (command.fate != shell::Fate::answered) continue;
+      const auto name = shell::program_name(command.argv[0]);
+      if (name == "curl" || name == "wget") {
+        for (const auto& word : command.argv) asks_by_http(i, word);
+      } else if ((name == "nc" || name == "ncat") && command.argv.size() > 2) {
+        const auto& host = command.argv[command.argv.size() - 2];
+        if (ready_at(i, command.argv.back(), "")) continue;
+        is_of_job(host) ? waits_for_nobody(i) : asks_elsewhere(i, host);
+      }
+    }
+  }
+
+ private:
+  void asks_by_http(std::size_t command, const std::string& word) {
+    const auto port = port_of_url(word);
+    const auto& asks = job_.recording.commands[command];
+    const bool is_url = port || word.starts_with("http://") || word.starts_with("https://");
+    if (!is_url) return;
+    if (!is_of_job(word)) return asks_elsewhere(command, host_of_url(word));
+    if (sends(asks.argv)) {
+      sends_once(command, word);
+    } else if (port && !ready_at(command, *port, word)) {
+      waits_for_nobody(command);
+    }
+  }
+
+  /// A question to a server that generates leaves nothing behind; what another request does is not known.
+  void sends_once(std::size_t command, const std::string& url) {
+    const auto& asks = job_.recording.commands[command];
+    const auto what = fmt::format("this {} sends a request to {} once", shell::program_name(asks.argv[0]),
+                                  text::printable(host_of_url(url)));
+    if (url.find("/v1/") == std::string::npos && !url.ends_with("/generate"))
+      return job_.out.not_said.push_back(
+          {asks.line, what + ", which no role does: let a program of the job send it"});
+    job_.out.became[command] = "left out: it asks once";
+    job_.remark(asks.line, what + ": it is not taken over");
+  }
+
+  void asks_elsewhere(std::size_t command, const std::string& host) {
+    const auto& asks = job_.recording.commands[command];
+    auto text = fmt::format("this {} asks {}, which is no host of the job: it is not taken over",
+                            shell::program_name(asks.argv[0]), text::printable(host));
+    job_.out.became[command] = "left out: it asks a host outside of the job";
+    auto& notes = job_.out.remarks[Destination::roles];
+    if (std::ranges::find(notes, text, &Remark::text) == notes.end())
+      notes.push_back({asks.line, std::move(text)});
+  }
+
+  /// "8000" of "http://node:8000/health", and of "localhost:8000/health".
+  static std::optional<std::string> port_of_url(std::string_view url) {
+    if (url.starts_with("https:") || url.starts_with('-')) return std::nullopt;
+    const auto scheme = url.find("://");
+    if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+    const auto host = url.substr(0, url.find('/'));
+    const auto colon = host.rfind(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto port = host.substr(colon + 1);
+    return text::whole_number<std::uint16_t>(port) ? std::optional(std::string(port)) : std::nullopt;
+  }
+
+  /// Of a host of the job, or of the script's own.
+  static bool is_of_job(std::string_view url) {
+    constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
+                                                     "10.77."};
+    return std::ranges::any_of(kHosts, [&](auto host) { return url.find(host) != std::string_view::npos; });
+  }
+
+  /// What no role is known to answer is asked by a role of its own, before what comes after.
+  void waits_for_nobody(std::size_t command) {
+    const auto& asks = job_.recording.commands[command];
+    const auto next = std::ranges::find_if(
+        job_.kept, [&](const Kept& kept) { return job_.part_of(kept).commands[0] > command; });
+    if (next == job_.kept.end()) return;  // it holds up nothing
+    if (asks.task)
+      return job_.out.not_said.push_back(
+          {asks.line, fmt::format("a task of a step waits for an answer to `{}`, where no program that the "
+                                  "script starts is known to answer: start that program by a command that "
+                                  "names its port (--port N)",
+                                  text::printable(text::shell_join(asks.argv)))});
+    const auto known = std::ranges::find_if(job_.out.roles, [&](const auto& role) {
+      return role.asks && job_.recording.commands[*role.asks].argv == asks.argv;
+    });
+    if (known != job_.out.roles.end()) return;
+    ImportedRole role;
+    role.name = job_.free_name("wait");
+    role.asks = command;
+    role.line = asks.line;
+    const bool compares = std::ranges::any_of(
+        asks.argv, [](const auto& word) { return word.find("http_code") != std::string::npos; });
+    role.command = {
+        "bash", "-c",
+        compares ? "until \"$@\" | grep -q '200$'; do sleep 5; done" : "until \"$@\"; do sleep 5; done",
+        "wait"};
+    for (const auto& word : asks.argv) role.command.push_back(escaped(word));
+    role.ready = ImportedReady{.exited = true, .line = 0};
+    role.remarks.push_back({asks.line, "it waits as the script does, until this ends with 0"});
+    job_.out.became[command] = role.name;
+    job_.preparing.push_back({next->stage, Before::waits, role.name});
+    job_.out.roles.push_back(std::move(role));
+  }
+
+  /// Ray's own ports, which its workers' readiness stands for.
+  [[nodiscard]] bool is_port_of_ray(const std::string& port) const {
+    return std::ranges::any_of(job_.kept, [&](const auto& kept) {
+      return is_ray(kept) &&
+             (port == "8265" || port == "6379" || names_port(job_.part_of(kept).program, port));
+    });
+  }
+
+  /// False: nobody is known to be there.
+  bool ready_at(std::size_t command, const std::string& port, const std::string& url) {
+    if (is_port_of_ray(port)) return true;
+    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
+      auto& role = job_.out.roles[i];
+      const auto& part = job_.part_of(job_.kept[i]);
+      const bool beside = part.in_step && job_.step_of(part.commands[0]) == job_.step_of(command);
+      const auto server = node_of_server(part.program);
+      if ((part.commands[0] > command && !beside) || job_.kept[i].exits || job_.kept[i].main ||
+          is_ray(job_.kept[i]) || server == ServerNode::other)
+        continue;
+      const bool own = role.ready && role.ready->http.contains(":" + port + "/");
+      const bool by_default = job_.kept[i].work.work == Work::engine && !option_of(part.program, "--port") &&
+                              port == default_port(part.program);
+      if (!own && !by_default && !names_port(part.program, port)) continue;
+      const auto path = url.find('/', url.find("://") == std::string::npos ? 0 : url.find("://") + 3);
+      const bool is_local =
+          url.find("localhost") != std::string::npos || url.find("127.0.0.1") != std::string::npos;
+      const auto host = server == ServerNode::differs_by_task ? fmt::format("${{role.{}.0.host}}", role.name)
+                        : is_local                            ? "127.0.0.1"
+                                                              : "${self.host}";
+      const auto* timeout = role.kind == RoleKind::engine ? kServerTimeout : kOtherTimeout;
+      role.ready = ImportedReady{.timeout = timeout, .line = job_.recording.commands[command].line};
+      if (url.empty())
+        role.ready->tcp = fmt::format("{}:{}", host, port);
+      else
+        role.ready->http = fmt::format("http://{}:{}{}", host, port,
+                                       path == std::string::npos ? "/" : escaped(url.substr(path)));
+      job_.out.became[command] = fmt::format("`ready` of {}", role.name);
+      return true;
+    }
+    return false;
+  }
+
+  Job& job_;
+};
+
+}  // namespace
+
+void import_readiness(Job& job) {
+  Readiness(job).find();
+}
+
+}  // namespace nlaunch::import
