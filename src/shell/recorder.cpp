@@ -20,7 +20,9 @@
 #include "shell/answers.h"
 #include "shell/launchers.h"
 #include "shell/notes.h"
+#include "shell/pipes.h"
 #include "shell/srun.h"
+#include "shell/stand_ins.h"
 #include "sys/files.h"
 
 namespace nlaunch::shell {
@@ -28,139 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kHandler = "command_not_found_handle";
-constexpr std::string_view kStep = "NLAUNCH_RECORDED_STEP";  ///< the launcher's index
-constexpr std::string_view kInTask = "NLAUNCH_RECORDED_TASK";
-constexpr std::string_view kChdir = "NLAUNCH_RECORDED_FOLDER";
 constexpr int kNotFound = 127;
 constexpr std::size_t kMostWaits = 500;  ///< commands that only ask or wait, one after the other
-
-/// Names that a script finds on its PATH though they may not be on this machine.
-std::vector<std::string> known_programs() {
-  std::vector<std::string> names{
-      "sbatch", "scancel", "python", "python3", "torchrun", "accelerate", "deepspeed",  "ray",
-      "vllm",   "uv",      "pip",    "pip3",    "conda",    "mamba",      "micromamba", "scp",
-      "rsync",  "wandb",   "hf",     "nvcc",    "tmux",     "screen",     "pkill",      "killall",
-      "lfs",    "aws",     "gsutil", "gcloud",  "kubectl",  "tar",        "unzip",      "gzip",
-      "node",   "make",    "cmake",  "gcc",     "g++",      "module",     "ml",         "huggingface-cli"};
-  for (const auto& more : {names_of_answers(), names_of_launchers()})
-    names.insert(names.end(), more.begin(), more.end());
-  return names;
-}
-
-/// The recorder's own files, which no script writes to.
-struct OwnFiles {
-  fs::path folder;
-  [[nodiscard]] std::string trace() const { return folder / "trace"; }
-  [[nodiscard]] std::string start() const { return folder / "start.sh"; }
-  [[nodiscard]] std::string programs() const { return folder / "bin"; }
-  [[nodiscard]] std::string other() const { return folder / "other"; }  ///< for what is found nowhere
-  [[nodiscard]] std::string answers() const { return folder / "answers"; }
-  [[nodiscard]] std::string output() const { return folder / "output"; }
-};
-
-/// Read by every bash before its script. The functions are those that a cluster's login has, and that change
-/// their shell.
-std::string start_file(const OwnFiles& own) {
-  return fmt::format(R"({0}() {{ {1} "$@"; }}
-conda() {{
-  command conda "$@"
-  [[ ${{1-}} == activate ]] || return 0
-  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
-  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
-  export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
-  CONDA_PREFIX=$CONDA_DEFAULT_ENV
-  [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}/envs/$CONDA_DEFAULT_ENV
-  [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}
-  PATH=$CONDA_PREFIX/bin:$PATH
-}}
-mamba() {{ conda "$@"; }}
-micromamba() {{ conda "$@"; }}
-deactivate() {{
-  [[ -n ${{VIRTUAL_ENV-}} ]] || return 0
-  PATH=${{PATH/"$VIRTUAL_ENV/bin:"/}}
-  unset VIRTUAL_ENV
-}}
-module() {{ command module "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
-ml() {{ command ml "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
-if [[ -n ${{NLAUNCH_RECORDED_FOLDER-}} ]]; then cd "$NLAUNCH_RECORDED_FOLDER"; unset NLAUNCH_RECORDED_FOLDER OLDPWD; fi
-RANDOM=1
-exec 199>>{2}
-BASH_XTRACEFD=199
-PS4=$'{3}'
-for nlaunch_name in PRELOAD LIBRARY_PATH AUDIT; do
-  nlaunch_kept=ND_$nlaunch_name
-  if [[ -n ${{!nlaunch_kept+x}} ]]; then export "LD_$nlaunch_name=${{!nlaunch_kept}}"; unset "$nlaunch_kept"; fi
-done
-unset nlaunch_name nlaunch_kept
-set -x
-)",
-                     kHandler, own.other(), own.trace(), Trace::kPrompt);
-}
-
-/// Files that `source NAME` finds along PATH, as those beside conda are: `source activate ENVIRONMENT`. In
-/// the folder of a virtual environment it is that one's own.
-constexpr std::array<std::pair<const char*, const char*>, 2> kSourcedByName{
-    {{"activate",
-      "if [[ $PWD == */bin ]]; then export VIRTUAL_ENV=${PWD%/bin} PATH=$PWD:$PATH; "
-      "else conda activate \"${1-base}\"; fi\n"},
-     {"deactivate", "conda deactivate\n"}}};
-
-/// For `source …/bin/activate`, of a virtual environment that is on the cluster alone, and `source activate
-/// NAME`, of conda.
-std::string activation(const std::string& path, const std::string& command) {
-  const auto words = text::split(command, ' ');
-  const auto folder = fs::path(path).parent_path().parent_path().native();
-  if (words.size() > 2)
-    return fmt::format("NLAUNCH_CONDA={}\nconda activate {}\n", text::shell_quote(folder), words[2]);
-  return fmt::format("export VIRTUAL_ENV={0}\nexport PATH={0}/bin:$PATH\n",
-                     text::shell_quote(fs::path(path).parent_path().parent_path().native()));
-}
-
-/// Variables that the recorder or bash itself has set.
-bool is_own(std::string_view entry) {
-  constexpr std::array<std::string_view, 7> kNames{
-      "BASH_ENV=", "BASH_XTRACEFD=", "PS4=", "_=", "SHLVL=", "OLDPWD=", "SHELLOPTS="};
-  return entry.starts_with(kStep) || entry.starts_with(kInTask) || entry.starts_with(kChdir) ||
-         std::ranges::any_of(kNames, [&](auto name) { return entry.starts_with(name); });
-}
-
-std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {
-  for (const auto& entry : environment) {
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
-      return entry.substr(name.size() + 1);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::uint32_t> number_of(const std::vector<std::string>& environment, std::string_view name) {
-  const auto value = value_of(environment, name);
-  return value ? text::whole_number<std::uint32_t>(*value) : std::nullopt;
-}
-
-/// "3.1.0", by which a program knows its task.
-std::string text_of(const Task& task) {
-  return fmt::format("{}={:d}.{:d}.{:d}", kInTask, task.rank, task.local_rank, task.node);
-}
-
-std::optional<Task> task_of(const std::vector<std::string>& environment) {
-  const auto parts = text::split(value_of(environment, kInTask).value_or(""), '.');
-  if (parts.size() != 3) return std::nullopt;
-  const auto number = [&](std::size_t i) { return text::whole_number<std::uint32_t>(parts[i]).value_or(0); };
-  return Task{number(0), number(1), number(2)};
-}
-
-/// As srun and Open MPI's mpirun set them.
-std::vector<std::string> variables_of(const Task& task) {
-  return {fmt::format("SLURM_PROCID={}", task.rank), fmt::format("SLURM_LOCALID={}", task.local_rank),
-          fmt::format("SLURM_NODEID={}", task.node),
-          fmt::format("SLURMD_NODENAME={}", Allocation::host(task.node))};
-}
-
-bool is_name(std::string_view text) {
-  static const RE2 kName(R"([A-Za-z_]\w*)");
-  return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), kName);
-}
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
@@ -247,12 +118,6 @@ class Recorder final : public Watcher {
         notes_(request, layer, written_, recording_) {}
 
   bool prepare() {
-    std::error_code error;
-    fs::create_directory(own_.programs(), error);
-    fs::create_directory(own_.answers(), error);
-    const auto put = [](const std::string& path, const std::string& text, mode_t mode) {
-      return sys::write_file_atomically(path, text, mode).has_value();
-    };
     layer_.permit(own_.trace());
     layer_.permit(own_.output());
     for (const auto& path : request_.existing) make_exist(path);
@@ -268,70 +133,12 @@ class Recorder final : public Watcher {
       if (place)
         (void)sys::write_file_atomically(*place, file.text.value_or(""), file.executable ? 0755 : 0644);
     }
+    std::error_code error;
     if (!request_.chdir.empty() && !fs::exists(request_.chdir, error)) {
       recording_.not_here.push_back(request_.chdir);
       (void)layer_.make_folder(request_.chdir);
     }
-    const bool made = put(own_.start(), start_file(own_), 0644) && put(own_.trace(), "", 0644) &&
-                      put(own_.other(), "", 0755) && put(own_.output(), "", 0644);
-    for (const auto& [name, text] : kSourcedByName)
-      (void)put(fmt::format("{}/{}", own_.programs(), name), text, 0644);
-    return made && std::ranges::all_of(known_programs(), [&](const auto& name) {
-             return put(fmt::format("{}/{}", own_.programs(), name), "", 0755);
-           });
-  }
-
-  [[nodiscard]] std::vector<std::string> environment() const {
-    const auto& job = request_.allocation;
-    const auto tasks = job.nodes * job.tasks_per_node;
-    std::vector<std::string> entries{
-        fmt::format("PATH={}:/usr/local/bin:/usr/bin:/bin", own_.programs()),
-        fmt::format("BASH_ENV={}", own_.start()),
-        fmt::format("HOSTNAME={}", Allocation::host(0)),
-        fmt::format("SLURM_JOB_ID={}", job.job_id),
-        fmt::format("SLURM_JOBID={}", job.job_id),
-        fmt::format("SLURM_JOB_NAME={}", job.job_name),
-        fmt::format("SLURM_JOB_NODELIST={}", job.host_list()),
-        fmt::format("SLURM_NODELIST={}", job.host_list()),
-        fmt::format("SLURM_JOB_NUM_NODES={}", job.nodes),
-        fmt::format("SLURM_NNODES={}", job.nodes),
-        fmt::format("SLURM_NTASKS={}", tasks),
-        fmt::format("SLURM_NPROCS={}", tasks),
-        fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node),
-        fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, job.nodes),
-        fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
-        fmt::format("SLURM_SUBMIT_DIR={}", folder()),
-        "SLURM_SUBMIT_HOST=rec-login",
-        fmt::format("SLURM_JOB_PARTITION={}", job.partition),
-        fmt::format("SLURM_JOB_ACCOUNT={}", job.account),
-        "SLURM_JOB_USER=rec-user",
-        "SLURM_CLUSTER_NAME=rec-cluster",
-        "USER=rec-user",
-        "LOGNAME=rec-user",
-        "HOME=/rec/home",
-        "TMPDIR=/tmp",
-        "LANG=C.UTF-8",
-    };
-    if (job.cpus_per_task > 0) entries.push_back(fmt::format("SLURM_CPUS_PER_TASK={}", job.cpus_per_task));
-    if (job.gpus_per_node > 0) {
-      entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", job.gpus_per_node));
-      entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", job.gpus_per_node));
-    }
-    if (!job.array.empty()) {
-      const auto [least, most] = std::ranges::minmax(job.array);
-      entries.push_back(fmt::format("SLURM_ARRAY_JOB_ID={}", job.job_id));
-      entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array_task.value_or(job.array.front())));
-      entries.push_back(fmt::format("SLURM_ARRAY_TASK_COUNT={}", job.array.size()));
-      entries.push_back(fmt::format("SLURM_ARRAY_TASK_MIN={}", least));
-      entries.push_back(fmt::format("SLURM_ARRAY_TASK_MAX={}", most));
-    }
-    if (!request_.chdir.empty()) entries.push_back(fmt::format("{}={}", kChdir, request_.chdir));
-    for (auto& entry : variables_of({0, 0, 0})) entries.push_back(std::move(entry));
-    if (request_.per_node || !request_.in_job)
-      std::erase_if(entries, [](const auto& entry) { return entry.starts_with("SLURM"); });
-    if (!request_.per_node)
-      entries.insert(entries.end(), request_.variables.begin(), request_.variables.end());
-    return entries;
+    return make_own_files(own_);
   }
 
   /// The program that starts the script: bash, or what does so on each node.
@@ -374,7 +181,7 @@ class Recorder final : public Watcher {
     if (start.path == own_.other() && !argv.empty()) argv.erase(argv.begin());  // the handler's arguments
     if (argv.empty()) return answer({"", kNotFound});
     if (is_searched_elsewhere(start, argv[0])) return {};
-    note_pipes(start);
+    pipes_.note(start);
     const auto name = program_name(argv[0]);
     const auto program = program_name(start.path);
     if (const auto said = printed_by(argv)) {
@@ -430,10 +237,11 @@ class Recorder final : public Watcher {
     const auto started = started_by(argv, request_.allocation);
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
     if (!started) return answer({});
-    const auto lines = tasks_script(*started, is_mpi(name));
-    if (!started->tasks.empty()) ++steps_;
     launchers_.insert(start.pid);
-    return put_script(lines);
+    note_unrecorded(started->tasks);
+    const StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name)};
+    if (!started->tasks.empty()) ++steps_;
+    return put_script(script_of_tasks(*started, how, request_, own_));
   }
 
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
@@ -519,23 +327,23 @@ class Recorder final : public Watcher {
     recording_.assignments = trace_.assignments();
     for (auto& one : recording_.assignments) {
       one.script = layer_.unmapped(one.script);
-      one.value = without_own(std::move(one.value));
+      one.value = without_own(std::move(one.value), own_);
     }
     for (auto& one : recording_.traced) {
       one.script = layer_.unmapped(one.script);
-      one.text = without_own(std::move(one.text));
+      one.text = without_own(std::move(one.text), own_);
     }
-    for (const auto& entry : environment()) {
+    for (const auto& entry : environment_of(request_, own_)) {
       // What belongs to this one job is as if the script had set it.
       const bool given = std::ranges::find(request_.variables, entry) != request_.variables.end() ||
                          entry.starts_with("SLURM_ARRAY_TASK_ID=");
-      if (is_own(entry)) continue;
-      recording_.environment.push_back(without_own(entry));
+      if (is_own_variable(entry)) continue;
+      recording_.environment.push_back(without_own(entry, own_));
       if (given) recording_.given.push_back(entry.substr(0, entry.find('=')));
     }
     for (const auto& [command, pipe] : printing_) {
       auto& one = recording_.commands[command];
-      one.output_is_read = is_read_by_shell(pipe) && !is_only_shown(one);
+      one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
     }
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
@@ -557,8 +365,8 @@ class Recorder final : public Watcher {
       recording_.at_its_end = false;
       recording_.failed.clear();
     }
-    notes_.finish(layer_.without_layer(output()), environment(),
-                  [this](const std::string& pipe) { return is_read_by_shell(pipe); });
+    notes_.finish(layer_.without_layer(output()), environment_of(request_, own_),
+                  [this](const std::string& pipe) { return pipes_.is_read_by_shell(pipe); });
     recording_.exit_code = end_code;
     // A command that bash cannot expand is in no trace: bash says where it is.
     static const RE2 kLine(R"(.*: line (\d+): .*)");
@@ -572,20 +380,6 @@ class Recorder final : public Watcher {
   }
 
  private:
-  /// Text with the node of a task in it.
-  [[nodiscard]] std::string for_node(std::string text, std::uint32_t node) const {
-    const std::array<std::pair<std::string_view, std::string>, 4> names{
-        {{"{node}", std::to_string(node)},
-         {"{host}", Allocation::host(node)},
-         {"{first}", Allocation::host(0)},
-         {"{nodes}", std::to_string(request_.allocation.nodes)}}};
-    for (const auto& [name, value] : names) {
-      for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
-        text.replace(at, name.size(), value);
-    }
-    return text;
-  }
-
   /// The path of a script that does it, node by node. What is recorded is a step.
   std::string start_on_each_node(const Words& script) {
     const auto nodes = request_.allocation.nodes;
@@ -596,24 +390,15 @@ class Recorder final : public Watcher {
     step.folder = folder();
     recording_.commands.push_back(std::move(step));
     recording_.per_node = true;
-    std::vector<Task> tasks;
-    for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node});
-    auto lines = fmt::format("export {}=0\n", kStep);
+    note_unrecorded(started_by(recording_.commands.back().argv, request_.allocation)->tasks);
+    return put_script(script_of_nodes(script, request_));
+  }
+
+  /// How large a step is of which others stand for some tasks.
+  void note_unrecorded(const std::vector<Task>& tasks) {
     const auto recorded = recorded_for(tasks, request_.all_tasks);
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (recorded[node] != node) {
-        unrecorded_ = std::max<std::size_t>(unrecorded_, nodes);
-        continue;
-      }
-      std::vector<std::string> variables{text_of(tasks[node]),
-                                         fmt::format("HOSTNAME={}", Allocation::host(node))};
-      for (const auto& one : request_.variables) variables.push_back(text::shell_quote(for_node(one, node)));
-      Words words;
-      for (const auto& word : script) words.push_back(for_node(word, node));
-      lines += fmt::format("(export {}; exec /bin/bash {})\n", text::join(variables, " "),
-                           text::shell_join(words));
-    }
-    return put_script(lines + "exit 0\n");
+    for (std::size_t i = 0; i < recorded.size(); ++i)
+      if (recorded[i] != i) unrecorded_ = std::max(unrecorded_, tasks.size());
   }
 
   /// A search along PATH tries each folder; what is in none is recorded where it looks last.
@@ -771,7 +556,7 @@ class Recorder final : public Watcher {
     if (const auto task = task_of(start.environment)) {
       tasks_.try_emplace(start.pid, *task);
       const auto* place = place_of(start.pid);
-      const auto step = number_of(start.environment, kStep);
+      const auto step = launcher_of(start.environment);
       const auto line = step && *step < recording_.commands.size() ? recording_.commands[*step].line : 0;
       shells_of_tasks_.try_emplace(start.pid, line > 0 || place == nullptr ? line : place->line);
     }
@@ -821,9 +606,9 @@ class Recorder final : public Watcher {
     RecordedCommand command;
     command.fate = fate;
     command.argv = std::move(argv);
-    for (auto& word : command.argv) word = without_own(std::move(word));
+    for (auto& word : command.argv) word = without_own(std::move(word), own_);
     for (const auto& entry : start.environment) {
-      if (!is_own(entry)) command.environment.push_back(without_own(entry));
+      if (!is_own_variable(entry)) command.environment.push_back(without_own(entry, own_));
     }
     command.folder = start.folder;
     for (const auto& [fd, file] : start.files) {
@@ -835,7 +620,7 @@ class Recorder final : public Watcher {
     command.background = start.background;
     command.has_input = has_own_input(start);
     if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
-    if (const auto step = number_of(start.environment, kStep); step && *step < recording_.commands.size())
+    if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
       command.launcher = *step;
     if (command.launcher) {
       const auto& launcher = recording_.commands[*command.launcher];
@@ -888,7 +673,7 @@ class Recorder final : public Watcher {
       if (fd > 0) written_.redirected(file);
     command.given = written_.told_to({command.argv, command.environment, command.folder});
     for (auto& file : command.given)
-      if (file.text) file.text = without_own(std::move(*file.text));
+      if (file.text) file.text = without_own(std::move(*file.text), own_);
   }
 
   void note_submission(const ProgramStart& start, const Words& argv) {
@@ -915,15 +700,16 @@ class Recorder final : public Watcher {
     if (job.text.empty()) return;
     const auto exported = option(argv, end, "", "--export");
     const auto listed = exported ? text::split(*exported, ',') : Words{"ALL"};
-    auto before = environment();
+    auto before = environment_of(request_, own_);
     std::erase_if(before, [&](const auto& entry) {
       return std::ranges::find(request_.variables, entry) != request_.variables.end();
     });
     for (const auto& entry : start.environment) {
-      const bool is_new = !is_own(entry) && std::ranges::find(before, entry) == before.end() &&
+      const bool is_new = !is_own_variable(entry) && std::ranges::find(before, entry) == before.end() &&
                           !entry.starts_with("PWD=") && !entry.starts_with("SLURM_");
       const auto name = entry.substr(0, entry.find('='));
-      if (is_new && (has(listed, "ALL") || has(listed, name))) job.variables.push_back(without_own(entry));
+      if (is_new && (has(listed, "ALL") || has(listed, name)))
+        job.variables.push_back(without_own(entry, own_));
     }
     for (const auto& one : listed)
       if (one.find('=') != std::string::npos) job.variables.push_back(one);
@@ -968,59 +754,12 @@ class Recorder final : public Watcher {
     return folder && folder->starts_with('/') ? *folder : "";
   }
 
-  // --- Who reads what a program prints ---
-
-  void note_pipes(const ProgramStart& start) {
-    const auto in = start.files.find(STDIN_FILENO);
-    const auto out = start.files.find(STDOUT_FILENO);
-    if (in == start.files.end() || !in->second.starts_with("pipe:")) return;
-    passed_on_[in->second] = out == start.files.end() ? "" : out->second;
-  }
-
-  /// `$(…)` and `| while read`, not `| tee log`.
-  [[nodiscard]] bool is_read_by_shell(std::string pipe) const {
-    constexpr int kLongest = 20;
-    for (int i = 0; i < kLongest && pipe.starts_with("pipe:"); ++i) {
-      const auto next = passed_on_.find(pipe);
-      if (next == passed_on_.end()) return true;
-      pipe = next->second;
-    }
-    return false;
-  }
-
-  /// `echo "Python: $(python --version)"`.
-  [[nodiscard]] bool is_only_shown(const RecordedCommand& command) const {
+  /// As it is written; empty: not known.
+  [[nodiscard]] std::string line_of_script(const RecordedCommand& command) const {
     constexpr std::uint64_t kLargest = 1U << 20U;
     const auto text = sys::read_regular_file(layer_.map_to_read(command.script), kLargest).value_or("");
     const auto lines = text::split(text, '\n');
-    if (command.line == 0 || command.line > lines.size()) return false;
-    auto line = lines[command.line - 1];
-    static const RE2 kHarmless(R"(\s(2>&1|&?2?>\s*/dev/null))");
-    RE2::GlobalReplace(&line, kHarmless, "");
-    static const RE2 kShows(R"(^\s*(echo|printf\s+["'%])[^|>;&]*$)");
-    return RE2::PartialMatch(without_substitutions(line), kShows);
-  }
-
-  /// "a  b" of "a $(x (y) z) b".
-  static std::string without_substitutions(std::string_view line) {
-    std::string out;
-    std::size_t depth = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const bool begins = line.substr(i).starts_with("$(");
-      if (begins || (depth > 0 && line[i] == '(')) ++depth;
-      if (begins) ++i;
-      if (depth == 0) out += line[i];
-      if (depth > 0 && line[i] == ')') --depth;
-    }
-    return out;
-  }
-
-  std::string without_own(std::string text) const {
-    for (const auto& own : {":" + own_.programs(), own_.programs() + ":", own_.programs() + "/"}) {
-      for (auto at = text.find(own); at != std::string::npos; at = text.find(own, at))
-        text.replace(at, own.size(), own.back() == '/' ? "/usr/bin/" : "");
-    }
-    return text;
+    return command.line == 0 || command.line > lines.size() ? "" : lines[command.line - 1];
   }
 
   // --- Tasks that others stand for ---
@@ -1029,28 +768,8 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool branches_by_task() const {
     return unrecorded_ > 0 && std::ranges::any_of(trace_.commands(), [&](const TracedCommand& command) {
              const auto task = task_of_shell(command.shell);
-             return task && compares(command.text, *task, unrecorded_);
+             return task && compares_tasks(command.text, *task, unrecorded_);
            });
-  }
-
-  static bool compares(const std::string& text, const Task& task, std::size_t size) {
-    static const RE2 kTest(R"(^('\['|\[\[|test|case|\(\() )");
-    if (!RE2::PartialMatch(text, kTest)) return false;
-    static const RE2 kName(R"(PROCID|NODEID|LOCALID|RANK)");
-    // Of these bash tells the names.
-    if (text.starts_with("((") || text.starts_with("case ")) return RE2::PartialMatch(text, kName);
-    bool own = false;
-    bool other = false;
-    static const RE2 kNumber(R"((\d+))");
-    std::uint32_t number = 0;
-    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kNumber, &number);) {
-      const bool is_own = number == task.rank || number == task.node || number == task.local_rank;
-      if (is_own && !own)
-        own = true;
-      else
-        other = other || (number > 1 && number < size);
-    }
-    return own && other;
   }
 
   [[nodiscard]] std::optional<Task> task_of_shell(pid_t pid) const {
@@ -1063,57 +782,6 @@ class Recorder final : public Watcher {
       pid = parent->second;
     }
     return std::nullopt;
-  }
-
-  // --- Scripts that stand in for programs ---
-
-  /// Starts the program once for each task that is recorded.
-  [[nodiscard]] std::string tasks_script(const Started& started, bool mpi) {
-    // What is on no PATH here is recorded under its name.
-    const auto& name = started.argv[0];
-    const auto words = text::shell_join(started.argv);
-    const auto command = name.find('/') != std::string::npos
-                             ? "exec " + words
-                             : fmt::format("type -P {} >/dev/null && exec {}; exec {} {}",
-                                           text::shell_quote(name), words, own_.other(), words);
-    auto script = fmt::format("export {}={}\n", kStep, recording_.commands.size() - 1);
-    if (started.tasks.empty()) return script + command + "\n";
-    const auto size = started.tasks.size();
-    auto of_step = variables_of_step(request_.allocation, started.tasks, steps_);
-    for (auto& variable : of_step) variable = text::shell_quote(variable);
-    script += fmt::format("export {}\n", text::join(of_step, " "));
-    const auto recorded = recorded_for(started.tasks, request_.all_tasks);
-    for (std::size_t i = 0; i < size; ++i) {
-      const auto& task = started.tasks[i];
-      if (recorded[i] != i) {
-        unrecorded_ = std::max(unrecorded_, size);
-        continue;
-      }
-      auto variables = variables_of(task);
-      variables.push_back(text_of(task));
-      variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(task.node)));
-      for (const auto& one : started.variables) {
-        if (one.find('=') != std::string::npos) variables.push_back(text::shell_quote(one));
-        if (one.find('=') == std::string::npos && !started.keeps_environment && is_name(one))
-          variables.push_back(fmt::format("{0}=\"${0}\"", one));
-      }
-      if (mpi) {
-        variables.push_back(fmt::format("OMPI_COMM_WORLD_RANK={}", task.rank));
-        variables.push_back(fmt::format("OMPI_COMM_WORLD_LOCAL_RANK={}", task.local_rank));
-        variables.push_back(fmt::format("OMPI_COMM_WORLD_SIZE={}", size));
-        variables.push_back(fmt::format("OMPI_COMM_WORLD_LOCAL_SIZE={}",
-                                        std::ranges::count(started.tasks, task.node, &Task::node)));
-      }
-      if (started.keeps_environment) {
-        script += fmt::format("(export {}; {})\n", text::join(variables, " "), command);
-      } else {
-        const auto kept =
-            fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
-        script += fmt::format("(cd \"$HOME\" 2>/dev/null; exec env -i {} {} {})\n", kept,
-                              text::join(variables, " "), words);
-      }
-    }
-    return script + "exit 0\n";
   }
 
   std::string answer(const Answer& said) {
@@ -1192,6 +860,7 @@ class Recorder final : public Watcher {
   ScratchLayer& layer_;
   OwnFiles own_;
   Recording recording_;
+  Pipes pipes_;
   Written written_;
   Notes notes_;
   Trace trace_;
@@ -1215,7 +884,6 @@ class Recorder final : public Watcher {
   std::set<pid_t> programs_;                                   ///< processes that are no shells any more
   std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
-  std::map<std::string, std::string> passed_on_;               ///< a pipe → where its reader prints
 };
 
 /// Removed with all that is in it.
@@ -1265,7 +933,7 @@ Result<Recording> record_until(const RecordRequest& request, int& signal) {
   const sys::UniqueFd output(::open(own.output().c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   GuardedProgram program;
   program.argv = recorder.start_of_script();
-  program.environment = recorder.environment();
+  program.environment = environment_of(request, own);
   program.folder = recorder.folder();
   program.out = output.get();
   program.limits = request.limits;

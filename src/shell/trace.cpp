@@ -1,5 +1,7 @@
 #include "shell/trace.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -182,6 +184,26 @@ void Trace::note_assignment(const Place& place) {
   if (whole) value.insert(0, 1, '\'');
   assignments_.push_back(
       {std::string(text.substr(0, end)), unquoted(std::move(value)), place.script, place.line});
+}
+
+bool compares_tasks(const std::string& traced, const Task& task, std::size_t size) {
+  static const RE2 kTest(R"(^('\['|\[\[|test|case|\(\() )");
+  if (!RE2::PartialMatch(traced, kTest)) return false;
+  static const RE2 kName(R"(PROCID|NODEID|LOCALID|RANK)");
+  // Of these bash tells the names.
+  if (traced.starts_with("((") || traced.starts_with("case ")) return RE2::PartialMatch(traced, kName);
+  bool own = false;
+  bool other = false;
+  static const RE2 kNumber(R"((\d+))");
+  std::uint32_t number = 0;
+  for (re2::StringPiece rest(traced); RE2::FindAndConsume(&rest, kNumber, &number);) {
+    const bool is_own = number == task.rank || number == task.node || number == task.local_rank;
+    if (is_own && !own)
+      own = true;
+    else
+      other = other || (number > 1 && number < size);
+  }
+  return own && other;
 }
 
 }  // namespace nlaunch::shell

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "shell/allocation.h"
+
 namespace nlaunch::shell {
 
 /// Where a shell is in its script.
@@ -39,6 +41,10 @@ std::vector<std::string> words_of(std::string_view traced);
 /// The last command of a shell that is its script's own; nullptr where it ran none. A trap for its EXIT runs
 /// behind that, and its commands seem to be in line 1.
 const TracedCommand* last_of_script(const std::vector<TracedCommand>& commands, pid_t shell);
+
+/// The command compares the number of its task with another one that a step of `size` tasks has: `[ 1 -eq 5
+/// ]`, `case $SLURM_NODEID in`. What a task does then may be nothing that the others do.
+bool compares_tasks(const std::string& traced, const Task& task, std::size_t size);
 
 /// What bash tells of the commands that it runs (`set -x`), read as it is written.
 class Trace {

@@ -1,0 +1,298 @@
+#include "shell/stand_ins.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "shell/answers.h"
+#include "shell/notes.h"
+#include "shell/trace.h"
+#include "sys/files.h"
+
+namespace nlaunch::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kHandler = "command_not_found_handle";
+constexpr std::string_view kStep = "NLAUNCH_RECORDED_STEP";  ///< the launcher's index
+constexpr std::string_view kInTask = "NLAUNCH_RECORDED_TASK";
+constexpr std::string_view kChdir = "NLAUNCH_RECORDED_FOLDER";
+
+/// Names that a script finds on its PATH though they may not be on this machine.
+std::vector<std::string> known_programs() {
+  std::vector<std::string> names{
+      "sbatch", "scancel", "python", "python3", "torchrun", "accelerate", "deepspeed",  "ray",
+      "vllm",   "uv",      "pip",    "pip3",    "conda",    "mamba",      "micromamba", "scp",
+      "rsync",  "wandb",   "hf",     "nvcc",    "tmux",     "screen",     "pkill",      "killall",
+      "lfs",    "aws",     "gsutil", "gcloud",  "kubectl",  "tar",        "unzip",      "gzip",
+      "node",   "make",    "cmake",  "gcc",     "g++",      "module",     "ml",         "huggingface-cli"};
+  for (const auto& more : {names_of_answers(), names_of_launchers()})
+    names.insert(names.end(), more.begin(), more.end());
+  return names;
+}
+
+/// Read by every bash before its script. The functions are those that a cluster's login has, and that change
+/// their shell.
+std::string start_file(const OwnFiles& own) {
+  return fmt::format(R"({0}() {{ {1} "$@"; }}
+conda() {{
+  command conda "$@"
+  [[ ${{1-}} == activate ]] || return 0
+  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
+  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
+  export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
+  CONDA_PREFIX=$CONDA_DEFAULT_ENV
+  [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}/envs/$CONDA_DEFAULT_ENV
+  [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}
+  PATH=$CONDA_PREFIX/bin:$PATH
+}}
+mamba() {{ conda "$@"; }}
+micromamba() {{ conda "$@"; }}
+deactivate() {{
+  [[ -n ${{VIRTUAL_ENV-}} ]] || return 0
+  PATH=${{PATH/"$VIRTUAL_ENV/bin:"/}}
+  unset VIRTUAL_ENV
+}}
+module() {{ command module "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
+ml() {{ command ml "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
+if [[ -n ${{NLAUNCH_RECORDED_FOLDER-}} ]]; then cd "$NLAUNCH_RECORDED_FOLDER"; unset NLAUNCH_RECORDED_FOLDER OLDPWD; fi
+RANDOM=1
+exec 199>>{2}
+BASH_XTRACEFD=199
+PS4=$'{3}'
+for nlaunch_name in PRELOAD LIBRARY_PATH AUDIT; do
+  nlaunch_kept=ND_$nlaunch_name
+  if [[ -n ${{!nlaunch_kept+x}} ]]; then export "LD_$nlaunch_name=${{!nlaunch_kept}}"; unset "$nlaunch_kept"; fi
+done
+unset nlaunch_name nlaunch_kept
+set -x
+)",
+                     kHandler, own.other(), own.trace(), Trace::kPrompt);
+}
+
+/// Files that `source NAME` finds along PATH, as those beside conda are: `source activate ENVIRONMENT`. In
+/// the folder of a virtual environment it is that one's own.
+constexpr std::array<std::pair<const char*, const char*>, 2> kSourcedByName{
+    {{"activate",
+      "if [[ $PWD == */bin ]]; then export VIRTUAL_ENV=${PWD%/bin} PATH=$PWD:$PATH; "
+      "else conda activate \"${1-base}\"; fi\n"},
+     {"deactivate", "conda deactivate\n"}}};
+
+/// "3.1.0", by which a program knows its task.
+std::string text_of(const Task& task) {
+  return fmt::format("{}={:d}.{:d}.{:d}", kInTask, task.rank, task.local_rank, task.node);
+}
+
+/// As srun and Open MPI's mpirun set them.
+std::vector<std::string> variables_of(const Task& task) {
+  return {fmt::format("SLURM_PROCID={}", task.rank), fmt::format("SLURM_LOCALID={}", task.local_rank),
+          fmt::format("SLURM_NODEID={}", task.node),
+          fmt::format("SLURMD_NODENAME={}", Allocation::host(task.node))};
+}
+
+bool is_name(std::string_view text) {
+  static const RE2 kName(R"([A-Za-z_]\w*)");
+  return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), kName);
+}
+
+/// Text with the node of a task in it.
+std::string for_node(std::string text, std::uint32_t node, std::uint32_t nodes) {
+  const std::array<std::pair<std::string_view, std::string>, 4> names{{{"{node}", std::to_string(node)},
+                                                                       {"{host}", Allocation::host(node)},
+                                                                       {"{first}", Allocation::host(0)},
+                                                                       {"{nodes}", std::to_string(nodes)}}};
+  for (const auto& [name, value] : names) {
+    for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+      text.replace(at, name.size(), value);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool make_own_files(const OwnFiles& own) {
+  std::error_code error;
+  fs::create_directory(own.programs(), error);
+  fs::create_directory(own.answers(), error);
+  const auto put = [](const std::string& path, const std::string& text, mode_t mode) {
+    return sys::write_file_atomically(path, text, mode).has_value();
+  };
+  const bool made = put(own.start(), start_file(own), 0644) && put(own.trace(), "", 0644) &&
+                    put(own.other(), "", 0755) && put(own.output(), "", 0644);
+  return made &&
+         std::ranges::all_of(kSourcedByName,
+                             [&](const auto& one) {
+                               return put(fmt::format("{}/{}", own.programs(), one.first), one.second, 0644);
+                             }) &&
+         std::ranges::all_of(known_programs(), [&](const auto& name) {
+           return put(fmt::format("{}/{}", own.programs(), name), "", 0755);
+         });
+}
+
+std::vector<std::string> environment_of(const RecordRequest& request, const OwnFiles& own) {
+  const auto& job = request.allocation;
+  const auto tasks = job.nodes * job.tasks_per_node;
+  std::vector<std::string> entries{
+      fmt::format("PATH={}:/usr/local/bin:/usr/bin:/bin", own.programs()),
+      fmt::format("BASH_ENV={}", own.start()),
+      fmt::format("HOSTNAME={}", Allocation::host(0)),
+      fmt::format("SLURM_JOB_ID={}", job.job_id),
+      fmt::format("SLURM_JOBID={}", job.job_id),
+      fmt::format("SLURM_JOB_NAME={}", job.job_name),
+      fmt::format("SLURM_JOB_NODELIST={}", job.host_list()),
+      fmt::format("SLURM_NODELIST={}", job.host_list()),
+      fmt::format("SLURM_JOB_NUM_NODES={}", job.nodes),
+      fmt::format("SLURM_NNODES={}", job.nodes),
+      fmt::format("SLURM_NTASKS={}", tasks),
+      fmt::format("SLURM_NPROCS={}", tasks),
+      fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node),
+      fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, job.nodes),
+      fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
+      fmt::format("SLURM_SUBMIT_DIR={}", folder_of(request)),
+      "SLURM_SUBMIT_HOST=rec-login",
+      fmt::format("SLURM_JOB_PARTITION={}", job.partition),
+      fmt::format("SLURM_JOB_ACCOUNT={}", job.account),
+      "SLURM_JOB_USER=rec-user",
+      "SLURM_CLUSTER_NAME=rec-cluster",
+      "USER=rec-user",
+      "LOGNAME=rec-user",
+      "HOME=/rec/home",
+      "TMPDIR=/tmp",
+      "LANG=C.UTF-8",
+  };
+  if (job.cpus_per_task > 0) entries.push_back(fmt::format("SLURM_CPUS_PER_TASK={}", job.cpus_per_task));
+  if (job.gpus_per_node > 0) {
+    entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", job.gpus_per_node));
+    entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", job.gpus_per_node));
+  }
+  if (!job.array.empty()) {
+    const auto [least, most] = std::ranges::minmax(job.array);
+    entries.push_back(fmt::format("SLURM_ARRAY_JOB_ID={}", job.job_id));
+    entries.push_back(fmt::format("SLURM_ARRAY_TASK_ID={}", job.array_task.value_or(job.array.front())));
+    entries.push_back(fmt::format("SLURM_ARRAY_TASK_COUNT={}", job.array.size()));
+    entries.push_back(fmt::format("SLURM_ARRAY_TASK_MIN={}", least));
+    entries.push_back(fmt::format("SLURM_ARRAY_TASK_MAX={}", most));
+  }
+  if (!request.chdir.empty()) entries.push_back(fmt::format("{}={}", kChdir, request.chdir));
+  for (auto& entry : variables_of({0, 0, 0})) entries.push_back(std::move(entry));
+  if (request.per_node || !request.in_job)
+    std::erase_if(entries, [](const auto& entry) { return entry.starts_with("SLURM"); });
+  if (!request.per_node) entries.insert(entries.end(), request.variables.begin(), request.variables.end());
+  return entries;
+}
+
+bool is_own_variable(std::string_view entry) {
+  constexpr std::array<std::string_view, 7> kNames{
+      "BASH_ENV=", "BASH_XTRACEFD=", "PS4=", "_=", "SHLVL=", "OLDPWD=", "SHELLOPTS="};
+  return entry.starts_with(kStep) || entry.starts_with(kInTask) || entry.starts_with(kChdir) ||
+         std::ranges::any_of(kNames, [&](auto name) { return entry.starts_with(name); });
+}
+
+std::string without_own(std::string text, const OwnFiles& own) {
+  for (const auto& part : {":" + own.programs(), own.programs() + ":", own.programs() + "/"}) {
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at))
+      text.replace(at, part.size(), part.back() == '/' ? "/usr/bin/" : "");
+  }
+  return text;
+}
+
+std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (const auto& entry : environment) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> launcher_of(const std::vector<std::string>& environment) {
+  return text::whole_number<std::uint32_t>(value_of(environment, kStep).value_or(""));
+}
+
+std::optional<Task> task_of(const std::vector<std::string>& environment) {
+  const auto parts = text::split(value_of(environment, kInTask).value_or(""), '.');
+  if (parts.size() != 3) return std::nullopt;
+  const auto number = [&](std::size_t i) { return text::whole_number<std::uint32_t>(parts[i]).value_or(0); };
+  return Task{number(0), number(1), number(2)};
+}
+
+std::string activation(const std::string& path, const std::string& command) {
+  const auto words = text::split(command, ' ');
+  const auto folder = fs::path(path).parent_path().parent_path().native();
+  if (words.size() > 2)
+    return fmt::format("NLAUNCH_CONDA={}\nconda activate {}\n", text::shell_quote(folder), words[2]);
+  return fmt::format("export VIRTUAL_ENV={0}\nexport PATH={0}/bin:$PATH\n",
+                     text::shell_quote(fs::path(path).parent_path().parent_path().native()));
+}
+
+std::string script_of_tasks(const Started& started, const StartOfTasks& start, const RecordRequest& request,
+                            const OwnFiles& own) {
+  // What is on no PATH here is recorded under its name.
+  const auto& name = started.argv[0];
+  const auto words = text::shell_join(started.argv);
+  const auto command = name.find('/') != std::string::npos
+                           ? "exec " + words
+                           : fmt::format("type -P {} >/dev/null && exec {}; exec {} {}",
+                                         text::shell_quote(name), words, own.other(), words);
+  auto script = fmt::format("export {}={}\n", kStep, start.launcher);
+  if (started.tasks.empty()) return script + command + "\n";
+  const auto size = started.tasks.size();
+  auto of_step = variables_of_step(request.allocation, started.tasks, start.step);
+  for (auto& variable : of_step) variable = text::shell_quote(variable);
+  script += fmt::format("export {}\n", text::join(of_step, " "));
+  const auto recorded = recorded_for(started.tasks, request.all_tasks);
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto& task = started.tasks[i];
+    if (recorded[i] != i) continue;
+    auto variables = variables_of(task);
+    variables.push_back(text_of(task));
+    variables.push_back(fmt::format("HOSTNAME={}", Allocation::host(task.node)));
+    for (const auto& one : started.variables) {
+      if (one.find('=') != std::string::npos) variables.push_back(text::shell_quote(one));
+      if (one.find('=') == std::string::npos && !started.keeps_environment && is_name(one))
+        variables.push_back(fmt::format("{0}=\"${0}\"", one));
+    }
+    if (start.mpi) {
+      variables.push_back(fmt::format("OMPI_COMM_WORLD_RANK={}", task.rank));
+      variables.push_back(fmt::format("OMPI_COMM_WORLD_LOCAL_RANK={}", task.local_rank));
+      variables.push_back(fmt::format("OMPI_COMM_WORLD_SIZE={}", size));
+      variables.push_back(fmt::format("OMPI_COMM_WORLD_LOCAL_SIZE={}",
+                                      std::ranges::count(started.tasks, task.node, &Task::node)));
+    }
+    if (started.keeps_environment) {
+      script += fmt::format("(export {}; {})\n", text::join(variables, " "), command);
+    } else {
+      const auto kept =
+          fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
+      script += fmt::format("(cd \"$HOME\" 2>/dev/null; exec env -i {} {} {})\n", kept,
+                            text::join(variables, " "), words);
+    }
+  }
+  return script + "exit 0\n";
+}
+
+std::string script_of_nodes(const Words& script, const RecordRequest& request) {
+  const auto nodes = request.allocation.nodes;
+  std::vector<Task> tasks;
+  for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node});
+  auto lines = fmt::format("export {}=0\n", kStep);
+  const auto recorded = recorded_for(tasks, request.all_tasks);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    if (recorded[node] != node) continue;
+    std::vector<std::string> variables{text_of(tasks[node]),
+                                       fmt::format("HOSTNAME={}", Allocation::host(node))};
+    for (const auto& one : request.variables)
+      variables.push_back(text::shell_quote(for_node(one, node, nodes)));
+    Words words;
+    for (const auto& word : script) words.push_back(for_node(word, node, nodes));
+    lines +=
+        fmt::format("(export {}; exec /bin/bash {})\n", text::join(variables, " "), text::shell_join(words));
+  }
+  return lines + "exit 0\n";
+}
+
+}  // namespace nlaunch::shell
