@@ -1,5 +1,6 @@
 // Whatever a text is, lint ends with it: as a script that is not run, as a .env file, and as a Beaker spec,
-// whose arguments bash runs, recorded. What lint finds has a place within the text. For libFuzzer, or with mutate.cpp for a short run of a fixed seed.
+// whose arguments bash runs, recorded. What lint finds has a place within the text. For libFuzzer, or with
+// mutate.cpp for a short run of a fixed seed.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -123,8 +123,7 @@ TEST(OutputFolder, ARelativeOneIsLookedFor) {
   auto input = script("#SBATCH --output=logs/%j.out\npython a.py\n");
   std::set<std::string> there;
   input.folder_exists = [&](const std::string& path) { return there.contains(path); };
-  EXPECT_EQ(found("output-folder", input),
-            Texts{"note job.sh:1:1 the log folder logs does not exist here"});
+  EXPECT_EQ(found("output-folder", input), Texts{"note job.sh:1:1 the log folder logs does not exist here"});
   there.insert("logs");
   EXPECT_EQ(found("output-folder", input), Texts{});
   for (const auto* option : {"/logs/%j.out", "%j.out", "logs/%u/%j.out"}) {
