@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "base/secrets.h"
 #include "base/text.h"
 #include "import/secrets.h"
+#include "import/together.h"
 #include "plan/environment.h"
 #include "plan/references.h"
 
@@ -288,7 +290,11 @@ class Check {
 
 std::vector<Difference> differences(const Imported& imported, const shell::Recording& recording,
                                     const plan::Plan& plan) {
-  return Check(imported, recording, plan).run();
+  auto found = Check(imported, recording, plan).run();
+  auto together = differences_together(imported, recording, plan);
+  found.insert(found.end(), std::make_move_iterator(together.begin()),
+               std::make_move_iterator(together.end()));
+  return found;
 }
 
 }  // namespace nlaunch::import

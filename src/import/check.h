@@ -14,9 +14,10 @@ struct Difference {
 };
 
 /// Holds every recorded process against the one that the plan would start in its place: command line,
-/// folder, every variable. `plan`: of the files that were made of `imported`. The hosts, addresses and the
-/// id of the plan's run are those of the job that was recorded. What nlaunch owns may differ in what it says
-/// and not in what it means: which GPUs of its node a process has, on which port its rendezvous meets.
+/// folder, every variable, what has ended before it begins. `plan`: of the files that were made of
+/// `imported`. The hosts, addresses and the id of the plan's run are those of the job that was recorded. What
+/// nlaunch owns may differ in what it says and not in what it means: which GPUs of its node a process has, on
+/// which port its rendezvous meets.
 std::vector<Difference> differences(const Imported& imported, const shell::Recording& recording,
                                     const plan::Plan& plan);
 

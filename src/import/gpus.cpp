@@ -34,7 +34,7 @@ class Gpus {
       std::uint32_t taken = 0;
       for (const auto node : nodes_of(job_.part_of(kept))) taken = std::max(taken, taken_beside(i, node));
       const auto sharing = static_cast<std::uint32_t>(std::ranges::count_if(open, [&](auto other) {
-        return other != i && runs_beside(job_.kept[other], kept) && job_.meets(job_.kept[other], kept);
+        return other > i && runs_beside(job_.kept[other], kept) && job_.meets(job_.kept[other], kept);
       }));
       kept.gpus = (all - std::min(all, taken)) / (most_on_a_node(job_.part_of(kept)) * (sharing + 1));
     }

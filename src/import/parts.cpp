@@ -475,11 +475,12 @@ class PartMaker {
     }
   }
 
-  static bool can_follow(const Part& a, const Part& b) {
+  [[nodiscard]] bool can_follow(const Part& a, const Part& b) const {
     const bool same_place = a.in_step && b.in_step && a.line == b.line && a.script == b.script &&
                             a.argv.size() == b.argv.size() && a.wrapper.size() == b.wrapper.size() &&
                             a.background && b.background;
     if (!same_place || !a.problem.empty() || !b.problem.empty()) return false;
+    if (had_ended(recording_, a, b)) return false;
     // Of the same size on each node, and no node twice.
     return std::ranges::none_of(b.tasks, [&](const Task& task) {
       return std::ranges::find(a.tasks, task.node, &Task::node) != a.tasks.end();
@@ -514,6 +515,23 @@ class PartMaker {
 
 std::vector<Part> parts_of(const shell::Recording& recording, const shell::Allocation& allocation) {
   return PartMaker(recording, allocation).make();
+}
+
+bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) {
+  // Each task has a shell of its own.
+  return a.background && std::ranges::all_of(a.commands, [&](auto first) {
+           return std::ranges::any_of(b.commands, [&](auto next) {
+             return shell::had_ended(recording.commands[first].waited, recording.commands[next].waited);
+           });
+         });
+}
+
+bool was_ended(const shell::Recording& recording, const Part& a, const Part& b) {
+  return std::ranges::any_of(a.commands, [&](auto first) {
+    return std::ranges::any_of(b.commands, [&](auto next) {
+      return shell::was_ended(recording.commands[first].waited, recording.commands[next].waited);
+    });
+  });
 }
 
 shell::Words with_input(shell::Words argv, const std::optional<std::string>& input) {

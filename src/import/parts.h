@@ -49,6 +49,11 @@ struct Part {
 /// In the order of their starts. Programs that only answer are none.
 std::vector<Part> parts_of(const shell::Recording& recording, const shell::Allocation& allocation);
 
+/// `a` is in the background, and the script has waited for its end before `b` begins.
+bool had_ended(const shell::Recording& recording, const Part& a, const Part& b);
+/// The script has ended some of `a` (`kill`) before `b` begins.
+bool was_ended(const shell::Recording& recording, const Part& a, const Part& b);
+
 /// The command line with a here-document as an argument: `python -c PROGRAM` of `python - <<EOF`.
 shell::Words with_input(shell::Words argv, const std::optional<std::string>& input);
 

@@ -120,7 +120,7 @@ class Roles {
     std::vector<std::size_t> behind;
     for (auto i = last ? *last + 1 : 0; i < job_.kept.size(); ++i) {
       if (job_.part_of(job_.kept[i]).background && !is_ray(job_.kept[i]) &&
-          job_.kept[i].work.work != Work::engine)
+          job_.kept[i].work.work != Work::engine && !ends_before_others(i))
         behind.push_back(i);
     }
     const bool any_trains =
@@ -140,6 +140,16 @@ class Roles {
                                   role_name_of(job_.part_of(job_.kept[i]).program),
                                   role_name_of(job_.part_of(job_.kept[behind.back()]).program)));
     }
+  }
+
+  /// Something of the script begins when it has waited for the end of this one.
+  [[nodiscard]] bool ends_before_others(std::size_t index) const {
+    return std::any_of(job_.kept.begin() + static_cast<std::ptrdiff_t>(index) + 1, job_.kept.end(),
+                       [&](const Kept& other) {
+                         const auto& part = job_.part_of(job_.kept[index]);
+                         return had_ended(job_.recording, part, job_.part_of(other)) &&
+                                !was_ended(job_.recording, part, job_.part_of(other));
+                       });
   }
 
   /// A step ends when all of its tasks have ended: the job ends with the last program of each, but for
@@ -183,7 +193,8 @@ class Roles {
     std::size_t seen = 0;
     std::uint32_t most = 0;
     bool any = false;
-    for (auto& kept : job_.kept) {
+    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
+      auto& kept = job_.kept[i];
       const auto& part = job_.part_of(kept);
       const auto launcher = part.in_step ? job_.step_of(part.commands[0]) : std::nullopt;
       if (!launcher || launcher != step) {
@@ -196,25 +207,29 @@ class Roles {
         const bool own = step && job_.recording.commands[seen].task && job_.step_of(seen) == step;
         if (any && !own && waits(job_.recording.commands[seen])) script = std::max(script, most + 1);
       }
-      kept.stage = script;
+      const auto waited = behind_what_had_ended(i);
+      if (!step) script = std::max(script, waited);
+      kept.stage = std::max(script, waited);
       if (step) {
-        for (std::size_t i = 0; i < part.commands.size(); ++i) {
-          const auto rank = part.tasks[part.recorded[i]].rank;
+        for (std::size_t k = 0; k < part.commands.size(); ++k) {
+          const auto rank = part.tasks[part.recorded[k]].rank;
           auto& begin = come_to.try_emplace(rank, *step).first->second;
-          auto& clock = clocks.try_emplace(rank, script).first->second;
-          if (waits_between(rank, begin, part.commands[i])) {
+          auto& clock = clocks.try_emplace(rank, kept.stage).first->second;
+          clock = std::max(clock, waited);
+          if (waits_between(rank, begin, part.commands[k])) {
             kept.waited = true;
             ++clock;
           }
-          begin = part.commands[i];
+          begin = part.commands[k];
         }
         for (const auto& task : part.tasks)
-          kept.stage = std::max(kept.stage, clocks.try_emplace(task.rank, script).first->second);
+          kept.stage = std::max(kept.stage, clocks.try_emplace(task.rank, kept.stage).first->second);
       }
       const bool blocks = is_ray(kept) && shell::has(part.program, "--block");
-      kept.exits = (!part.background || part.first_of_step) && !kept.main && !is_ray(kept) &&
-                   kept.work.work != Work::engine;
-      const bool goes_on = kept.exits || (is_ray(kept) && !part.background && !blocks);
+      const bool holds_up = !part.background || part.first_of_step;
+      const bool ends = !kept.main && !is_ray(kept) && kept.work.work != Work::engine;
+      kept.exits = ends && (holds_up || ends_before_others(i));
+      const bool goes_on = holds_up && (kept.exits || (is_ray(kept) && !part.background && !blocks));
       if (goes_on) {
         if (!part.in_step) script = kept.stage + 1;
         for (const auto& task : part.tasks) clocks[task.rank] = kept.stage + 1;
@@ -230,6 +245,32 @@ class Roles {
       for (const auto& other : job_.kept)
         if (!other.main && begins_before(other, kept)) kept.stage = std::max(kept.stage, other.stage + 1);
     }
+  }
+
+  /// The stage behind those whose end the script has waited for when this one begins.
+  [[nodiscard]] std::uint32_t behind_what_had_ended(std::size_t index) {
+    const auto& next = job_.part_of(job_.kept[index]);
+    std::uint32_t stage = 0;
+    for (std::size_t i = 0; i < index; ++i) {
+      const auto& before = job_.kept[i];
+      auto& part = job_.out.parts[before.part];
+      if (!had_ended(job_.recording, part, next) || changes_files(next)) continue;
+      const bool serves = before.work.work == Work::engine || is_ray(before);
+      const bool is_killed = was_ended(job_.recording, part, next);
+      if (serves || (is_killed && before.work.work == Work::training))
+        part.problem = fmt::format(
+            "the script ends it, or waits for its end, before it starts {} at line {}. In a plan a server "
+            "ends with the run: split the script there",
+            role_name_of(next.program), next.line);
+      else if (is_killed)
+        job_.remark(part.line, fmt::format("the script ends `{}` before it starts {} at line {}: here it "
+                                           "ends with the run",
+                                           text::printable(text::shell_join(part.argv)),
+                                           role_name_of(next.program), next.line));
+      else
+        stage = std::max(stage, before.stage + 1);
+    }
+    return stage;
   }
 
   /// What the job ends with begins last, but for what runs beside it in its own step: there the clocks say

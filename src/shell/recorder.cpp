@@ -246,8 +246,10 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   void on_fork(pid_t parent, pid_t child) override {
+    read_trace();
     if (parents_.empty()) script_shell_ = parent;
     parents_[child] = parent;
+    waits_of_shells_.forked(parent, child);
     xargs_.erase(parent);
   }
   void on_end(pid_t pid, int status) override {
@@ -345,6 +347,8 @@ class Recorder final : public Watcher {
       auto& one = recording_.commands[command];
       one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
     }
+    for (std::size_t i = 0; i < recording_.commands.size(); ++i)
+      recording_.commands[i].waited = waits_of_shells_.of(i);
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
     recording_.commands = by_launcher(std::move(recording_.commands));
@@ -645,6 +649,7 @@ class Recorder final : public Watcher {
       waits_ = 0;
       note_files(start, command);
     }
+    waits_of_shells_.started(start.pid, recording_.commands.size());
     recording_.commands.push_back(std::move(command));
   }
 
@@ -844,6 +849,7 @@ class Recorder final : public Watcher {
       recording_.traced.back().text = commands[recording_.traced.size() - 1].text;
     for (auto i = recording_.traced.size(); i < commands.size(); ++i) {
       auto& one = recording_.traced.emplace_back(commands[i]);
+      waits_of_shells_.traced(one.shell, one.text);
       if (!one.script.empty()) continue;
       one.line_of_text = std::exchange(one.line, 0);
       const auto* place = place_of(one.shell);
@@ -864,6 +870,7 @@ class Recorder final : public Watcher {
   Written written_;
   Notes notes_;
   Trace trace_;
+  Waits waits_of_shells_;
   sys::UniqueFd trace_file_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of the PATH that a script begins with
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells

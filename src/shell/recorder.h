@@ -9,6 +9,7 @@
 #include "shell/allocation.h"
 #include "shell/guarded.h"
 #include "shell/trace.h"
+#include "shell/waits.h"
 #include "shell/words.h"
 #include "shell/written.h"
 
@@ -36,6 +37,7 @@ struct RecordedCommand {
   bool output_is_read = false;          ///< by the script, which read nothing: it is recorded only
   bool has_input = false;  ///< a here-document, a pipe or a file that it alone has as standard input
   std::optional<std::string> input;  ///< its here-document
+  WaitedFor waited;                  ///< which programs the script had waited for when it began
   std::vector<WrittenFile> given;    ///< files whose paths, or whose folders, are in its words or variables
 };
 

@@ -46,6 +46,30 @@ class Roles(Import):
         self.assertEqual(experiment["start"], [["prepare"], ["cp"], ["learner"], ["upload"]])
         self.assertEqual([experiment["roles"][name].get("ready") for name in ("prepare", "cp", "learner")], ["exited"] * 3)
 
+    def test_what_is_waited_for_has_ended(self):
+        both = "python a.py &\nsrun -N1 -n1 python b.py &\n"
+        for script, start in (
+                (both + "wait\nsrun python train.py\n", [["a", "b"], ["learner"]]),
+                (both + "last=$!\npython c.py\nwait $last\nsrun python train.py\n", [["a", "b", "c"], ["learner"]]),
+                (both + "wait\npython c.py &\nwait\nsrun python train.py\n", [["a", "b"], ["c"], ["learner"]]),
+                ("for i in 1 2; do\n  python a.py $i &\n  wait\ndone\nsrun python train.py\n", [["a"], ["a-2"], ["learner"]]),
+                ("srun bash -c 'python a.py & python b.py & wait; python train.py'\n", [["a", "b"], ["learner"]])):
+            with self.subTest(script):
+                _, experiment, _ = self.planned(TWO_NODES + script)
+                self.assertEqual(experiment["start"], start)
+                ends = {name for names in start[:-1] for name in names} - ({"a"} if "$last" in script else set())
+                self.assertEqual({name for name, role in experiment["roles"].items() if role.get("ready") == "exited"}, ends)
+        # What nothing waits for runs on.
+        _, experiment, _ = self.planned(TWO_NODES + both + "srun python train.py\nwait\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["a"].get("ready")), ([["a", "b"], ["learner"]], None))
+
+    def test_what_the_script_ends_early_is_no_role_that_runs_on(self):
+        serve = "CUDA_VISIBLE_DEVICES=0 vllm serve m --port 8123 &\nserver=$!\nuntil curl -sf localhost:8123/health; do sleep 5; done\npython ask.py\nkill $server\n"
+        self.assertIn("the script ends it, or waits for its end, before it starts train at line 8", self.refusal(
+            "#SBATCH --gpus-per-node=4\n" + serve + "wait\nCUDA_VISIBLE_DEVICES=1,2,3 python train.py\n"))
+        result, _, _ = self.import_text(TWO_NODES + "nvidia-smi dmon &\nlogger=$!\nsrun python train.py\nkill $logger\npython upload.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_what_a_step_does_with_files_is_a_stage(self):
         _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'rm -rf /scratch/ray; mkdir -p /scratch/x'\nsrun torchrun --nproc_per_node 4 train.py\n")
         self.assertEqual((experiment["start"], experiment["roles"]["rm"]["per"], experiment["roles"]["mkdir"]["ready"]), ([["rm"], ["mkdir"], ["learner"]], "node", "exited"))

@@ -122,8 +122,14 @@ TEST(ChildWatch, TellsWhichProcessesEndAndHow) {
     EXPECT_EQ(of_server->status->signal(), SIGKILL);
   }
 
-  ::kill(asked.part(), SIGKILL);
-  for (int i = 0; i < 500 && asked.part() != 0; ++i) ::usleep(10000);
+  const auto part = asked.part();
+  ::kill(part, SIGKILL);
+  // Its arguments are gone before it has ended.
+  const auto is_alive = [part] {
+    const auto info = sys::process_info(part);
+    return info && sys::is_alive(*info);
+  };
+  for (int i = 0; i < 500 && is_alive(); ++i) ::usleep(10000);
   on_request.tell_of_ended(4);
   EXPECT_TRUE(told_on_request.empty());
   on_request.tell_of_ended(5);

@@ -1,0 +1,146 @@
+#include "import/together.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "import/job.h"
+#include "plan/environment.h"
+#include "shell/answers.h"
+
+namespace nlaunch::import {
+namespace {
+
+/// A role that stands for programs of the script, and its place in the plan.
+struct Pair {
+  const ImportedRole* role;
+  const Part* part;
+  const plan::Role* planned;
+  std::size_t stage = 0;
+};
+
+class Together {
+ public:
+  Together(const Imported& imported, const shell::Recording& recording, const plan::Plan& plan)
+      : recording_(recording), plan_(plan) {
+    for (const auto& role : imported.roles) {
+      const auto planned = std::ranges::find(plan.roles, role.name, &plan::Role::name);
+      if (!role.part || planned == plan.roles.end()) continue;
+      const auto index = static_cast<std::uint32_t>(planned - plan.roles.begin());
+      const auto stage = std::ranges::find_if(
+          plan.stages, [&](const auto& roles) { return std::ranges::find(roles, index) != roles.end(); });
+      pairs_.push_back({&role, &imported.parts[*role.part], &*planned,
+                        static_cast<std::size_t>(stage - plan.stages.begin())});
+    }
+  }
+
+  std::vector<Difference> find() {
+    for (const auto& a : pairs_) {
+      for (const auto& b : pairs_)
+        if (&a != &b && a.part->commands[0] < b.part->commands[0]) order(a, b);
+      ends(a);
+      gpus(a);
+    }
+    meetings();
+    return std::move(found_);
+  }
+
+ private:
+  void tell(const Part& part, std::string what) { found_.push_back({part.line, std::move(what)}); }
+
+  [[nodiscard]] const shell::RecordedCommand& first_of(const Part& part) const {
+    return recording_.commands[part.commands[0]];
+  }
+
+  /// The outermost launcher of a program, or the program itself.
+  [[nodiscard]] std::size_t started_by_script(std::size_t command) const {
+    while (const auto launcher = recording_.commands[command].launcher) command = *launcher;
+    return command;
+  }
+
+  [[nodiscard]] bool is_waited_for(const Part& part, const Part& next) const {
+    return had_ended(recording_, part, next) && !was_ended(recording_, part, next);
+  }
+
+  /// What has ended in the script when another program begins has ended in the plan.
+  void order(const Pair& a, const Pair& b) {
+    const bool in_one_step = started_by_script(a.part->commands[0]) == started_by_script(b.part->commands[0]);
+    const bool on_files = shell::changes_files(shell::program_name(b.part->program[0]));
+    const bool had_ended =
+        a.part->background ? is_waited_for(*a.part, *b.part) && !on_files : !in_one_step && !a.role->ray;
+    if (had_ended && !(a.planned->ready.exited && a.stage < b.stage))
+      tell(*b.part, fmt::format("{} begins when {} has ended in the script, and does not wait for that in "
+                                "the plan",
+                                b.role->name, a.role->name));
+  }
+
+  /// What runs on in the script holds up nothing in the plan.
+  void ends(const Pair& a) {
+    if (!a.planned->ready.exited || !a.part->background || a.part->first_of_step) return;
+    const bool waited =
+        std::ranges::any_of(pairs_, [&](const Pair& b) { return is_waited_for(*a.part, *b.part); });
+    if (!waited)
+      tell(*a.part, fmt::format("the plan waits for the end of {}, which the script does not", a.role->name));
+  }
+
+  /// As many GPUs as the script lets a program see; tasks that see the same ones share them by their ranks.
+  void gpus(const Pair& a) {
+    const auto visible = a.part->changes.find("CUDA_VISIBLE_DEVICES");
+    if (visible == a.part->changes.end() || !visible->second || a.role->sees_gpus_of_ray || a.role->ray)
+      return;
+    const auto& text = *visible->second;
+    const std::size_t sees = text.empty() || text == "-1" ? 0 : text::split(text, ',').size();
+    const std::size_t sharing = most_on_a_node(*a.part);
+    for (const auto& process : plan_.processes) {
+      if (&plan_.role_of(process) != a.planned) continue;
+      const auto has = process.gpus.size();
+      if (has != sees && has * sharing != sees)
+        return tell(*a.part, fmt::format("{}: it sees {}, and {} in the script (CUDA_VISIBLE_DEVICES={})",
+                                         plan_.name_of(process), text::count(has, "GPU"), sees,
+                                         text::printable(text)));
+    }
+  }
+
+  /// Roles that run side by side and meet at one address and port in the script: nlaunch chooses a port for
+  /// each rendezvous.
+  void meetings() {
+    const auto address_of = [&](const Pair& one) -> std::optional<std::string> {
+      const auto environment = plan::to_environment(first_of(*one.part).environment);
+      const auto host = environment.find("MASTER_ADDR");
+      const auto port = environment.find("MASTER_PORT");
+      if (host == environment.end() || port == environment.end()) return std::nullopt;
+      return host->second + ":" + port->second;
+    };
+    const auto until = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
+    for (const auto& a : pairs_) {
+      if (a.planned->rendezvous != Rendezvous::torch) continue;
+      const auto address = address_of(a);
+      for (const auto& b : pairs_) {
+        const bool both = b.planned->rendezvous == Rendezvous::torch;
+        if (!address || &a == &b || (both && &b < &a) || address != address_of(b)) continue;
+        if (a.stage <= until(b) && b.stage <= until(a) && b.planned->kind != RoleKind::service)
+          tell(*b.part, fmt::format("{} and {} meet at {} in the script, and each has a port of its own in "
+                                    "the plan",
+                                    a.role->name, b.role->name, text::printable(*address)));
+      }
+    }
+  }
+
+  const shell::Recording& recording_;
+  const plan::Plan& plan_;
+  std::vector<Pair> pairs_;
+  std::vector<Difference> found_;
+};
+
+}  // namespace
+
+std::vector<Difference> differences_together(const Imported& imported, const shell::Recording& recording,
+                                             const plan::Plan& plan) {
+  return Together(imported, recording, plan).find();
+}
+
+}  // namespace nlaunch::import
