@@ -56,6 +56,12 @@ a_preload_within_containers_is_proven() {
     "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}" "${PRELOAD_WITHIN[@]}"
 }
 
+two_roles_have_the_gpus_one_after_the_other() {
+  two_gpus "${FUNCNAME[0]}" || return
+  expect "${FUNCNAME[0]}" 0 'prepared 2' 'sum 2\.0' -- \
+    "$NLAUNCH" run tests/gpu/one-after-the-other.yaml "${OPTIONS[@]}"
+}
+
 # nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
 two_processes_on_one_gpu_are_refused() {
   expect "${FUNCNAME[0]}" 69 'two ranks were given one GPU' 'learner\.0' 'engine\.0' \

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace nlaunch::plan {
 namespace {
@@ -11,10 +13,38 @@ void add_members(Group& group, const Plan& plan, std::uint32_t process) {
   for (const auto gpu : plan.processes[process].gpus) group.members.push_back({process, gpu});
 }
 
+/// For each GPU of a node that several processes have, one after the other, who stands for it: a communicator
+/// has a GPU once. What trains comes before what generates, and what starts last before the rest.
+std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> owners(const Plan& plan) {
+  const auto stage = [&](std::uint32_t role) {
+    const auto found = std::ranges::find_if(
+        plan.stages, [&](const auto& roles) { return std::ranges::find(roles, role) != roles.end(); });
+    return found - plan.stages.begin();  // what others spawn is in none: it is there to the end
+  };
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const auto& one = plan.processes[a];
+    const auto& two = plan.processes[b];
+    return std::pair(plan.role_of(one).kind, -stage(one.role)) <
+           std::pair(plan.role_of(two).kind, -stage(two.role));
+  };
+  std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> found;
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
+    for (const auto gpu : plan.processes[i].gpus) {
+      const auto [owner, is_new] = found.try_emplace({plan.processes[i].node, gpu}, i);
+      if (!is_new && before(i, owner->second)) owner->second = i;
+    }
+  }
+  return found;
+}
+
 Group world(const Plan& plan) {
   Group group{"learner world", GroupKind::world, plan.weight_sync.backend, {}};
+  const auto owner_of = owners(plan);
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
-    if (plan.role_of(plan.processes[i]).kind == RoleKind::learner) add_members(group, plan, i);
+    const auto& process = plan.processes[i];
+    if (plan.role_of(process).kind != RoleKind::learner) continue;
+    for (const auto gpu : process.gpus)
+      if (owner_of.at({process.node, gpu}) == i) group.members.push_back({i, gpu});
   }
   return group;
 }
@@ -22,8 +52,10 @@ Group world(const Plan& plan) {
 Group weight_sync(const Plan& plan) {
   Group group{"weight sync", GroupKind::weight_sync, plan.weight_sync.backend, {}};
   if (plan.weight_sync.world_size == 0) return group;
+  const auto owner_of = owners(plan);
   const auto learner = std::ranges::find_if(plan.processes, [&](const Process& process) {
-    return plan.role_of(process).kind == RoleKind::learner && !process.gpus.empty();
+    return plan.role_of(process).kind == RoleKind::learner && !process.gpus.empty() &&
+           &plan.processes[owner_of.at({process.node, process.gpus.front()})] == &process;
   });
   if (learner == plan.processes.end()) return group;
   group.members.push_back(
@@ -39,10 +71,9 @@ std::vector<Group> by_node(const Plan& plan) {
   for (std::uint32_t node = 0; node < plan.node.count; ++node) {
     groups[node] = {fmt::format("node {}", node), GroupKind::node, plan.weight_sync.backend, {}};
   }
-  for (std::uint32_t i = 0; i < plan.processes.size(); ++i)
-    add_members(groups[plan.processes[i].node], plan, i);
-  for (auto& group : groups) {
-    std::ranges::stable_sort(group.members, {}, &Member::gpu);
+  for (const auto& [place, process] : owners(plan)) {
+    const auto& [node, gpu] = place;
+    groups[node].members.push_back({process, gpu});
   }
   return groups;
 }

@@ -42,10 +42,12 @@ std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_
   for (const auto& process : plan.processes) {
     if (process.node >= shown) continue;
     auto& row = rows[process.node];
-    for (const auto gpu : process.gpus) row[gpu + 1U] = plan.name_of(process);
-    if (!process.gpus.empty()) continue;
-    if (!row.back().empty()) row.back() += ' ';
-    row.back() += plan.name_of(process);
+    const auto add = [&](std::string& cell) {
+      if (!cell.empty()) cell += ' ';
+      cell += plan.name_of(process);
+    };
+    for (const auto gpu : process.gpus) add(row[gpu + 1U]);
+    if (process.gpus.empty()) add(row.back());
   }
   for (const auto& gpu : plan.idle_gpus) {
     if (gpu.node < shown) rows[gpu.node][gpu.gpu + 1U] = paint.yellow("idle");

@@ -80,9 +80,18 @@ class Owners {
   std::map<std::pair<std::string, std::string>, std::size_t> buses_;
 };
 
+/// In the plan, one after the other, and here.
+bool have_one_gpu(const Observations& observations, std::size_t a, std::size_t b) {
+  const auto& one = observations.ranks[a];
+  const auto& two = observations.ranks[b];
+  return one.node == two.node && one.gpu == two.gpu &&
+         observations.reports[a].identity->uuid == observations.reports[b].identity->uuid;
+}
+
 Row judge_identity(const Observations& observations, std::size_t index, Owners& owners) {
   const auto& identity = *observations.reports[index].identity;
-  if (const auto owner = owners.take(observations.ranks[index].node, identity, index)) {
+  const auto owner = owners.take(observations.ranks[index].node, identity, index);
+  if (owner && !have_one_gpu(observations, *owner, index)) {
     auto row = judge_double(observations, *owner, index);
     row.hosts = observations.hosts_of({*owner, index});
     return row;
@@ -156,7 +165,7 @@ std::vector<Row> check_identity(const Observations& observations) {
 const Registered<Check> identity_check{{
     .order = 40,
     .name = "identity",
-    .what = "no two ranks have one GPU, and CUDA and NVML agree which it is",
+    .what = "no two ranks have one GPU at a time, and CUDA and NVML agree which it is",
     .stage = Stage::identity,
     .judge = check_identity,
 }};

@@ -67,6 +67,22 @@ TEST_F(Groups, EachNodeTheLearnersEachEngineAndTheWeightSync) {
   EXPECT_EQ(plan.weight_sync.world_size, 5U);
 }
 
+TEST_F(Groups, AGpuThatSeveralHaveOneAfterTheOtherIsThereOnce) {
+  role("prepare", RoleKind::service, 2);
+  process(0, {0, 1});
+  role("warm-up", RoleKind::learner, 1);
+  process(0, {0});
+  process(0, {1});
+  role("learner", RoleKind::learner, 1);
+  process(0, {0});
+  process(0, {1});
+  role("engine", RoleKind::engine, 1);
+  process(0, {2});
+  plan.stages = {{0}, {1}, {2, 3}};
+  EXPECT_EQ(made(), (Names{"node 0 (node): 3/0 4/1 5/2", "learner world (world): 3/0 4/1",
+                           "weight sync (weight-sync): 3/0 5/2"}));
+}
+
 TEST_F(Groups, OneRankAloneIsNoGroup) {
   role("learner", RoleKind::learner, 1);
   process(0, {0});

@@ -27,6 +27,16 @@ TEST(CheckIdentity, RefusesTwoRanksThatWereGivenOneGpu) {
              "has chosen its device | user"}));
 }
 
+TEST(CheckIdentity, TwoMayHaveAGpuOneAfterTheOther) {
+  const Machine machine(1, 1);
+  auto observations = machine.healthy();
+  observations.reports[1].identity = Machine::identity(0, true);
+  observations.ranks[1].gpu = 0;
+  EXPECT_EQ(faults(run_check("identity", observations)), Lines{});
+  observations.reports[1].identity->uuid = "GPU-other";
+  EXPECT_EQ(faults(run_check("identity", observations)).size(), 1);
+}
+
 TEST(CheckIdentity, TellsOneBusIdWithTwoUuidsApart) {
   const Machine machine(2, 0);
   auto observations = machine.healthy();
