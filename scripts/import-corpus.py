@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`nlaunch import --check` of the public launch scripts in tests/import/corpus.tsv, each from its repository at its commit:
-scripts/import-corpus.py FOLDER [--split dev|heldout] [ID...]. FOLDER/OWNER+NAME is that repository's tree; where it is missing, git fetches it.
+scripts/import-corpus.py FOLDER [--split dev|heldout|third] [ID...]. FOLDER/OWNER+NAME is that repository's tree; where it is missing, git fetches it.
 Prints a row for each script, and the counts. --first leaves out what import itself asked for (column `asked`)."""
 import argparse
 import collections
@@ -63,7 +63,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("ids", nargs="*")
-    parser.add_argument("--split", choices=("dev", "heldout"))
+    parser.add_argument("--split", choices=("dev", "heldout", "third"))
     parser.add_argument("--nlaunch", type=lambda path: str(pathlib.Path(path).resolve()), default=ROOT / "build" / "bin" / "nlaunch")
     parser.add_argument("--first", action="store_true")
     args = parser.parse_args()

@@ -137,6 +137,7 @@ class Check {
       wanted.erase(front, wanted.end());
       wanted.insert(wanted.end(), {"bash", "-c", line});
     }
+    if (!role.globs.empty()) wanted = {"bash", "-c", line_with_globs(wanted, role.globs)};
     for (auto& word : wanted) word = with_addresses(std::move(word));
     words(part.line, name, argv, wanted);
     if (const auto folder = resolved(planned.workdir); folder != command.folder)

@@ -115,8 +115,7 @@ class Gpus {
   /// It may use GPUs, though nothing says how many.
   static bool may_use_gpus(const Kept& kept, const Part& part) {
     if (kept.main || kept.work.work == Work::training || kept.work.work == Work::engine) return true;
-    const auto name = shell::program_name(part.program[0]);
-    return kept.exits && (name.starts_with("python") || makes_ranks(part.program));
+    return kept.exits && !works_on_files(part.program);
   }
 
   /// Its step says which GPUs of the node it has.

@@ -141,7 +141,7 @@ void remarks_of_lines(const shell::Recording& recording, const std::vector<std::
   const auto remark = [&](std::uint32_t line, std::string text) {
     if (said.insert({line, text}).second) out.remarks[Destination::roles].push_back({line, std::move(text)});
   };
-  for (const auto& role : out.roles) {
+  for (auto& role : out.roles) {
     if (!role.part) continue;
     const auto& part = out.parts[*role.part];
     if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
@@ -152,16 +152,23 @@ void remarks_of_lines(const shell::Recording& recording, const std::vector<std::
     if (!part.background && ignored != nullptr)
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run ends then", role.name, ignored));
-    for (const auto& word : recording.commands[part.commands[0]].argv) {
+    const auto& argv = recording.commands[part.commands[0]].argv;
+    for (const auto& word : argv) {
       const auto star = word.find('*');
       if (star == std::string::npos) continue;
       const auto piece = word.substr(star, word.find('/', star) - star);
-      if (stands_unquoted(text, piece))
+      if (stands_unquoted(text, piece)) role.globs.push_back(word);
+    }
+    if (role.globs.empty()) continue;
+    const bool plain = role.command == argv && role.handed_over.empty() && part.tasks.size() == 1;
+    if (plain)
+      role.command = {"bash", "-c", line_with_globs(argv, role.globs)};
+    else
+      for (const auto& word : std::exchange(role.globs, {}))
         remark(part.line,
                fmt::format("bash puts the files that are on the cluster in the place of {}. {} has no shell, "
                            "and is given the word itself: name the files, or start it by bash -c",
                            text::printable(word), role.name));
-    }
   }
 }
 
@@ -270,6 +277,29 @@ bool is_made(const Imported& out, const std::string& command) {
          });
 }
 
+/// What names a host, and is empty: "--node-ip-address=", "--address :6379".
+std::optional<std::string> empty_host(const shell::Words& argv) {
+  static const RE2 kName(R"(--([\w-]*[-_])?(addr|address|ip|host|endpoint|master)([-_][\w-]*)?)");
+  static const RE2 kEmpty(R"(:\d{2,5})");
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto equals = argv[i].find('=');
+    if (!RE2::FullMatch(argv[i].substr(0, equals), kName)) continue;
+    const bool apart = equals == std::string::npos;
+    if (apart && i + 1 == argv.size()) continue;
+    const auto value = apart ? argv[i + 1] : argv[i].substr(equals + 1);
+    if (value.empty() || RE2::FullMatch(value, kEmpty)) return apart ? argv[i] + " " + value : argv[i];
+  }
+  return std::nullopt;
+}
+
+/// Its end with 0 is no end of its work: it goes to the background by itself.
+bool detaches(const shell::Words& argv) {
+  const auto name = shell::program_name(argv[0]);
+  return (name == "nginx" &&
+          std::ranges::none_of(argv, [](const auto& word) { return word.contains("daemon off"); })) ||
+         (name == "redis-server" && shell::has(argv, "--daemonize")) || name == "slapd";
+}
+
 /// Why no experiment can be the same job.
 void refuse(const shell::Recording& recording, const shell::Allocation& allocation,
             const JobDirectives& directives, const std::vector<std::string>& unknown, const Imported& out,
@@ -308,6 +338,23 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
               "nodes are not those of the job: give each program a step of its own, on nodes of "
               "the job",
               role.line));
+    const auto& first = recording.commands[part.commands[0]];
+    if (const auto word = empty_host(first.argv))
+      say("import.empty-host",
+          fmt::format("line {}: `{}` names no host: the script takes it from what a program prints, which is "
+                      "not known here. --prints 'PART OF THE COMMAND=TEXT' says it",
+                      role.line, text::printable(*word)));
+    if (first.fails)
+      say("import.fails",
+          fmt::format(
+              "line {}: `{}` fails here, and the script goes on. In a run that would be the end: mend "
+              "it, or add `|| true` and leave it out of the experiment",
+              role.line, text::printable(text::shell_join(first.argv))));
+    if (detaches(part.program) && role.ends_run.value_or(role.kind == RoleKind::learner))
+      say("import.detaches",
+          fmt::format("line {}: `{}` goes to the background by itself, and the run would end with it: start "
+                      "it in the foreground (nginx: -g 'daemon off;')",
+                      role.line, text::printable(text::shell_join(first.argv))));
     if (role.command.empty() || role.command[0].empty())
       say("import.empty-program", fmt::format("line {}: the name of the program is empty", role.line));
   }

@@ -59,12 +59,13 @@ struct ImportedSecret {
 };
 
 struct ImportedReady {
-  std::string http{};  ///< one of these five
+  std::string http{};  ///< one of these six
   std::string tcp{};
   bool exited = false;
   std::string log{};
   std::vector<std::string> exec{};
-  std::string timeout{};  ///< empty with `exited`
+  std::string delay{};    ///< "60s"
+  std::string timeout{};  ///< empty with `exited` and `delay`
   std::uint32_t line = 0;
 };
 
@@ -99,6 +100,7 @@ struct ImportedRole {
   std::string venv;     ///< likewise
   std::vector<std::string> wrapper;
   std::vector<std::string> command;
+  std::vector<std::string> globs;  ///< words that bash expands: `command` is a shell's, where there are any
   std::vector<HandedOver> handed_over;  ///< where any: `command` is a shell's, which knows them by variables
   ImportedEnvironment environment;
   std::optional<ImportedReady> ready;

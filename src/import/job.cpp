@@ -60,7 +60,12 @@ ServerNode node_of_server(const shell::Words& program) {
 
 const char* default_port(const shell::Words& program) {
   const bool sglang = std::ranges::any_of(program, [](const auto& word) { return word.contains("sglang"); });
-  return sglang ? "30000" : "8000";
+  const auto name = shell::program_name(program[0]);
+  return sglang ? "30000" : name == "ollama" ? "11434" : name == "llama-server" ? "8080" : "8000";
+}
+
+const char* health_path(const shell::Words& program) {
+  return shell::program_name(program[0]) == "ollama" ? "/" : "/health";
 }
 
 bool is_ray(const Kept& kept) {

@@ -46,8 +46,9 @@ bool waits(const shell::RecordedCommand& command);
 /// Of a server on several nodes the first alone answers.
 enum class ServerNode { first, other, differs_by_task };
 ServerNode node_of_server(const shell::Words& program);
-/// Where a server answers that names no port.
+/// Where a server answers that names no port, and what it is asked for.
 const char* default_port(const shell::Words& program);
+const char* health_path(const shell::Words& program);
 
 bool is_ray(const Kept& kept);
 /// There is a time in which both run.
@@ -92,6 +93,9 @@ bool keep_tasks_before_servers(Job& job, std::size_t part);
 void share_gpus(Job& job);
 /// A part that would share GPUs with another one has a problem: a GPU of a plan has one owner. Needs names.
 void refuse_shared_gpus(Job& job);
+/// What the script only gives time (`sleep 60`) before it goes on is ready after that. Behind
+/// `import_readiness`.
+void import_delays(Job& job);
 /// What the script waits for becomes `ready` of the role that answers, or a role that waits. The roles of
 /// `kept` are the first of `out.roles`, in their order.
 void import_readiness(Job& job);

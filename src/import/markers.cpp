@@ -93,7 +93,13 @@ class References {
     if (marker == "rec-user") return "${env.USER}";
     if (marker == std::to_string(shell::Allocation::kPort)) return port(role);
     if (const auto node = shell::node_of(marker)) return host(*node, role, marker);
-    miss(fmt::format("'{}', which stands for something that only the cluster knows", marker));
+    if (marker == std::to_string(shell::Allocation::kSubmitted))
+      miss(
+          fmt::format("the id of a job that it submits itself ({}, of sbatch): leave that out of the script. "
+                      "`walltime: {{then: requeue}}` goes on in a new job",
+                      marker));
+    else
+      miss(fmt::format("'{}', which stands for something that only the cluster knows", marker));
     return marker;
   }
 

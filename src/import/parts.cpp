@@ -541,6 +541,21 @@ shell::Words with_input(shell::Words argv, const std::optional<std::string>& inp
   return argv;
 }
 
+std::string line_with_globs(const shell::Words& argv, const shell::Words& globs) {
+  std::vector<std::string> words;
+  for (const auto& word : argv) {
+    if (!shell::has(globs, word)) {
+      words.push_back(text::shell_quote(word));
+      continue;
+    }
+    auto pieces = text::split(word, '*');
+    for (auto& piece : pieces)
+      if (!piece.empty()) piece = text::shell_quote(piece);
+    words.push_back(text::join(pieces, "*"));
+  }
+  return "exec " + text::join(words, " ");
+}
+
 shell::Words command_of_files(const std::vector<PartFile>& files) {
   shell::Words words{"bash", "-c",
                      "while (($#)); do case $1 in */) mkdir -p \"$1\";; *) mkdir -p \"$(dirname \"$1\")\" && "

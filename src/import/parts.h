@@ -57,6 +57,9 @@ bool was_ended(const shell::Recording& recording, const Part& a, const Part& b);
 /// The command line with a here-document as an argument: `python -c PROGRAM` of `python - <<EOF`.
 shell::Words with_input(shell::Words argv, const std::optional<std::string>& input);
 
+/// The line of a shell that puts files in the place of some of the words.
+std::string line_with_globs(const shell::Words& argv, const shell::Words& globs);
+
 /// The command that writes files: a path, a text and rights for each.
 shell::Words command_of_files(const std::vector<PartFile>& files);
 

@@ -193,7 +193,41 @@ class Readiness {
   Job& job_;
 };
 
+/// "5", "1m", "0.5": in whole seconds; 0: it is none of these.
+std::uint32_t seconds_of(std::string text) {
+  std::uint32_t unit = 1;
+  constexpr std::uint32_t kMinute = 60;
+  constexpr std::uint32_t kHour = 3600;
+  if (text.ends_with('m')) unit = kMinute;
+  if (text.ends_with('h')) unit = kHour;
+  if (text.ends_with('m') || text.ends_with('h') || text.ends_with('s')) text.pop_back();
+  const auto number = text::whole_number<std::uint32_t>(text.substr(0, text.find('.')));
+  return std::min(number.value_or(0), kHour) * unit;
+}
+
 }  // namespace
+
+void import_delays(Job& job) {
+  for (std::size_t i = 0; i < job.kept.size(); ++i) {
+    const auto& kept = job.kept[i];
+    const auto& part = job.part_of(kept);
+    auto& role = job.out.roles[i];
+    if (role.ready || !part.background || kept.main || kept.exits) continue;
+    const auto next = std::ranges::find_if(job.kept, [&](const Kept& other) {
+      return other.stage > kept.stage && job.part_of(other).commands[0] > part.commands[0];
+    });
+    if (next == job.kept.end()) continue;
+    std::uint32_t seconds = 0;
+    for (auto k = part.commands[0]; k < job.part_of(*next).commands[0]; ++k) {
+      const auto& command = job.recording.commands[k];
+      if (shell::program_name(command.argv[0]) != "sleep" || command.background || command.task) continue;
+      for (std::size_t word = 1; word < command.argv.size(); ++word)
+        seconds += seconds_of(command.argv[word]);
+    }
+    constexpr std::uint32_t kMost = 600;  // what sleeps longer asks for something between its sleeps
+    if (seconds > 0 && seconds <= kMost) role.ready = ImportedReady{.delay = fmt::format("{}s", seconds)};
+  }
+}
 
 void import_readiness(Job& job) {
   Readiness(job).find();

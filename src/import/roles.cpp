@@ -42,6 +42,7 @@ class Roles {
     for (const auto& kept : job_.kept) add(kept);
     actors();
     import_readiness(job_);
+    import_delays(job_);
     writers();
     stages();
     sizes();
@@ -342,9 +343,10 @@ class Roles {
       const auto port = option_of(part.program, "--port");
       const auto host =
           server == ServerNode::first ? "${self.host}" : fmt::format("${{role.{}.0.host}}", kept.name);
-      role.ready = ImportedReady{
-          .http = fmt::format("http://{}:{}/health", host, port.value_or(default_port(part.program))),
-          .timeout = kServerTimeout};
+      role.ready =
+          ImportedReady{.http = fmt::format("http://{}:{}{}", host, port.value_or(default_port(part.program)),
+                                            health_path(part.program)),
+                        .timeout = kServerTimeout};
     }
     if (is_ray(kept)) complete_ray(kept, part, role);
     if (!part.problem.empty()) role.remarks.push_back({part.line, part.problem});

@@ -152,6 +152,7 @@ void write_secrets(ExperimentLines& out, const Imported& all) {
 
 void write_ready(ExperimentLines& out, const ImportedReady& ready) {
   if (ready.exited) return out.line(4, "ready: exited");
+  if (!ready.delay.empty()) return out.line(4, fmt::format("ready: {{delay: {}}}", ready.delay));
   const auto rest = fmt::format(", timeout: {}}}{}", ready.timeout, behind(ready.line, ""));
   if (!ready.tcp.empty()) return out.line(4, fmt::format("ready: {{tcp: {}{}", scalar(ready.tcp), rest));
   if (!ready.http.empty()) return out.line(4, fmt::format("ready: {{http: {}{}", scalar(ready.http), rest));

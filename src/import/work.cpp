@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "shell/answers.h"
 
 namespace nlaunch::import {
 namespace {
@@ -116,7 +117,8 @@ constexpr WorkRow kRows[] = {
               ends_any(a.name, {"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server",
                                 "sglang.launch_server", "vllm_serve", "trl.scripts.vllm_serve"}) ||
               a.name == "sglang" || a.name == "lmdeploy" || a.name == "trtllm-serve" ||
-              a.name == "text-generation-launcher" ||
+              a.name == "text-generation-launcher" || a.name == "llama-server" ||
+              (a.name == "ollama" && a.second == "serve") ||
               (is_python(shell::program_name(a.argv[0])) && serves(text::lower(a.name)) &&
                (a.name.find("vllm") != std::string::npos || a.name.find("sglang") != std::string::npos));
      },
@@ -204,6 +206,16 @@ std::optional<std::uint32_t> number_option_of(const Words& argv, std::string_vie
   constexpr std::uint32_t kMost = 1024;
   const auto number = value ? text::whole_number<std::uint32_t>(*value) : std::nullopt;
   return number ? std::optional(std::min(*number, kMost)) : std::nullopt;
+}
+
+bool works_on_files(const Words& argv) {
+  constexpr std::string_view kNames =
+      " cp mv ln install dd tar unzip gzip rsync scp wget curl aws hf huggingface-cli gsutil gcloud lfs git "
+      "pip "
+      "pip3 uv poetry conda mamba npm node apt make cmake gcc g++ nvcc wandb ray ollama docker podman "
+      "enroot ";
+  const auto name = program_of(argv).name;
+  return shell::changes_files(name) || kNames.contains(" " + name + " ");
 }
 
 bool makes_ranks(const Words& argv) {

@@ -34,6 +34,8 @@ std::optional<std::string> option_of(const shell::Words& argv, std::string_view 
 /// The same as a number, 1024 at most; nothing: it is none.
 std::optional<std::uint32_t> number_option_of(const shell::Words& argv, std::string_view name);
 
+/// It copies, loads, packs or installs something, and has no use for a GPU.
+bool works_on_files(const shell::Words& argv);
 /// A launcher that makes several ranks of one process: torchrun, accelerate, deepspeed.
 bool makes_ranks(const shell::Words& argv);
 /// How many GPUs of its node such a launcher or a server says that it uses; nothing: it does not say.

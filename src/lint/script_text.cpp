@@ -219,8 +219,9 @@ std::size_t read_options(const std::vector<std::string>& words, const SourceSpan
     }
     StepOption option{long_option(words[i]), span};
     const bool open = option.text.find('=') == std::string::npos;
-    const bool valued =
-        shell::takes_value_of_srun(option.text) || plan::sbatch_needs_value(option.text.substr(2));
+    const bool valued = shell::takes_value_of_srun(option.text) ||
+                        shell::takes_value_of_sbatch(option.text) ||
+                        plan::sbatch_needs_value(option.text.substr(2));
     if (open && valued && i + 1 < words.size() && !words[i + 1].starts_with("--"))
       option.text += "=" + words[++i];
     options.push_back(std::move(option));

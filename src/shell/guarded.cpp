@@ -595,7 +595,7 @@ struct Beginning {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     const int out = program.out < 0 ? null : program.out;
-    ::dup2(null, STDIN_FILENO);
+    ::dup2(program.in < 0 ? null : program.in, STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
     sys::close_on_exec_from(STDERR_FILENO + 1);

@@ -68,7 +68,8 @@ struct GuardedProgram {
   std::vector<std::string> argv;  ///< argv[0]: an absolute path
   std::vector<std::string> environment;
   std::string folder;
-  int out = -1;  ///< descriptor for both outputs; -1: /dev/null
+  int in = -1;   ///< descriptor of its input; -1: /dev/null
+  int out = -1;  ///< for both outputs; likewise
   Limits limits;
 };
 

@@ -197,6 +197,7 @@ class Recorder final : public Watcher {
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
       written_.copied(start, argv);
+      if (can) copies_[start.pid] = recording_.commands.size();
       note(start, std::move(argv), Fate::recorded);
       return can ? start.path : answer({});
     }
@@ -260,6 +261,10 @@ class Recorder final : public Watcher {
       xargs_.erase(one);
     }
     programs_.erase(pid);
+    if (const auto copy = copies_.find(pid); copy != copies_.end()) {
+      recording_.commands[copy->second].fails = status != 0;
+      copies_.erase(copy);
+    }
     const auto shell = shells_of_tasks_.find(pid);
     if (shell == shells_of_tasks_.end()) return;
     constexpr int kSignal = 128;
@@ -621,7 +626,7 @@ class Recorder final : public Watcher {
           !file.starts_with(own_.folder.native()))
         command.files[fd] = file;
     }
-    command.background = start.background;
+    command.background = start.background || is_unknown_in_background(start);
     command.has_input = has_own_input(start);
     if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
     if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
@@ -651,6 +656,13 @@ class Recorder final : public Watcher {
     }
     waits_of_shells_.started(start.pid, recording_.commands.size());
     recording_.commands.push_back(std::move(command));
+  }
+
+  /// Of a name that it finds nowhere bash has restored the signals before it tells of it. What has `&` reads
+  /// from /dev/null, and the script does not.
+  [[nodiscard]] bool is_unknown_in_background(const ProgramStart& start) const {
+    const auto in = start.files.find(STDIN_FILENO);
+    return start.path == own_.other() && in != start.files.end() && in->second == "/dev/null";
   }
 
   /// `sed -i SCRIPT FILE` of a file that is on the cluster alone.
@@ -883,8 +895,9 @@ class Recorder final : public Watcher {
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::set<pid_t> launchers_;                       ///< that run
   std::map<pid_t, Task> tasks_;                     ///< of the shells that began them
-  std::size_t unrecorded_ = 0;     ///< tasks of the largest step of which not all are recorded
-  std::map<pid_t, Absent> xargs_;  ///< those that have started nothing
+  std::size_t unrecorded_ = 0;           ///< tasks of the largest step of which not all are recorded
+  std::map<pid_t, std::size_t> copies_;  ///< cp and the like that run here: which command
+  std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, Place> texts_;  ///< of shells that were given a text: where they were started
   pid_t script_shell_ = 0;
@@ -942,6 +955,8 @@ Result<Recording> record_until(const RecordRequest& request, int& signal) {
   program.argv = recorder.start_of_script();
   program.environment = environment_of(request, own);
   program.folder = recorder.folder();
+  const sys::UniqueFd input(::open(own.input().c_str(), O_RDONLY | O_CLOEXEC));
+  program.in = input.get();
   program.out = output.get();
   program.limits = request.limits;
   const auto end = run_guarded(program, layer, recorder);

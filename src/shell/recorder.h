@@ -34,6 +34,7 @@ struct RecordedCommand {
   Fate fate = Fate::recorded;
   std::optional<std::size_t> launcher;  ///< index of the command that starts it: srun, timeout, a container
   std::optional<Task> task;             ///< of the step that it is in
+  bool fails = false;                   ///< cp and the like, which run here: it ends with another code than 0
   bool output_is_read = false;          ///< by the script, which read nothing: it is recorded only
   bool has_input = false;  ///< a here-document, a pipe or a file that it alone has as standard input
   std::optional<std::string> input;  ///< its here-document

@@ -159,13 +159,14 @@ std::optional<std::string> value_of(const std::vector<SrunOption>& options, std:
 }
 
 std::size_t words_of_sbatch(const Words& argv) {
-  static const Options kOwn{"-a", "--array", "--wrap", "--export-file"};
   std::size_t end = 1;
-  while (end < argv.size() && argv[end].starts_with('-')) {
-    const bool valued = kOwn.contains(argv[end]) || (argv[end] != "-W" && takes_value_of_srun(argv[end]));
-    end += valued ? 2 : 1;
-  }
+  while (end < argv.size() && argv[end].starts_with('-')) end += takes_value_of_sbatch(argv[end]) ? 2 : 1;
   return std::min(end, argv.size());
+}
+
+bool takes_value_of_sbatch(const std::string& option) {
+  static const Options kOwn{"-a", "--array", "--wrap", "--export-file", "--batch"};
+  return kOwn.contains(option) || (option != "-W" && takes_value_of_srun(option));  // -W: --wait
 }
 
 bool takes_value_of_srun(const std::string& option) {

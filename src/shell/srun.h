@@ -30,5 +30,6 @@ std::size_t words_of_sbatch(const Words& argv);
 
 /// An option of srun, "--nodes" or "-N", has its value in the next word.
 bool takes_value_of_srun(const std::string& option);
+bool takes_value_of_sbatch(const std::string& option);
 
 }  // namespace nlaunch::shell

@@ -39,7 +39,7 @@ std::vector<std::string> known_programs() {
 /// Read by every bash before its script. The functions are those that a cluster's login has, and that change
 /// their shell.
 std::string start_file(const OwnFiles& own) {
-  return fmt::format(R"({0}() {{ {1} "$@"; }}
+  return fmt::format(R"({0}() {{ exec {1} "$@"; }}
 conda() {{
   command conda "$@"
   [[ ${{1-}} == activate ]] || return 0
@@ -123,7 +123,7 @@ bool make_own_files(const OwnFiles& own) {
     return sys::write_file_atomically(path, text, mode).has_value();
   };
   const bool made = put(own.start(), start_file(own), 0644) && put(own.trace(), "", 0644) &&
-                    put(own.other(), "", 0755) && put(own.output(), "", 0644);
+                    put(own.other(), "", 0755) && put(own.input(), "", 0644) && put(own.output(), "", 0644);
   return made &&
          std::ranges::all_of(kSourcedByName,
                              [&](const auto& one) {

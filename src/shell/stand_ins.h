@@ -21,6 +21,7 @@ struct OwnFiles {
   [[nodiscard]] std::string programs() const { return folder / "bin"; }
   [[nodiscard]] std::string other() const { return folder / "other"; }  ///< for what is found nowhere
   [[nodiscard]] std::string answers() const { return folder / "answers"; }
+  [[nodiscard]] std::string input() const { return folder / "input"; }  ///< empty: not /dev/null
   [[nodiscard]] std::string output() const { return folder / "output"; }
 };
 

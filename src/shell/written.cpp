@@ -27,6 +27,18 @@ bool is_read_by_name(const fs::path& path) {
   return std::ranges::find(kNames, path.filename().native()) != kNames.end();
 }
 
+/// A file that is there, and that the script has edited, may be named without its folder or its ending:
+/// `train.py --config-name teacher`.
+bool is_named(const Told& program, const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return false;
+  const auto stem = path.stem().native();
+  constexpr std::size_t kTelling = 4;
+  return stem.size() >= kTelling && std::ranges::any_of(program.words, [&](const auto& word) {
+           return names_path(word, stem, false) || names_path(word, path.filename().native(), false);
+         });
+}
+
 /// By its path, or from the folder in which the program runs.
 bool is_told(const Told& program, const std::string& path, bool below) {
   const auto front = program.folder + "/";
@@ -142,7 +154,8 @@ std::vector<WrittenFile> Written::told_to(const Told& program) const {
     const auto folder = fs::path(one.path).parent_path().native();
     // A folder of its own, not that of the job.
     const bool in_folder = folders_.contains(folder) && one.text != "" && is_told(program, folder, false);
-    if (in_folder || is_read_by_name(one.path) || is_told(program, one.path, false))
+    const bool edited = layer_.covers(one.path) && is_named(program, one.path);
+    if (in_folder || edited || is_read_by_name(one.path) || is_told(program, one.path, false))
       told.push_back(std::move(one));
   }
   return told;

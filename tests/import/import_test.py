@@ -63,10 +63,27 @@ class Roles(Import):
         _, experiment, _ = self.planned(TWO_NODES + both + "srun python train.py\nwait\n")
         self.assertEqual((experiment["start"], experiment["roles"]["a"].get("ready")), ([["a", "b"], ["learner"]], None))
 
+    def test_what_is_nowhere_here_may_be_in_the_background(self):
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nollama serve > log 2>&1 &\nredis-server &\nno-such-server --port 1 &\nsleep 5; sleep 1m\nollama pull m\npython train.py\nkill %1\n")
+        roles = experiment["roles"]
+        self.assertEqual(experiment["start"], [["engine", "redis-server", "no-such-server"], ["ollama"], ["learner"]])
+        self.assertEqual({name: role.get("ready") for name, role in roles.items()}, {
+            "engine": {"http": "http://${self.host}:11434/", "timeout": "60m"}, "redis-server": {"delay": "65s"}, "no-such-server": {"delay": "65s"},
+            "ollama": "exited", "learner": None})
+        self.assertEqual((roles["no-such-server"]["exit"], roles["ollama"].get("gpus")), ("ok", None))
+
+    def test_a_stage_has_the_gpus_that_it_sees(self):
+        for command in ("lm_eval --model m", "composer x.py", "bash -c 'uv run --no-sync python eval.py'", "nsys profile python x.py"):
+            with self.subTest(command):
+                _, experiment, _ = self.planned(TWO_NODES + f"{command}\nsrun torchrun --nproc_per_node 4 train.py\n")
+                self.assertEqual([role["gpus"] for role in experiment["roles"].values()], [4, 4])
+
     def test_what_the_script_ends_early_is_no_role_that_runs_on(self):
         serve = "CUDA_VISIBLE_DEVICES=0 vllm serve m --port 8123 &\nserver=$!\nuntil curl -sf localhost:8123/health; do sleep 5; done\npython ask.py\nkill $server\n"
         self.assertIn("the script ends it, or waits for its end, before it starts train at line 8", self.refusal(
             "#SBATCH --gpus-per-node=4\n" + serve + "wait\nCUDA_VISIBLE_DEVICES=1,2,3 python train.py\n"))
+        self.assertIn("line 3: `nginx -c x` goes to the background by itself, and the run would end with it", self.refusal(
+            "#SBATCH --gpus-per-node=4\npython warm.py\nnginx -c x\n"))
         result, _, _ = self.import_text(TWO_NODES + "nvidia-smi dmon &\nlogger=$!\nsrun python train.py\nkill $logger\npython upload.py\n")
         self.assertEqual(result.returncode, 0, result.stderr)
 
@@ -134,17 +151,41 @@ class Roles(Import):
         self.assertIn("line 2: no program has the name `Usage: a b`, and the script ends there (`set -e`)", self.refusal("set -e\n'Usage: a b'\npython train.py\n"))
 
     def test_what_bash_does_of_a_line_is_said(self):
-        result, _, _ = self.import_text("python warm.py || true\necho $(python -c 'import x')\ncp /no/such/lib* /data/x\npython train.py '*.a'\n", "--gpus", "1")
+        result, experiment, _ = self.import_text("python warm.py || true\necho $(python -c 'import x')\ncp /no/such/lib* /data/x\npython train.py '*.a'\n", "--gpus", "1")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("note: line 1: warm may fail in the script (|| true): here the run ends then\n", result.stderr)
         self.assertIn("note: line 2: python may fail in the script (echo $(...)): here the run ends then\n", result.stderr)
-        self.assertIn("note: line 3: bash puts the files that are on the cluster in the place of /no/such/lib*. cp has no shell", result.stderr)
-        self.assertNotIn("in the place of *.a", result.stderr)
+        roles = yaml.safe_load(experiment)["roles"]
+        self.assertEqual(roles["cp"]["command"], ["bash", "-c", "exec cp /no/such/lib* /data/x"])
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py", "*.a"])
+        result, _, _ = self.import_text(TWO_NODES + "srun python train.py --on $SLURM_PROCID /no/such/lib*\n")
+        self.assertIn("note: line 3: bash puts the files that are on the cluster in the place of /no/such/lib*. learner has no shell", result.stderr)
 
     def test_what_runs_beside_may_end(self):
         result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=2\npython dispatch.py &\nsleep 5\ntorchrun --nproc_per_node 2 train.py\n")
         self.assertEqual(yaml.safe_load(experiment)["roles"]["dispatch"]["exit"], "ok")
         self.assertIn("note: line 2: dispatch sees 0 of its node's 2 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
+
+    def test_what_fails_here_is_no_stage(self):
+        (self.folder / "conf").mkdir()
+        (self.folder / "a.txt").write_text("a")
+        self.assertIn("line 2: `cp a.txt conf target` fails here, and the script goes on.", self.refusal("mkdir target\ncp a.txt conf target\npython train.py\n"))
+
+    def test_the_id_of_a_job_that_it_submits_is_of_no_use(self):
+        self.assertIn("the script puts the id of a job that it submits itself (424243, of sbatch): leave that out of the script. `walltime: {then: requeue}` goes on in a new job",
+                      self.refusal("#SBATCH --gpus-per-node=4\nexport RETRY=$(sbatch --parsable --dependency=afterany:1 $0)\npython train.py\n"))
+
+    def test_an_empty_host_is_no_host(self):
+        for line in ("ray start --head --node-ip-address=$IP", "ray start --address :6379", "torchrun --rdzv_endpoint=$IP:29500 train.py", "python train.py --master_addr ''"):
+            with self.subTest(line):
+                self.assertIn("names no host", self.refusal(f"#SBATCH --gpus-per-node=4\n{line}\npython train.py\n"))
+        self.assertEqual(self.roles("gunicorn --bind :8000 a:b &\npython train.py --zip= --host h\n")["learner"]["command"], ["python", "train.py", "--zip=", "--host", "h"])
+
+    def test_a_file_that_the_script_edits_may_be_named_by_its_stem(self):
+        (self.folder / "cfgs").mkdir()
+        (self.folder / "cfgs/teacher_rlt.yaml").write_text("host: x\n")
+        _, experiment, _ = self.planned("sed -i \"s/^host:.*/host: $(hostname)/\" cfgs/teacher_rlt.yaml\npython train.py run@=teacher_rlt\n")
+        self.assertEqual(experiment["roles"]["write-files"]["command"][-2:], ["host: ${role.learner.0.host}\n", "644"])
 
     def test_a_here_document_is_a_program(self):
         self.assertEqual(self.roles("python - --x 1 <<EOF\nprint('a')\nEOF\n")["learner"]["command"], ["python", "-c", "print('a')\n", "--x", "1"])
