@@ -168,6 +168,7 @@ TEST(Guardian, WhatWasThereBeforeStays) {
 }
 
 TEST(Guardian, PassesOnWhatEndsARun) {
+  ::signal(SIGHUP, SIG_DFL);  // under nohup it is ignored, and stays so
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, stop_signal()}) {
     Guarded guarded([](const GuardianLink&, const Guarded::Say& say) {
       say("ready");
