@@ -56,7 +56,8 @@ Row judge_visible_gpu(const NodeObservations& observations, std::size_t index) {
   const auto* gpu = find_gpu_fact(observations, token);
   for (std::size_t earlier = 0; earlier < index; ++earlier) {
     const auto& other = observations.ranks[earlier];
-    if (other.device >= 0 && token_of(observations, other) == token)
+    const bool planned = other.gpu == rank.gpu;  // they have it one after the other
+    if (other.device >= 0 && !planned && token_of(observations, other) == token)
       return given_twice(other, rank, token, gpu);
   }
   if (gpu == nullptr) {

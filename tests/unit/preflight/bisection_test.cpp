@@ -15,10 +15,10 @@ struct Nodes : Machine {
   explicit Nodes(std::uint32_t nodes = 3) : Machine(2 * nodes, 0) {
     plan.node.count = nodes;
     plan.groups.clear();
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      add_group(fmt::format("node {}", node), plan::GroupKind::node, Backend::nccl, 2 * node, 2);
-      plan.processes[2 * node].node = plan.processes[2 * node + 1].node = node;
-      hosts.push_back(fmt::format("n{}", node));
+    for (std::uint32_t i = 0; i < nodes; ++i) {
+      add_group(fmt::format("node {}", i), plan::GroupKind::node, Backend::nccl, 2 * i, 2);
+      plan.processes[2 * i].node = plan.processes[2 * i + 1].node = i;
+      hosts.push_back(fmt::format("n{}", i));
     }
     add_group("world", plan::GroupKind::world, Backend::nccl, 0, 2 * nodes);
   }

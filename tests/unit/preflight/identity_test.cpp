@@ -169,6 +169,16 @@ TEST(CheckGpus, FindsOneGpuGivenTwiceWithoutTouchingIt) {
           "CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs | user"}));
 }
 
+TEST(CheckGpus, TwoMayHaveAGpuOneAfterTheOther) {
+  Machine machine(1, 1);
+  machine.set(1, "CUDA_VISIBLE_DEVICES", "0");
+  auto observations = machine.of_node();
+  auto ranks = std::vector<Rank>(observations.ranks.begin(), observations.ranks.end());
+  ranks[1].gpu = ranks[0].gpu;
+  observations.ranks = ranks;
+  EXPECT_EQ(faults(run_check("gpus", observations)), Lines{});
+}
+
 TEST(CheckGpus, MissesAGpuThatTheSiteHas) {
   Machine machine(2, 0);
   machine.plan.expected.bus_ids = {"0000:06:00.0", "0009:01:00.0"};
