@@ -626,7 +626,7 @@ class Recorder final : public Watcher {
           !file.starts_with(own_.folder.native()))
         command.files[fd] = file;
     }
-    command.background = start.background || is_unknown_in_background(start);
+    command.background = start.background;
     command.has_input = has_own_input(start);
     if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
     if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
@@ -644,6 +644,7 @@ class Recorder final : public Watcher {
       command.script = recording_.commands[*command.launcher].script;
       command.line = recording_.commands[*command.launcher].line;
     }
+    command.background = command.background || reads_nothing(start, command);
     if (const auto out = start.files.find(STDOUT_FILENO);
         fate == Fate::recorded && out != start.files.end() && out->second.starts_with("pipe:"))
       printing_.emplace_back(recording_.commands.size(), out->second);
@@ -658,11 +659,16 @@ class Recorder final : public Watcher {
     recording_.commands.push_back(std::move(command));
   }
 
-  /// Of a name that it finds nowhere bash has restored the signals before it tells of it. What has `&` reads
-  /// from /dev/null, and the script does not.
-  [[nodiscard]] bool is_unknown_in_background(const ProgramStart& start) const {
+  /// Below a function, and for a name that is found nowhere, bash has restored the signals by then. But what
+  /// has
+  /// `&` reads from /dev/null, which the script does not, where no redirection says so.
+  [[nodiscard]] bool reads_nothing(const ProgramStart& start, const RecordedCommand& command) const {
+    static const RE2 kSaid(R"(<\s*/dev/null)");
     const auto in = start.files.find(STDIN_FILENO);
-    return start.path == own_.other() && in != start.files.end() && in->second == "/dev/null";
+    if (in == start.files.end() || in->second != "/dev/null") return false;
+    const auto* place = place_of(start.pid);
+    const bool by_xargs = place != nullptr && place->command.starts_with("xargs ");
+    return !by_xargs && !RE2::PartialMatch(line_of_script(command), kSaid);
   }
 
   /// `sed -i SCRIPT FILE` of a file that is on the cluster alone.

@@ -71,6 +71,12 @@ class Roles(Import):
             "engine": {"http": "http://${self.host}:11434/", "timeout": "60m"}, "redis-server": {"delay": "65s"}, "no-such-server": {"delay": "65s"},
             "ollama": "exited", "learner": None})
         self.assertEqual((roles["no-such-server"]["exit"], roles["ollama"].get("gpus")), ("ok", None))
+        for script in ("conda run -n e python serve.py &\n", "f() { python serve.py; }\nf &\n", "{ python serve.py; } &\n"):
+            with self.subTest(script):
+                _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\n" + script + "sleep 5\npython train.py\n")
+                self.assertEqual((experiment["roles"]["serve"].get("exit"), experiment["roles"]["serve"]["ready"]), ("ok", {"delay": "5s"}))
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\npython serve.py < /dev/null\necho a | xargs python warm.py\npython train.py\n")
+        self.assertEqual([role.get("ready") for role in experiment["roles"].values()], ["exited", "exited", None])
 
     def test_a_stage_has_the_gpus_that_it_sees(self):
         for command in ("lm_eval --model m", "composer x.py", "bash -c 'uv run --no-sync python eval.py'", "nsys profile python x.py"):
