@@ -63,8 +63,10 @@ void tell(const std::vector<Unread>& all, Report& report) {
     const Report::Saying said{one.message, one.why, one.instead, ""};
     if (one.severity == Severity::error)
       report.error(one.span, said);
-    else
+    else if (one.severity == Severity::warning)
       report.warning(one.span, said);
+    else
+      report.note(one.span, said);
   }
 }
 
@@ -79,8 +81,26 @@ const Registered<Rule> unreadable_rule{{
     .explain =
         "A script is looked at by letting bash run it where it has no effect. It may end early there: an "
         "argument is missing, or a variable under set -u, or it runs into a limit. What it did up to that "
-        "line is linted. Arguments go behind --, variables into --env NAME=VALUE.",
+        "line is linted. Arguments go behind --, variables into --env NAME=VALUE. Of a script that it "
+        "sources "
+        "or starts, and that is not here, nothing is known.",
     .check = check_unreadable,
+}};
+
+void check_no_folder(const LintInput& input, Report& report) {
+  if (input.script) tell(input.script->not_started, report);
+}
+
+const Registered<Rule> no_folder_rule{{
+    .order = 357,
+    .name = "no-folder",
+    .title = "output into a folder that is not there",
+    .explain =
+        "bash opens what stands behind > before it starts a program, and makes no folders: without the "
+        "folder "
+        "the program does not start. A folder is looked for where lint is called, or else beside the script.",
+    .source = "bash(1), REDIRECTION",
+    .check = check_no_folder,
 }};
 
 void check_line_ends(const LintInput& input, Report& report) {

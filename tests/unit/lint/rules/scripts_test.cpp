@@ -72,6 +72,44 @@ TEST(Unreadable, WhatBashCannotReadIsTold) {
   EXPECT_EQ(found("unreadable", script("a\nif b; then c; fi\n")), Texts{});
 }
 
+TEST(Unreadable, AScriptOfTheJobThatIsNotHere) {
+  EXPECT_EQ(found("unreadable", script("source env.sh\nsrun ./inner.sh\nbash more/last.sh\n./train.py\n"
+                                       "source /opt/env.sh\n")),
+            (Texts{"note job.sh:1:1 env.sh is not here: what it sets was not looked at",
+                   "note job.sh:2:1 inner.sh is not here: what it starts was not looked at",
+                   "note job.sh:3:1 more/last.sh is not here: what it starts was not looked at"}));
+  EXPECT_EQ(whole("unreadable", script("source env.sh\npython a.py\n")),
+            (Texts{"env.sh is not here: what it sets was not looked at",
+                   "a path is looked for where lint is called, or else beside the script",
+                   "lint in the folder where the job is submitted", ""}));
+}
+
+TEST(NoFolder, OutputIntoAFolderThatIsNotThere) {
+  EXPECT_EQ(whole("no-folder", script("python a.py > log/x.txt\n")),
+            (Texts{"bash cannot write into log/, which is not there",
+                   "bash then does not start the program, says so in a line, and goes on to the next command",
+                   "mkdir -p log/ before it", "bash(1), REDIRECTION"}));
+  EXPECT_EQ(found("no-folder", script("python a.py &> a/x &\nsrun bash -c 'python b.py > b/$SLURM_PROCID'\n"
+                                      "python c.py >> c/$(date +%s)\nwait\n")),
+            (Texts{"warning job.sh:1:1 bash cannot write into a/, which is not there",
+                   "warning job.sh:2:1 bash cannot write into b/, which is not there",
+                   "warning job.sh:3:1 bash cannot write into c/, which is not there"}));
+}
+
+TEST(NoFolder, OneThatIsMadeOrMayBeOnTheCluster) {
+  for (const std::string text : {"mkdir -p log\npython a.py > log/x", "mkdir -p log; cd log\npython a.py > x",
+                                 "python a.py > /scratch/nlaunch-nowhere/x", "python a.py > x",
+                                 "cd work/of/mine\npython a.py > log/x", "python a.py --log log/x"}) {
+    EXPECT_EQ(found("no-folder", script(text + "\n")), Texts{}) << text;
+  }
+}
+
+TEST(NoFolder, TheProgramIsLookedAtAllTheSame) {
+  EXPECT_EQ(found("debug-left-on", script("set -e\nexport NCCL_DEBUG=INFO\npython a.py > log/x\n")).size(),
+            1U);
+  EXPECT_EQ(found("unreadable", script("set -e\npython a.py > log/x\npython b.py\n")), Texts{});
+}
+
 TEST(Unreadable, WhereTheScriptEndsWithoutWhatItNeeds) {
   EXPECT_EQ(
       whole("unreadable", script("set -u\npython $1\n")),
