@@ -148,6 +148,7 @@ class RecordingReader {
     add_failed_tests();
     add_not_started();
     add_not_here();
+    add_unset();
     add_unread();
     for (auto& [path, lines] : sources_) {
       input_.readings.push_back({lines.file()->name, names_read(lines)});
@@ -731,6 +732,57 @@ class RecordingReader {
           !fs::exists(path, error))
         say(path, command.script, command.line, "starts");
     }
+  }
+
+  /// Variables that nothing sets, where a number is reckoned with them or a path begins with them.
+  void add_unset() {
+    std::vector<std::string> names;
+    for (const auto& [name, changes] : changes_) names.push_back(name);
+    for (const auto& one : recording_.unset) {
+      const auto& lines = one.script.empty() ? sources_.at(path_) : source(one.script);
+      const auto last = lines.end_of_command(one.line);
+      for (auto number = one.line; number <= last; ++number) {
+        const auto line = lines.line(number);
+        const auto name = unset_that_matters(line, one.name);
+        if (name == std::string_view::npos) continue;
+        const auto near = text::nearest(one.name, names);
+        const bool long_enough = one.name.size() > 3;
+        // A module, a site or whoever submits the job sets names in capitals.
+        const bool of_others = text::lower(one.name) != one.name;
+        const bool reckoned = line.find("$((") < name;
+        if (of_others && !reckoned && !(near && long_enough)) break;
+        input_.script->unset.push_back({one.name,
+                                        {lines.file(), number, static_cast<std::uint32_t>(name + 1),
+                                         static_cast<std::uint32_t>(one.name.size())},
+                                        near && long_enough ? *near : std::string()});
+        break;
+      }
+    }
+  }
+
+  /// Where a name stands in `$((NAME * 2))`, or as `=$NAME/x` or ` $NAME/x`: an empty one is a 0, or makes
+  /// the path one from the root.
+  static std::size_t unset_that_matters(std::string_view line, const std::string& name) {
+    for (const auto& use : {"$" + name, "${" + name + "}", name}) {
+      for (auto at = line.find(use); at != std::string_view::npos; at = line.find(use, at + 1)) {
+        const auto end = at + use.size();
+        const char before = at == 0 ? ' ' : line[at - 1];
+        const char behind = end < line.size() ? line[end] : ' ';
+        const auto is_of_name = [](char c) {
+          return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        };
+        const bool whole = use.ends_with('}') || !is_of_name(behind);
+        if (!whole || (use == name && (is_of_name(before) || before == '$' || before == '{'))) continue;
+        const auto open = line.rfind("$((", at);
+        const bool reckons = open != std::string_view::npos && line.find("))", open) >= end &&
+                             line.find("))", open) != std::string_view::npos;
+        const bool heads = use != name && behind == '/' &&
+                           (before == '=' || before == ' ' || before == '"' || before == '\'');
+        const bool quoted = line.substr(0, at).find('#') != std::string_view::npos;
+        if ((reckons || heads) && !quoted) return at + (use == name ? 0 : use.find(name));
+      }
+    }
+    return std::string_view::npos;
   }
 
   void add_unread() {
