@@ -47,6 +47,9 @@ void add_arguments(const config::Node& task, const std::string& file, LintInput&
   std::ranges::move(inner.secrets, std::back_inserter(input.secrets));
   input.modules = std::move(inner.modules);
   input.script = std::move(inner.script);
+  // Nothing is known of the folder in the container.
+  input.script->not_started.clear();
+  std::erase_if(input.script->unread, [](const Unread& one) { return one.severity == Severity::note; });
 }
 
 Result<LintInput> beaker_scene(const std::shared_ptr<const SourceFile>& file) {

@@ -109,6 +109,13 @@ struct Unread {
   std::string instead{};
 };
 
+/// A variable that a script uses and nothing sets.
+struct UnsetVariable {
+  std::string name;
+  SourceSpan span;
+  std::string set_name;  ///< one that it sets, and that is alike; may be empty
+};
+
 /// A shell script: its text as far as sbatch reads it, and what bash ran of it.
 struct Script {
   std::shared_ptr<const SourceFile> file;
@@ -116,7 +123,9 @@ struct Script {
   std::uint32_t first_command = 0;      ///< the line behind which sbatch looks for no directive; 0: none
   std::vector<ScriptCommand> commands;  ///< in the order in which they ran; empty: it was not recorded
   std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not make sense of
+  std::vector<Unread> not_started;      ///< by bash: it cannot write where the output goes
   std::vector<Unread> unread;
+  std::vector<UnsetVariable> unset;
 
   /// The process that runs the script itself, which began before all that it has started.
   [[nodiscard]] int shell() const;

@@ -63,6 +63,48 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
                 .why = "the script ends there; what comes later was not looked at"};
 }
 
+/// A program whose output goes to a folder that is not there does not start. It is looked at as if the folder
+/// were there; that it is not is kept.
+Result<shell::Recording> record_all(shell::RecordRequest request) {
+  auto recording = shell::record(request);
+  if (!recording || recording->no_folder.empty()) return recording;
+  for (const auto& one : recording->no_folder)
+    request.existing.push_back(one.name.substr(0, one.name.rfind('/') + 1));
+  auto again = shell::record(request);
+  if (!again) return recording;
+  again->no_folder.insert(again->no_folder.begin(), recording->no_folder.begin(), recording->no_folder.end());
+  return again;
+}
+
+/// How much of what the script names is not there, as seen from where it was recorded.
+std::size_t missing(const shell::Recording& recording, const std::string& folder) {
+  const auto is_gone = [&](const shell::RecordedCommand& command) {
+    const auto& program = command.argv[0];
+    std::error_code error;
+    return program.find('/') != std::string::npos && !program.starts_with('/') &&
+           !fs::exists(fs::path(command.folder) / program, error);
+  };
+  const auto of_job = [&](const std::string& path) { return path.starts_with(folder + "/"); };
+  return recording.unread.size() + recording.no_folder.size() +
+         static_cast<std::size_t>(std::ranges::count_if(recording.not_here, of_job)) +
+         static_cast<std::size_t>(std::ranges::count_if(recording.commands, is_gone));
+}
+
+/// In the folder where lint is called, as bash and sbatch would be; in the script's own where more of what it
+/// names is there.
+Result<shell::Recording> record_where_it_fits(shell::RecordRequest request) {
+  std::error_code error;
+  const auto own = fs::absolute(request.script, error).parent_path().lexically_normal().native();
+  request.folder = fs::current_path(error).native();
+  if (request.folder == own) return record_all(request);
+  auto here = record_all(request);
+  if (!here || missing(*here, request.folder) == 0) return here;
+  const auto of_here = missing(*here, request.folder);
+  request.folder = own;
+  auto there = record_all(request);
+  return there && missing(*there, own) < of_here ? there : here;
+}
+
 }  // namespace
 
 LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
@@ -82,7 +124,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   request.allocation = allocation_of(input);
   request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
   request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
-  const auto recording = shell::record(request);
+  const auto recording = there ? record_where_it_fits(request) : record_all(request);
   if (recording) {
     auto unread = std::move(input.script->unread);
     input = script_input(file, *recording, path);

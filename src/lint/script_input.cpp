@@ -146,6 +146,9 @@ class RecordingReader {
     }
     add_secrets();
     add_failed_tests();
+    add_not_started();
+    add_not_here();
+    add_unset();
     add_unread();
     for (auto& [path, lines] : sources_) {
       input_.readings.push_back({lines.file()->name, names_read(lines)});
@@ -171,7 +174,7 @@ class RecordingReader {
     std::error_code error;
     // As the shell has found it, whose folder may have been another one: the script's, or one above.
     if (path.is_relative()) {
-      auto folder = fs::path(path_).parent_path();
+      auto folder = fs::exists(folder_ / path, error) ? fs::path(folder_) : fs::path(path_).parent_path();
       while (!fs::exists(folder / path, error) && folder.has_relative_path()) folder = folder.parent_path();
       path = folder.has_relative_path() ? folder / path : fs::path(path_).parent_path() / path;
     }
@@ -181,9 +184,12 @@ class RecordingReader {
     constexpr std::uint64_t kLargest = 1U << 20U;
     auto text = sys::read_regular_file(key, kLargest);
     const auto beside = fs::relative(key, fs::path(path_).parent_path(), error).string();
-    // Named as the main script is: beside it, where it lies there.
-    auto name = fs::path(sources_.at(path_).file()->name).parent_path() / beside;
-    if (beside.empty() || beside.starts_with("..")) name = key;
+    // Named as the main script is: beside it, or from the same folder, where it lies there.
+    const auto& main = fs::path(sources_.at(path_).file()->name);
+    auto name = main.parent_path() / beside;
+    if (beside.empty() || beside.starts_with(".."))
+      name = main.is_relative() ? fs::proximate(key, error) : fs::path(key);
+    if (name.native().starts_with("..")) name = key;
     return sources_
         .emplace(key, SourceLines(std::make_shared<const SourceFile>(
                           SourceFile{name.string(), text ? std::move(*text) : std::string()})))
@@ -660,6 +666,123 @@ class RecordingReader {
         break;
       }
     }
+  }
+
+  /// `python train.py > log/x.txt` without log/. One that begins with a slash may be on the cluster.
+  void add_not_started() {
+    const auto changes_to_unknown = [&](const ScriptCommand& command) {
+      return command.words.size() > 1 && is_one_of(command.words[0], {"cd", "pushd"}) &&
+             std::ranges::any_of(recording_.not_here, [&](const std::string& path) {
+               return path.ends_with(program_name(command.words[1]));
+             });
+    };
+    if (std::ranges::any_of(input_.script->commands, changes_to_unknown)) return;
+    for (const auto& one : recording_.no_folder) {
+      const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
+      if (folder.empty() || folder.starts_with('/') || is_made_up(one.name)) continue;
+      input_.script->not_started.push_back(
+          {.span = place_of_text(folder, one.script, one.line),
+           .message = fmt::format("bash cannot write into {}, which is not there", text::printable(folder)),
+           .why = "bash then does not start the program, says so in a line, and goes on to the next command",
+           .instead = fmt::format("mkdir -p {} before it", text::shell_quote(folder))});
+    }
+  }
+
+  /// The command of a script in which a text stands, or else the one of the main script.
+  SourceSpan place_of_text(const std::string& text, const std::string& script, std::uint32_t line) {
+    const auto& main = sources_.at(path_);
+    const auto& lines = script.empty() ? main : source(script);
+    if (line > 0 && lines.command(line).find(text) != std::string::npos) return lines.whole(line);
+    if (const auto found = main.find_text(text, 1, main.count());
+        found.source_line().find(text) != std::string::npos)
+      return main.whole(found.line);
+    return line > 0 && lines.count() >= line ? lines.whole(line) : SourceSpan{main.file(), 0, 0, 1};
+  }
+
+  /// Scripts of the job that are not on this machine: of what they set and start nothing is known.
+  void add_not_here() {
+    const auto say = [&](const std::string& path, const std::string& script, std::uint32_t line,
+                         std::string_view does) {
+      const auto name = fs::path(path).lexically_proximate(folder_).native();
+      const auto span = place_of_text(program_name(name), script, line);
+      const bool told = std::ranges::any_of(input_.script->unread,
+                                            [&](const Unread& one) { return one.span.line == span.line; });
+      if (!told && !is_made_up(path))
+        input_.script->unread.push_back(
+            {.span = span,
+             .severity = Severity::note,
+             .message =
+                 fmt::format("{} is not here: what it {} was not looked at", text::printable(name), does),
+             .why = "a path is looked for where lint is called, or else beside the script",
+             .instead = "lint in the folder where the job is submitted"});
+    };
+    for (const auto& one : recording_.unread)
+      if (one.is_sourced) say(one.name, one.script, one.line, "sets");
+    const auto is_script = [](std::string_view path) {
+      return path.ends_with(".sh") || path.ends_with(".bash") || path.ends_with(".slurm") ||
+             path.ends_with(".sbatch");
+    };
+    for (const auto& path : recording_.not_here)
+      if (is_script(path) && !folder_.empty() && path.starts_with(folder_ + "/")) say(path, "", 0, "starts");
+    std::error_code error;
+    for (const auto& command : recording_.commands) {
+      const auto& program = command.argv[0];
+      const auto path = (fs::path(command.folder) / program).lexically_normal().native();
+      if (is_script(program) && program.find('/') != std::string::npos && path.starts_with(folder_ + "/") &&
+          !fs::exists(path, error))
+        say(path, command.script, command.line, "starts");
+    }
+  }
+
+  /// Variables that nothing sets, where a number is reckoned with them or a path begins with them.
+  void add_unset() {
+    std::vector<std::string> names;
+    for (const auto& [name, changes] : changes_) names.push_back(name);
+    for (const auto& one : recording_.unset) {
+      const auto& lines = one.script.empty() ? sources_.at(path_) : source(one.script);
+      const auto last = lines.end_of_command(one.line);
+      for (auto number = one.line; number <= last; ++number) {
+        const auto line = lines.line(number);
+        const auto name = unset_that_matters(line, one.name);
+        if (name == std::string_view::npos) continue;
+        const auto near = text::nearest(one.name, names);
+        const bool long_enough = one.name.size() > 3;
+        // A module, a site or whoever submits the job sets names in capitals.
+        const bool of_others = text::lower(one.name) != one.name;
+        const bool reckoned = line.find("$((") < name;
+        if (of_others && !reckoned && !(near && long_enough)) break;
+        input_.script->unset.push_back({one.name,
+                                        {lines.file(), number, static_cast<std::uint32_t>(name + 1),
+                                         static_cast<std::uint32_t>(one.name.size())},
+                                        near && long_enough ? *near : std::string()});
+        break;
+      }
+    }
+  }
+
+  /// Where a name stands in `$((NAME * 2))`, or as `=$NAME/x` or ` $NAME/x`: an empty one is a 0, or makes
+  /// the path one from the root.
+  static std::size_t unset_that_matters(std::string_view line, const std::string& name) {
+    for (const auto& use : {"$" + name, "${" + name + "}", name}) {
+      for (auto at = line.find(use); at != std::string_view::npos; at = line.find(use, at + 1)) {
+        const auto end = at + use.size();
+        const char before = at == 0 ? ' ' : line[at - 1];
+        const char behind = end < line.size() ? line[end] : ' ';
+        const auto is_of_name = [](char c) {
+          return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        };
+        const bool whole = use.ends_with('}') || !is_of_name(behind);
+        if (!whole || (use == name && (is_of_name(before) || before == '$' || before == '{'))) continue;
+        const auto open = line.rfind("$((", at);
+        const bool reckons = open != std::string_view::npos && line.find("))", open) >= end &&
+                             line.find("))", open) != std::string_view::npos;
+        const bool heads = use != name && behind == '/' &&
+                           (before == '=' || before == ' ' || before == '"' || before == '\'');
+        const bool quoted = line.substr(0, at).find('#') != std::string_view::npos;
+        if ((reckons || heads) && !quoted) return at + (use == name ? 0 : use.find(name));
+      }
+    }
+    return std::string_view::npos;
   }
 
   void add_unread() {

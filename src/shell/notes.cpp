@@ -97,12 +97,13 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
 }
 
 std::vector<Absent> not_opened_in(const std::string& output) {
-  static const RE2 kMissing(R"((?m)^\S+: line (\d+): (\S+): No such file or directory$)");
+  static const RE2 kMissing(R"((?m)^(\S+): line (\d+): (\S+): No such file or directory$)");
   std::vector<Absent> missing;
+  std::string script;
   std::uint32_t line = 0;
   std::string path;
-  for (re2::StringPiece rest(output); RE2::FindAndConsume(&rest, kMissing, &line, &path);)
-    missing.push_back({line, path});
+  for (re2::StringPiece rest(output); RE2::FindAndConsume(&rest, kMissing, &script, &line, &path);)
+    missing.push_back({line, path, script});
   return missing;
 }
 
@@ -193,7 +194,10 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
 
 void Notes::finish(const std::string& output, const std::vector<std::string>& environment,
                    const std::function<bool(const std::string& pipe)>& is_read) {
-  for (const auto& one : not_opened_in(output)) {
+  std::error_code error;
+  const auto own = fs::absolute(request_.script, error).lexically_normal().native();
+  for (auto& one : not_opened_in(output)) {
+    if (one.script == own || one.script.find('/') == std::string::npos) one.script.clear();
     const bool writes = std::ranges::any_of(
         no_folder_, [&](const auto& path) { return path == one.name || path.ends_with("/" + one.name); });
     if (writes)

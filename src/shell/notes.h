@@ -26,7 +26,7 @@ std::vector<Absent> placeholders_in(const std::string& script);
 std::vector<Absent> unset_in(const std::string& script, const std::string& texts,
                              std::set<std::string> known);
 
-/// What bash could not open, `read X < FILE`, by its messages.
+/// What bash could not open, `read X < FILE`, by its messages, which name the script as bash knows it.
 std::vector<Absent> not_opened_in(const std::string& output);
 
 /// The files that a program prints, where it is one that prints files: `cat FILE`, `grep WORD FILE`.

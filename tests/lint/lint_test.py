@@ -283,6 +283,7 @@ class Rules(Lint):
         self.assertEqual(self.rules("export NCCL_DEBUG=WARN\nsrun bash -c 'NCCL_DEBUG=ABORT; python x.py'\n"), [])
         self.assertEqual(self.rules("srun bash -euo pipefail -c 'bash -c \"export NCCL_DEBUG=ERROR\"'\n"), [("unknown-value", "error", 1)])
         self.assertEqual(self.rules("export NCCL_X=1\nsrun bash -c 'python x.py --x $NCCL_X'\n"), [("unknown-variable", "note", 1)])
+        (self.folder / "other.sh").write_text("")
         for fine in ('srun bash -c "export NCCL_DEBUG=\'$LEVEL\'; python x.py"', "bash other.sh -c 'export NCCL_DEBUG=ERROR'",
                      "srun bash -c 'export NCCL_DEBUG=WARN; python x.py'\nexport NCCL_DEBUG=WARN"):
             self.assertEqual(self.rules(fine + "\n"), [], fine)
@@ -314,6 +315,18 @@ class Around(Lint):
         self.assertEqual(self.rules(text, "--", "-m", "WARN"), [("unreadable", "warning", 3)])
         result = self.lint("tests/lint/cases/clean_torchrun.sbatch", "tests/lint/cases/own_names.sh", "--", "--model", "x")
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+
+    def test_paths_are_those_of_the_folder_where_lint_is_called_or_of_the_script(self):
+        (self.folder / "train").mkdir()
+        (self.folder / "train" / "env.sh").write_text("export NCCL_DEBUG=ERROR\n")
+        for text, cwd, path in (("source train/env.sh\n", self.folder, "train/job.sh"), ("source env.sh\n", self.folder / "train", "job.sh"),
+                                ("source env.sh\n", self.folder, "train/job.sh")):
+            with self.subTest(text, cwd=cwd):
+                (self.folder / "train" / "job.sh").write_text(text + "python a.py\n")
+                result = self.lint(path, cwd=cwd)
+                self.assertEqual(result.stdout.splitlines()[0], f"{path.replace('job', 'env')}:1:8: error: NCCL_DEBUG does not know 'ERROR': "
+                                 "it takes VERSION, WARN, INFO, ABORT or TRACE [unknown-value]")
+                self.assertEqual(result.stdout.splitlines()[-1], "1 finding: 1 error; nlaunch lint --explain unknown-value says more")
 
     def test_what_cannot_be_read(self):
         result = self.lint("no-such-file.sh")

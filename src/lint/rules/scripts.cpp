@@ -63,8 +63,10 @@ void tell(const std::vector<Unread>& all, Report& report) {
     const Report::Saying said{one.message, one.why, one.instead, ""};
     if (one.severity == Severity::error)
       report.error(one.span, said);
-    else
+    else if (one.severity == Severity::warning)
       report.warning(one.span, said);
+    else
+      report.note(one.span, said);
   }
 }
 
@@ -79,8 +81,26 @@ const Registered<Rule> unreadable_rule{{
     .explain =
         "A script is looked at by letting bash run it where it has no effect. It may end early there: an "
         "argument is missing, or a variable under set -u, or it runs into a limit. What it did up to that "
-        "line is linted. Arguments go behind --, variables into --env NAME=VALUE.",
+        "line is linted. Arguments go behind --, variables into --env NAME=VALUE. Of a script that it "
+        "sources "
+        "or starts, and that is not here, nothing is known.",
     .check = check_unreadable,
+}};
+
+void check_no_folder(const LintInput& input, Report& report) {
+  if (input.script) tell(input.script->not_started, report);
+}
+
+const Registered<Rule> no_folder_rule{{
+    .order = 357,
+    .name = "no-folder",
+    .title = "output into a folder that is not there",
+    .explain =
+        "bash opens what stands behind > before it starts a program, and makes no folders: without the "
+        "folder "
+        "the program does not start. A folder is looked for where lint is called, or else beside the script.",
+    .source = "bash(1), REDIRECTION",
+    .check = check_no_folder,
 }};
 
 void check_line_ends(const LintInput& input, Report& report) {
@@ -386,6 +406,112 @@ const Registered<Rule> exit_code_of_tee_rule{{
         "that of the last command that failed.",
     .source = "bash(1), Pipelines",
     .check = check_exit_code_of_tee,
+}};
+
+/// It succeeds whatever was before. `exit $code` is another matter.
+bool always_succeeds(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 9> kNames{"echo",   "printf", "date",  "true",      ":",
+                                                   "export", "unset",  "sleep", "deactivate"};
+  const auto& words = command.words;
+  if (words[0] == "exit")
+    return words.size() > 1 && words[1] == "0" && command.span.source_line().find('$') == std::string::npos;
+  if (words[0] == "wait") return words.size() == 1;
+  const auto name = words[0].substr(0, words[0].find('='));
+  const bool assigns = name.size() < words[0].size() && is_variable_name(name) &&
+                       command.span.source_line().find("$(") == std::string::npos;
+  return assigns || std::ranges::find(kNames, words[0]) != kNames.end();
+}
+
+/// The script looks at the exit code of what begins in a line, or may: a function may be called in a test.
+bool looks_at_codes(const Script& script, std::uint32_t line) {
+  const auto& text = script.file->text;
+  for (const auto* sign : {"() {", "(){", "function "})
+    if (text.find(sign) != std::string::npos) return true;
+  const SourceLines lines(script.file);
+  for (; line <= lines.count(); ++line)
+    for (const auto* sign : {"$?", "${?", "PIPESTATUS"})
+      if (lines.line(line).find(sign) != std::string::npos) return true;
+  return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
+    return command.words[0] == "wait" && command.words.size() > 1;
+  });
+}
+
+void check_exit_code_hidden(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  const auto& script = *input.script;
+  const bool ends =
+      std::ranges::all_of(script.unread, [](const Unread& one) { return one.severity == Severity::note; });
+  if (!ends || !(input.slurm || !input.batch.empty()) || has_trap(script)) return;
+  bool errexit = shebang_has_e(script);
+  const ScriptCommand* program = nullptr;
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : script.commands) {
+    // Of what one line starts the first is the one that it names: srun.
+    const bool same = program != nullptr && program->span.line == command.span.line;
+    if (command.works && command.span.file == script.file && !same)
+      program = errexit && !command.background ? nullptr : &command;
+    if (command.shell != script.shell()) continue;
+    errexit = sets_errexit(command).value_or(errexit);
+    last = &command;
+  }
+  if (program == nullptr || last == nullptr || last->span.file != script.file ||
+      last->span.line <= program->span.line || !always_succeeds(*last) ||
+      looks_at_codes(script, program->span.line))
+    return;
+  auto behind = last->span;
+  ++behind.line;
+  const bool waits = last->words[0] == "wait";
+  if (is_guarded(waits ? last->span : program->span, behind)) return;
+  // A program in the background that nothing waits for is ended with the script.
+  if (program->background && !waits) return;
+  const auto name = program->words[0].substr(program->words[0].rfind('/') + 1);
+  report.warning(
+      last->span,
+      {waits ? std::string("wait without a process succeeds whatever has failed")
+             : fmt::format("the script ends with the exit code of this line: a failure of {} is lost", name),
+       "Slurm takes the job for one that succeeded, and starts those that depend on it (afterok)",
+       waits
+           ? "pids+=($!) behind each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; done; "
+             "exit ${code:-0}"
+           : fmt::format("set -e above, or {} … || exit", name),
+       ""});
+}
+
+const Registered<Rule> exit_code_hidden_rule{{
+    .order = 371,
+    .name = "exit-code-hidden",
+    .title = "a failure that the script's last command hides",
+    .explain = "A script ends with the exit code of its last command. Without set -e bash goes on after a "
+               "failure, and echo succeeds. wait without a process succeeds also where a program in the "
+               "background has failed.",
+    .source = "bash(1), EXIT STATUS, wait",
+    .check = check_exit_code_hidden,
+}};
+
+void check_unset(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& one : input.script->unset)
+    report.warning(one.span,
+                   {fmt::format("nothing sets {}", one.name),
+                    "bash takes it as empty, and says nothing: it is 0 in $(( )), and a path that "
+                    "begins with it begins at the root",
+                    one.set_name.empty()
+                        ? fmt::format("--env {}=… here, if it is given to the job", one.name)
+                        : fmt::format("{}, if that is meant; --env {}=… here, if it is given to the job",
+                                      one.set_name, one.name),
+                    ""});
+}
+
+const Registered<Rule> unset_rule{{
+    .order = 356,
+    .name = "unset",
+    .title = "a variable that nothing sets, in a number or at the head of a path",
+    .explain =
+        "Without set -u bash takes a name that nothing sets as empty. Looked at is what stands in $(( )) "
+        "and what a path begins with: $data/train is then /train. Names in "
+        "capitals at the head of a path may be a site's, and are told where one that is set is alike.",
+    .source = "bash(1), set -u",
+    .check = check_unset,
 }};
 
 }  // namespace

@@ -38,6 +38,7 @@ TEST(Notes, WhatBashCouldNotOpen) {
       said(not_opened_in(
           "x\n/a/job.sh: line 7: in/a.txt: No such file or directory\ncat: b: No such file or directory\n")),
       "7: in/a.txt");
+  EXPECT_EQ(not_opened_in("/a/b.sh: line 7: in/a.txt: No such file or directory\n").at(0).script, "/a/b.sh");
 }
 
 TEST(Notes, FilesThatProgramsPrint) {

@@ -66,10 +66,122 @@ TEST(ExitCodeLost, ACommandWithinASubstitutionIsNotTheOneBefore) {
   EXPECT_EQ(lost("echo $(set -e)\npython a.py\ncode=$?\n"), Texts{});
 }
 
+Texts hidden(const std::string& text) {
+  return found("exit-code-hidden", script("#!/bin/bash\n#SBATCH --nodes=2\n" + text));
+}
+
+TEST(ExitCodeHidden, BehindTheLastProgram) {
+  const Texts found{
+      "warning job.sh:4:1 the script ends with the exit code of this line: a failure of srun is lost"};
+  for (const std::string last : {"echo done", "date", "exit 0", "A=1", "printf 'x\\n'", "true"})
+    EXPECT_EQ(hidden("srun python a.py\n" + last + "\n"), found) << last;
+  EXPECT_EQ(
+      hidden("for i in 1 2; do\n  /opt/python a.py\ndone\necho done\n"),
+      Texts{"warning job.sh:6:1 the script ends with the exit code of this line: a failure of python is "
+            "lost"});
+  EXPECT_EQ(whole("exit-code-hidden", script("srun python a.py\necho done\n")),
+            (Texts{"the script ends with the exit code of this line: a failure of srun is lost",
+                   "Slurm takes the job for one that succeeded, and starts those that depend on it (afterok)",
+                   "set -e above, or srun … || exit", "bash(1), EXIT STATUS, wait"}));
+}
+
+TEST(ExitCodeHidden, OfTheProgramThatTheLineNames) {
+  EXPECT_EQ(
+      hidden("git pull\nif [ $? -ne 0 ]; then exit; fi\nsrun bash -c 'python a.py; python b.py'\necho x\n"),
+      Texts{"warning job.sh:6:1 the script ends with the exit code of this line: a failure of srun is "
+            "lost"});
+}
+
+TEST(ExitCodeHidden, WaitWithoutAProcess) {
+  for (const std::string on : {"", "set -e\n"})
+    EXPECT_EQ(
+        whole("exit-code-hidden", script("#SBATCH -N 2\n" + on +
+                                         "for i in 1 2; do\n  srun -N1 python a.py &\n  if [ 1 ]; then\n    "
+                                         "sleep 1\n  fi\ndone\nwait\n")),
+        (Texts{"wait without a process succeeds whatever has failed",
+               "Slurm takes the job for one that succeeded, and starts those that depend on it (afterok)",
+               "pids+=($!) behind each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
+               "done; exit ${code:-0}",
+               "bash(1), EXIT STATUS, wait"}));
+}
+
+TEST(ExitCodeHidden, NotWhereItIsKept) {
+  for (const std::string text :
+       {"set -e\nsrun python a.py\necho done", "srun python a.py", "srun python a.py || exit\necho done",
+        "srun python a.py && echo done", "if srun python a.py; then b; fi\necho done",
+        "srun python a.py\ncode=$?\necho done\nexit $code", "srun python a.py\nexit 1",
+        "trap 'exit 1' ERR\nsrun python a.py\necho done", "echo begin", "srun python a.py &\nwait $!",
+        "srun python a.py &\nwait -n", "srun python a.py\ngrep -q ok log && echo done",
+        "run() {\n  srun python a.py\n}\nrun || exit\necho done", "set -e\nsrun python a.py\nwait",
+        "srun python a.py &\nsleep 10", "srun python a.py\n[ -f x ]", "false\nsrun python a.py\npython b.py"})
+    EXPECT_EQ(hidden(text + "\n"), Texts{}) << text;
+  EXPECT_EQ(found("exit-code-hidden", script("python a.py\necho done\n")), Texts{});
+}
+
+TEST(Unset, InANumberOrAtTheHeadOfAPath) {
+  EXPECT_EQ(
+      whole("unset", script("GPUS_PER_NODE=8\nN=$(( $NUM_GPUS_PER_NODE * 2 ))\npython a.py $N $PORTS\n")),
+      (Texts{"nothing sets NUM_GPUS_PER_NODE",
+             "bash takes it as empty, and says nothing: it is 0 in $(( )), and a path that begins with it "
+             "begins at the root",
+             "GPUS_PER_NODE, if that is meant; --env NUM_GPUS_PER_NODE=… here, if it is given to the job",
+             "bash(1), set -u"}));
+  EXPECT_EQ(
+      found("unset", script("DIR=$n/space\nDATA=/x\npython \"${DATAS}/a.py\" \\\n  --dir=$out/x $DATA\n")),
+      (Texts{"warning job.sh:1:6 nothing sets n", "warning job.sh:3:11 nothing sets DATAS",
+             "warning job.sh:4:10 nothing sets out"}));
+}
+
+TEST(Unset, NotWhereItMayBeEmpty) {
+  for (const std::string text :
+       {"python a.py $MORE", "source $EBROOTANACONDA3/etc/conda.sh", "python $WORK/a.py", "export P=$P2:/x",
+        "DATA=/x\npython $DATA/a.py", "python ${DATA:-/x}/a.py", "python x/$NAME/a.py", "# $DATA/a.py",
+        "python $HOME/a.py $SLURM_SUBMIT_DIR/b", "python '$DATA'", "echo a # $DATA/x"})
+    EXPECT_EQ(found("unset", script(text + "\n")), Texts{}) << text;
+}
+
 TEST(Unreadable, WhatBashCannotReadIsTold) {
   EXPECT_EQ(found("unreadable", script("a\nif b\n")),
             Texts{"error job.sh:2:1 bash cannot read this: syntax error: unexpected end of file"});
   EXPECT_EQ(found("unreadable", script("a\nif b; then c; fi\n")), Texts{});
+}
+
+TEST(Unreadable, AScriptOfTheJobThatIsNotHere) {
+  EXPECT_EQ(found("unreadable", script("source env.sh\nsrun ./inner.sh\nbash more/last.sh\n./train.py\n"
+                                       "source /opt/env.sh\n")),
+            (Texts{"note job.sh:1:1 env.sh is not here: what it sets was not looked at",
+                   "note job.sh:2:1 inner.sh is not here: what it starts was not looked at",
+                   "note job.sh:3:1 more/last.sh is not here: what it starts was not looked at"}));
+  EXPECT_EQ(whole("unreadable", script("source env.sh\npython a.py\n")),
+            (Texts{"env.sh is not here: what it sets was not looked at",
+                   "a path is looked for where lint is called, or else beside the script",
+                   "lint in the folder where the job is submitted", ""}));
+}
+
+TEST(NoFolder, OutputIntoAFolderThatIsNotThere) {
+  EXPECT_EQ(whole("no-folder", script("python a.py > log/x.txt\n")),
+            (Texts{"bash cannot write into log/, which is not there",
+                   "bash then does not start the program, says so in a line, and goes on to the next command",
+                   "mkdir -p log/ before it", "bash(1), REDIRECTION"}));
+  EXPECT_EQ(found("no-folder", script("python a.py &> a/x &\nsrun bash -c 'python b.py > b/$SLURM_PROCID'\n"
+                                      "python c.py >> c/$(date +%s)\nwait\n")),
+            (Texts{"warning job.sh:1:1 bash cannot write into a/, which is not there",
+                   "warning job.sh:2:1 bash cannot write into b/, which is not there",
+                   "warning job.sh:3:1 bash cannot write into c/, which is not there"}));
+}
+
+TEST(NoFolder, OneThatIsMadeOrMayBeOnTheCluster) {
+  for (const std::string text : {"mkdir -p log\npython a.py > log/x", "mkdir -p log; cd log\npython a.py > x",
+                                 "python a.py > /scratch/nlaunch-nowhere/x", "python a.py > x",
+                                 "cd work/of/mine\npython a.py > log/x", "python a.py --log log/x"}) {
+    EXPECT_EQ(found("no-folder", script(text + "\n")), Texts{}) << text;
+  }
+}
+
+TEST(NoFolder, TheProgramIsLookedAtAllTheSame) {
+  EXPECT_EQ(found("debug-left-on", script("set -e\nexport NCCL_DEBUG=INFO\npython a.py > log/x\n")).size(),
+            1U);
+  EXPECT_EQ(found("unreadable", script("set -e\npython a.py > log/x\npython b.py\n")), Texts{});
 }
 
 TEST(Unreadable, WhereTheScriptEndsWithoutWhatItNeeds) {
