@@ -129,10 +129,16 @@ class Roles {
     if (behind.empty()) {
       if (last) ends_with(*last);
     } else {
-      for (const auto i : behind)
-        job_.kept[i].main =
-            any_trains ? job_.kept[i].work.work == Work::training
-                       : job_.part_of(job_.kept[i]).line == job_.part_of(job_.kept[behind.back()]).line;
+      // Where none trains by its name, the script waits for all of them. The first that is given GPUs stands
+      // for the training, or the last.
+      const auto first = std::ranges::find_if(
+          behind, [&](auto i) { return visible_of(job_.part_of(job_.kept[i])).has_value(); });
+      const auto stands = first == behind.end() ? behind.back() : *first;
+      for (const auto i : behind) {
+        auto& kept = job_.kept[i];
+        kept.main = !any_trains || kept.work.work == Work::training;
+        kept.beside = !any_trains && job_.part_of(kept).line != job_.part_of(job_.kept[stands]).line;
+      }
       for (const auto i : behind)
         if (!job_.kept[i].main)
           job_.remark(job_.part_of(job_.kept[i]).line,

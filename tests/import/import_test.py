@@ -63,6 +63,11 @@ class Roles(Import):
         _, experiment, _ = self.planned(TWO_NODES + both + "srun python train.py\nwait\n")
         self.assertEqual((experiment["start"], experiment["roles"]["a"].get("ready")), ([["a", "b"], ["learner"]], None))
 
+    def test_a_job_ends_when_all_that_it_waits_for_have_ended(self):
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 python controller.py &\nCUDA_VISIBLE_DEVICES=2,3 python rollout.py &\npython dispatcher.py &\nwait\n")
+        roles = experiment["roles"]
+        self.assertEqual([(role["kind"], role.get("ends_run")) for role in roles.values()], [("learner", None), ("service", True), ("service", True)])
+
     def test_what_is_nowhere_here_may_be_in_the_background(self):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nollama serve > log 2>&1 &\nredis-server &\nno-such-server --port 1 &\nsleep 5; sleep 1m\nollama pull m\npython train.py\nkill %1\n")
         roles = experiment["roles"]

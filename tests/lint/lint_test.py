@@ -285,7 +285,7 @@ class Rules(Lint):
         self.assertEqual(self.rules("export NCCL_X=1\nsrun bash -c 'python x.py --x $NCCL_X'\n"), [("unknown-variable", "note", 1)])
         (self.folder / "other.sh").write_text("")
         for fine in ('srun bash -c "export NCCL_DEBUG=\'$LEVEL\'; python x.py"', "bash other.sh -c 'export NCCL_DEBUG=ERROR'",
-                     "srun bash -c 'export NCCL_DEBUG=WARN; python x.py'\nexport NCCL_DEBUG=WARN"):
+                     "set -e\nsrun bash -c 'export NCCL_DEBUG=WARN; python x.py'\nexport NCCL_DEBUG=WARN"):
             self.assertEqual(self.rules(fine + "\n"), [], fine)
 
     def test_shared_caches(self):
