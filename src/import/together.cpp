@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "import/job.h"
+#include "import/work.h"
 #include "plan/environment.h"
 #include "shell/answers.h"
 
@@ -106,9 +107,10 @@ class Together {
   }
 
   /// Roles that run side by side and meet at one address and port in the script: nlaunch chooses a port for
-  /// each rendezvous.
+  /// each rendezvous. A launcher that is told where to meet does not look at these variables.
   void meetings() {
     const auto address_of = [&](const Pair& one) -> std::optional<std::string> {
+      if (one.planned->rendezvous != Rendezvous::torch || makes_ranks(one.part->program)) return std::nullopt;
       const auto environment = plan::to_environment(first_of(*one.part).environment);
       const auto host = environment.find("MASTER_ADDR");
       const auto port = environment.find("MASTER_PORT");
@@ -116,13 +118,12 @@ class Together {
       return host->second + ":" + port->second;
     };
     const auto until = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
-    for (const auto& a : pairs_) {
-      if (a.planned->rendezvous != Rendezvous::torch) continue;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      const auto& a = pairs_[i];
       const auto address = address_of(a);
-      for (const auto& b : pairs_) {
-        const bool both = b.planned->rendezvous == Rendezvous::torch;
-        if (!address || &a == &b || (both && &b < &a) || address != address_of(b)) continue;
-        if (a.stage <= until(b) && b.stage <= until(a) && b.planned->kind != RoleKind::service)
+      for (std::size_t k = i + 1; address && k < pairs_.size(); ++k) {
+        const auto& b = pairs_[k];
+        if (address == address_of(b) && a.stage <= until(b) && b.stage <= until(a))
           tell(*b.part, fmt::format("{} and {} meet at {} in the script, and each has a port of its own in "
                                     "the plan",
                                     a.role->name, b.role->name, text::printable(*address)));
