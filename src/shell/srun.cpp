@@ -115,7 +115,8 @@ class Reader {
     if (equals != std::string::npos) value = word.substr(equals + 1);
     const auto* row = row_of(name);
     if (row != nullptr && row->value == Value::any && !value) value = next();
-    read_.options.push_back({row == nullptr ? std::move(name) : row->name, std::move(value), row != nullptr});
+    if (row != nullptr) name = row->name;
+    read_.options.push_back({std::move(name), std::move(value), row != nullptr});
   }
 
   /// -n2, -n 2, -lu
