@@ -1,10 +1,17 @@
 #include "shell/pipes.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <re2/re2.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+
+#include "sys/files.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -40,6 +47,30 @@ bool Pipes::is_read_by_shell(std::string pipe) const {
     pipe = next->second;
   }
   return false;
+}
+
+bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell) {
+  const auto in = start.files.find(STDIN_FILENO);
+  if (in == start.files.end() || in->second == "/dev/null") return false;
+  std::error_code error;
+  return !shell || std::filesystem::read_symlink(fmt::format("/proc/{}/fd/0", *shell), error) != in->second;
+}
+
+std::optional<std::string> here_document(const ProgramStart& start) {
+  if (!start.files.at(STDIN_FILENO).starts_with("pipe:")) return std::nullopt;
+  const sys::UniqueFd pipe(
+      ::open(fmt::format("/proc/{}/fd/0", start.pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (pipe.get() < 0) return std::nullopt;
+  constexpr std::size_t kLargest = 256U << 10U;  // who writes more still does so
+  std::string text;
+  std::array<char, 65536> room{};
+  while (text.size() <= kLargest) {
+    const auto got = ::read(pipe.get(), room.data(), room.size());
+    if (got < 0) return std::nullopt;  // somebody still has its other end
+    if (got == 0) return text;
+    text.append(room.data(), static_cast<std::size_t>(got));
+  }
+  return std::nullopt;
 }
 
 bool only_shows(std::string line) {

@@ -248,9 +248,8 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   void on_fork(pid_t parent, pid_t child) override {
     read_trace();
-    if (parents_.empty()) script_shell_ = parent;
-    parents_[child] = parent;
-    waits_of_shells_.forked(parent, child);
+    if (script_shell_ == 0) script_shell_ = parent;
+    processes_.forked(parent, child);
     xargs_.erase(parent);
   }
   void on_end(pid_t pid, int status) override {
@@ -353,7 +352,7 @@ class Recorder final : public Watcher {
       one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
     }
     for (std::size_t i = 0; i < recording_.commands.size(); ++i)
-      recording_.commands[i].waited = waits_of_shells_.of(i);
+      recording_.commands[i].waited = processes_.of(i);
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
     recording_.commands = by_launcher(std::move(recording_.commands));
@@ -479,9 +478,8 @@ class Recorder final : public Watcher {
     const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
     if (known != recording_.asked_for.end()) return {};
     // `which`, a script of the system, asks for the one that called it.
-    const auto parent = parents_.find(pid);
-    const auto* caller =
-        is_of_system(place.script) && parent != parents_.end() ? place_of(parent->second) : &place;
+    const auto parent = processes_.parent_of(pid);
+    const auto* caller = is_of_system(place.script) && parent ? place_of(*parent) : &place;
     if (caller != nullptr) recording_.asked_for.push_back({caller->line, path, of_other_script(*caller)});
     return {};
   }
@@ -627,7 +625,7 @@ class Recorder final : public Watcher {
         command.files[fd] = file;
     }
     command.background = start.background;
-    command.has_input = has_own_input(start);
+    command.has_input = has_own_input(start, processes_.parent_of(start.pid));
     if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
     if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
       command.launcher = *step;
@@ -655,7 +653,7 @@ class Recorder final : public Watcher {
       waits_ = 0;
       note_files(start, command);
     }
-    waits_of_shells_.started(start.pid, recording_.commands.size());
+    processes_.started(start.pid, recording_.commands.size());
     recording_.commands.push_back(std::move(command));
   }
 
@@ -715,7 +713,7 @@ class Recorder final : public Watcher {
       job.script = *path;
       job.text = *text;
       job.arguments = rest(argv, end + 1);
-    } else if (has_own_input(start)) {
+    } else if (has_own_input(start, processes_.parent_of(start.pid))) {
       const auto text = here_document(start);
       if (!text) return;
       job.text = *text;
@@ -739,34 +737,6 @@ class Recorder final : public Watcher {
     job.files = written_.files();
     for (const auto& folder : written_.folders()) job.files.push_back({folder + "/", "", true});
     recording_.submitted.push_back(std::move(job));
-  }
-
-  /// Its standard input is another one than that of the shell that starts it.
-  [[nodiscard]] bool has_own_input(const ProgramStart& start) const {
-    const auto in = start.files.find(STDIN_FILENO);
-    if (in == start.files.end() || in->second == "/dev/null") return false;
-    const auto shell = parents_.find(start.pid);
-    if (shell == parents_.end()) return true;
-    std::error_code error;
-    return fs::read_symlink(fmt::format("/proc/{}/fd/0", shell->second), error) != in->second;
-  }
-
-  /// What bash has written into the pipe before it started the program, and nobody can add to.
-  static std::optional<std::string> here_document(const ProgramStart& start) {
-    if (!start.files.at(STDIN_FILENO).starts_with("pipe:")) return std::nullopt;
-    const sys::UniqueFd pipe(
-        ::open(fmt::format("/proc/{}/fd/0", start.pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (pipe.get() < 0) return std::nullopt;
-    constexpr std::size_t kLargest = 256U << 10U;  // who writes more still does so
-    std::string text;
-    std::array<char, 65536> room{};
-    while (text.size() <= kLargest) {
-      const auto got = ::read(pipe.get(), room.data(), room.size());
-      if (got < 0) return std::nullopt;  // somebody still has its other end
-      if (got == 0) return text;
-      text.append(room.data(), static_cast<std::size_t>(got));
-    }
-    return std::nullopt;
   }
 
   /// The folder in which srun starts its tasks; empty: in its own.
@@ -800,9 +770,9 @@ class Recorder final : public Watcher {
     for (int i = 0; i < kDeepest; ++i) {
       const auto found = tasks_.find(pid);
       if (found != tasks_.end()) return found->second;
-      const auto parent = parents_.find(pid);
-      if (parent == parents_.end()) return std::nullopt;
-      pid = parent->second;
+      const auto parent = processes_.parent_of(pid);
+      if (!parent) return std::nullopt;
+      pid = *parent;
     }
     return std::nullopt;
   }
@@ -837,9 +807,9 @@ class Recorder final : public Watcher {
     for (int i = 0; i < kDeepest; ++i) {
       const auto* place = trace_.place_of(pid);
       if (place != nullptr && !place->script.empty()) return place;  // of bash -c: the line that starts it
-      const auto parent = parents_.find(pid);
-      if (parent == parents_.end()) break;
-      pid = parent->second;
+      const auto parent = processes_.parent_of(pid);
+      if (!parent) break;
+      pid = *parent;
     }
     return nullptr;
   }
@@ -867,7 +837,7 @@ class Recorder final : public Watcher {
       recording_.traced.back().text = commands[recording_.traced.size() - 1].text;
     for (auto i = recording_.traced.size(); i < commands.size(); ++i) {
       auto& one = recording_.traced.emplace_back(commands[i]);
-      waits_of_shells_.traced(one.shell, one.text);
+      processes_.traced(one.shell, one.text);
       if (!one.script.empty()) continue;
       one.line_of_text = std::exchange(one.line, 0);
       const auto* place = place_of(one.shell);
@@ -888,7 +858,7 @@ class Recorder final : public Watcher {
   Written written_;
   Notes notes_;
   Trace trace_;
-  Waits waits_of_shells_;
+  Processes processes_;
   sys::UniqueFd trace_file_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of the PATH that a script begins with
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
@@ -904,8 +874,7 @@ class Recorder final : public Watcher {
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step of which not all are recorded
   std::map<pid_t, std::size_t> copies_;  ///< cp and the like that run here: which command
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
-  std::map<pid_t, pid_t> parents_;
-  std::map<pid_t, Place> texts_;  ///< of shells that were given a text: where they were started
+  std::map<pid_t, Place> texts_;         ///< of shells that were given a text: where they were started
   pid_t script_shell_ = 0;
   std::set<pid_t> programs_;                                   ///< processes that are no shells any more
   std::map<std::string, std::string> scripts_;                 ///< lines → path

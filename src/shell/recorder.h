@@ -8,8 +8,8 @@
 #include "base/diagnostic.h"
 #include "shell/allocation.h"
 #include "shell/guarded.h"
+#include "shell/processes.h"
 #include "shell/trace.h"
-#include "shell/waits.h"
 #include "shell/words.h"
 #include "shell/written.h"
 

@@ -1,4 +1,4 @@
-#include "shell/waits.h"
+#include "shell/processes.h"
 
 #include <algorithm>
 
@@ -7,7 +7,6 @@
 #include "shell/words.h"
 
 namespace nlaunch::shell {
-
 namespace {
 
 bool is_before(const WaitedFor::By& one, const WaitedFor& next) {
@@ -30,7 +29,7 @@ bool was_ended(const WaitedFor& first, const WaitedFor& next) {
   return std::ranges::any_of(first.by, [&](const auto& one) { return one.kills && is_before(one, next); });
 }
 
-void Waits::forked(pid_t parent, pid_t child) {
+void Processes::forked(pid_t parent, pid_t child) {
   parents_[child] = parent;
   auto& shell = shells_[parent];
   end_wait(parent, shell);
@@ -38,7 +37,7 @@ void Waits::forked(pid_t parent, pid_t child) {
   ended_at_fork_[child] = shell.ended;
 }
 
-void Waits::end_wait(pid_t pid, Shell& shell) {
+void Processes::end_wait(pid_t pid, Shell& shell) {
   if (shell.awaited.empty()) return;
   for (const auto child : shell.awaited) {
     for (const auto index : programs_[child]) found_[index].by.push_back({pid, shell.ended, shell.kills});
@@ -48,7 +47,7 @@ void Waits::end_wait(pid_t pid, Shell& shell) {
   ++shell.ended;
 }
 
-void Waits::traced(pid_t shell, const std::string& command) {
+void Processes::traced(pid_t shell, const std::string& command) {
   auto& waiting = shells_[shell];
   end_wait(shell, waiting);
   const auto words = words_of(command);
@@ -65,7 +64,7 @@ void Waits::traced(pid_t shell, const std::string& command) {
   }
 }
 
-void Waits::started(pid_t pid, std::size_t index) {
+void Processes::started(pid_t pid, std::size_t index) {
   auto& found = found_[index];
   // A shell may become its last program.
   auto& shell = shells_[pid];
@@ -74,14 +73,19 @@ void Waits::started(pid_t pid, std::size_t index) {
   constexpr int kDeepest = 50;
   for (int i = 0; i < kDeepest; ++i) {
     programs_[pid].push_back(index);
-    const auto parent = parents_.find(pid);
-    if (parent == parents_.end()) break;
-    found.before[parent->second] = ended_at_fork_[pid];
-    pid = parent->second;
+    const auto parent = parent_of(pid);
+    if (!parent) break;
+    found.before[*parent] = ended_at_fork_[pid];
+    pid = *parent;
   }
 }
 
-WaitedFor Waits::of(std::size_t index) const {
+std::optional<pid_t> Processes::parent_of(pid_t pid) const {
+  const auto found = parents_.find(pid);
+  return found == parents_.end() ? std::nullopt : std::optional(found->second);
+}
+
+WaitedFor Processes::of(std::size_t index) const {
   const auto found = found_.find(index);
   return found == found_.end() ? WaitedFor() : found->second;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ bool had_ended(const WaitedFor& first, const WaitedFor& next);
 /// `first` was ended by the script before `next` began.
 bool was_ended(const WaitedFor& first, const WaitedFor& next);
 
-/// Which programs in the background have ended when others begin: `a & b & wait; c`. Told of what happens, in
-/// its order. A shell that waits does nothing else before that is over.
-class Waits {
+/// The processes of a script: who has forked whom, and which programs in the background have ended when
+/// others begin (`a & b & wait; c`). Told of what happens, in its order. A shell that waits does nothing else
+/// before that is over.
+class Processes {
  public:
   void forked(pid_t parent, pid_t child);
   /// A shell runs a command, expanded and quoted as `set -x` does.
@@ -34,6 +36,8 @@ class Waits {
   /// A program begins, the `index`th one.
   void started(pid_t pid, std::size_t index);
 
+  /// Nothing: the script's own, or none of its.
+  [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const;
   [[nodiscard]] WaitedFor of(std::size_t index) const;
 
  private:
