@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,28 +14,19 @@
 #include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
+#include "lint/script_gaps.h"
+#include "lint/script_sources.h"
 #include "lint/script_text.h"
 #include "shell/launchers.h"
-#include "sys/files.h"
 
 namespace nlaunch::lint {
 namespace {
 
-namespace fs = std::filesystem;
 using shell::program_name;
 using shell::RecordedCommand;
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
-}
-
-/// Something of the made-up job or machine, which has another value when the script runs.
-bool is_made_up(std::string_view value) {
-  constexpr std::array<std::string_view, 10> kMarkers{"rec-node-",     "10.77.",   "424242",    "42777",
-                                                      "/rec/",         "rec-user", "rec-login", "rec-cluster",
-                                                      "rec-partition", "GPU-0000"};
-  return std::ranges::any_of(
-      kMarkers, [&](std::string_view marker) { return value.find(marker) != std::string_view::npos; });
 }
 
 /// Programs that look, copy, install or wait: what they get matters to nobody.
@@ -109,19 +99,22 @@ struct Change {
   SourceSpan span;
 };
 
+/// Where the script was recorded; empty: outside of a job.
+std::string folder_of(const shell::Recording& recording) {
+  constexpr std::string_view kFolder = "SLURM_SUBMIT_DIR=";
+  const auto found = std::ranges::find_if(recording.environment,
+                                          [&](const auto& entry) { return entry.starts_with(kFolder); });
+  return found == recording.environment.end() ? "" : found->substr(kFolder.size());
+}
+
 class RecordingReader {
  public:
   RecordingReader(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
                   const std::string& path)
-      : recording_(recording), input_(script_input(file)), path_(absolute(path)) {
-    sources_.emplace(path_, SourceLines(file));
+      : recording_(recording), input_(script_input(file)), sources_(file, path, folder_of(recording)) {
     for (const auto& entry : recording.environment) {
       begin_.insert(entry);
       input_.began_with.insert(entry.substr(0, entry.find('=')));
-    }
-    for (const auto& entry : recording.environment) {
-      constexpr std::string_view kFolder = "SLURM_SUBMIT_DIR=";
-      if (entry.starts_with(kFolder)) folder_ = entry.substr(kFolder.size());
     }
   }
 
@@ -133,7 +126,7 @@ class RecordingReader {
       for (const auto& [one, background] : working_) {
         const auto& [script, line, program] = one;
         if (line != span.line || program != program_name(command.words[0]) ||
-            source(script).file() != span.file)
+            sources_.of(script).file() != span.file)
           continue;
         command.works = true;
         command.background = background;
@@ -145,14 +138,12 @@ class RecordingReader {
       for (auto& setting : environment.settings) rename_in_container(setting);
     }
     add_secrets();
-    add_failed_tests();
-    add_not_started();
-    add_not_here();
-    add_unset();
-    add_unread();
-    for (auto& [path, lines] : sources_) {
+    std::vector<std::string> names;
+    for (const auto& [name, changes] : changes_) names.push_back(name);
+    add_gaps(recording_, names, sources_, input_);
+    for (const auto& [path, lines] : sources_.all()) {
       input_.readings.push_back({lines.file()->name, names_read(lines)});
-      if (path != path_) input_.files.push_back(lines.file());
+      if (path != sources_.path()) input_.files.push_back(lines.file());
     }
     guess_machine(input_);
     return std::move(input_);
@@ -160,66 +151,6 @@ class RecordingReader {
 
  private:
   static constexpr std::size_t kMostEnvironments = 64;
-
-  static std::string absolute(const std::string& path) {
-    std::error_code error;
-    return fs::absolute(path, error).lexically_normal();
-  }
-
-  // --- Places ---
-
-  /// A script by the path that bash tells; without lines where it is not on this machine.
-  const SourceLines& source(const std::string& script) {
-    auto path = fs::path(script);
-    std::error_code error;
-    // As the shell has found it, whose folder may have been another one: the script's, or one above.
-    if (path.is_relative()) {
-      auto folder = fs::exists(folder_ / path, error) ? fs::path(folder_) : fs::path(path_).parent_path();
-      while (!fs::exists(folder / path, error) && folder.has_relative_path()) folder = folder.parent_path();
-      path = folder.has_relative_path() ? folder / path : fs::path(path_).parent_path() / path;
-    }
-    const auto key = path.lexically_normal().string();
-    const auto found = sources_.find(key);
-    if (found != sources_.end()) return found->second;
-    constexpr std::uint64_t kLargest = 1U << 20U;
-    auto text = sys::read_regular_file(key, kLargest);
-    const auto beside = fs::relative(key, fs::path(path_).parent_path(), error).string();
-    // Named as the main script is: beside it, or from the same folder, where it lies there.
-    const auto& main = fs::path(sources_.at(path_).file()->name);
-    auto name = main.parent_path() / beside;
-    if (beside.empty() || beside.starts_with(".."))
-      name = main.is_relative() ? fs::proximate(key, error) : fs::path(key);
-    if (name.native().starts_with("..")) name = key;
-    return sources_
-        .emplace(key, SourceLines(std::make_shared<const SourceFile>(
-                          SourceFile{name.string(), text ? std::move(*text) : std::string()})))
-        .first->second;
-  }
-
-  /// Where a variable stands in a command; the command, where it does not.
-  SourceSpan place_of(std::string_view name, const std::string& script, std::uint32_t line,
-                      std::uint32_t line_of_text = 0) {
-    const auto& lines = source(script);
-    const auto last = lines.end_of_command(line);
-    if (line_of_text > 1) {
-      if (auto span = lines.find(name, line + line_of_text - 1, last)) return span;
-    }
-    if (auto span = lines.find(name, line, last)) return span;
-    if (lines.count() > 0) return lines.whole(line);
-    // A script that this one wrote and that is gone: the main script has its text.
-    const auto& main = sources_.at(path_);
-    const auto span = main.find(name, 1, main.count());
-    return span ? span : SourceSpan{lines.file(), 0, 0, 1};
-  }
-
-  /// Where the main script gives a variable a value, of which bash told nothing (set +x); else `otherwise`,
-  /// as for `env $VARIABLES program`.
-  SourceSpan place_in_main(const std::string& name, const SourceSpan& otherwise) const {
-    const auto& main = sources_.at(path_);
-    const auto span = main.find(name, 1, main.count());
-    const auto line = main.line(span.line);
-    return span && line.find(name + "=") != std::string_view::npos ? span : otherwise;
-  }
 
   // --- What the shells did ---
 
@@ -230,9 +161,9 @@ class RecordingReader {
     words.resize(std::min(words.size(), kMostWords));
     const auto& name = words[0];
     const auto place = [&](std::string_view of) {
-      return place_of(of, one.script, one.line, one.line_of_text);
+      return sources_.place_of(of, one.script, one.line, one.line_of_text);
     };
-    input_.script->commands.push_back({words, source(one.script).whole(one.line), one.shell});
+    input_.script->commands.push_back({words, sources_.of(one.script).whole(one.line), one.shell});
     if (is_one_of(name, {"export", "declare", "typeset", "readonly", "local"})) {
       declare(words, place);
     } else if (name == "unset") {
@@ -376,7 +307,7 @@ class RecordingReader {
       return change == found->second.rend() ? nullptr : &*change;
     };
     const auto* change = last([&](const Change& one) { return one.value == value; });
-    const auto& lines = source(command.script);
+    const auto& lines = sources_.of(command.script);
     const auto here = lines.find(name, command.line, lines.end_of_command(command.line));
     if (change == nullptr && here) {  // env NAME=VALUE program
       setting.span = here;
@@ -384,7 +315,8 @@ class RecordingReader {
     } else {
       if (change == nullptr) change = last([](const Change& one) { return one.kind != Change::Kind::unset; });
       if (change == nullptr && is_of_login(name)) return std::nullopt;
-      setting.span = change != nullptr ? change->span : place_in_main(name, lines.whole(command.line));
+      setting.span =
+          change != nullptr ? change->span : sources_.place_in_main(name, lines.whole(command.line));
       const auto line = setting.span.source_line();
       setting.one_command = change == nullptr ? line.find("export " + name) == std::string::npos
                                               : !exported_.contains(name) && !is_of_begin(name);
@@ -413,7 +345,8 @@ class RecordingReader {
 
   /// Nothing, where it is another one when the script runs.
   std::optional<std::string> known(const std::string& value) const {
-    const bool of_folder = folder_.rfind('/') > 0 && value.find(folder_) != std::string::npos;
+    const bool of_folder =
+        sources_.folder().rfind('/') > 0 && value.find(sources_.folder()) != std::string::npos;
     return is_made_up(value) || of_folder ? std::nullopt : std::optional(value);
   }
 
@@ -457,7 +390,7 @@ class RecordingReader {
     if (equals == std::string_view::npos || !is_variable_name(text.substr(0, equals))) return;
     Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true, .in_words = true};
     setting.value = known(std::string(text.substr(equals + 1)));
-    setting.span = place_of(setting.name, command.script, command.line);
+    setting.span = sources_.place_of(setting.name, command.script, command.line);
     if (setting.value && setting.value->empty() && is_computed(setting.span)) setting.value = std::nullopt;
     environment.settings.push_back(std::move(setting));
   }
@@ -486,7 +419,7 @@ class RecordingReader {
            runtime_variables(std::string(joined ? word.substr(kRuntime.size() + 1) : next))) {
         Setting setting{.name = name, .one_command = true, .in_words = true};
         if (value) setting.value = known(*value);
-        setting.span = place_of(name, command.script, command.line);
+        setting.span = sources_.place_of(name, command.script, command.line);
         if (setting.value && setting.value->empty()) setting.value = std::nullopt;
         environment.settings.push_back(std::move(setting));
       }
@@ -542,7 +475,7 @@ class RecordingReader {
       step.several = step.several || (one.task && one.task->rank > 0);
       for (const auto& entry : one.environment) step.exported.insert(entry.substr(0, entry.find('=')));
     }
-    const auto& lines = source(command.script);
+    const auto& lines = sources_.of(command.script);
     step.span = lines.whole(command.line);
     const shell::Words words = shell::rest(command.argv, 1);
     const auto program = read_options(words, step.span, step.options, nullptr);
@@ -578,11 +511,11 @@ class RecordingReader {
   void add_secrets() {
     for (const auto& command : input_.script->commands) add_secrets_of(command.words, command.span);
     for (const auto& command : recording_.commands) {
-      if (source(command.script).count() == 0) continue;
-      add_secrets_of(command.argv, source(command.script).whole(command.line));
+      if (sources_.of(command.script).count() == 0) continue;
+      add_secrets_of(command.argv, sources_.of(command.script).whole(command.line));
       add_given_secrets(command);
     }
-    const auto& main = sources_.at(path_);
+    const auto& main = sources_.main();
     for (std::uint32_t number = 1; number <= main.count(); ++number) {
       const auto line = main.line(number);
       const auto password = password_in(line);
@@ -604,12 +537,12 @@ class RecordingReader {
       const auto name = entry.substr(0, equals);
       const auto value = entry.substr(equals + 1);
       const bool secret = looks_like_secret(name) && may_be_secret(value) && !is_to_be_filled_in(value);
-      if (!secret || sources_.at(path_).file()->text.find(value) != std::string::npos) continue;
+      if (!secret || sources_.main().file()->text.find(value) != std::string::npos) continue;
       for (const auto& word : shell::rest(command.argv, 1)) {
         if (word != value && !(word.starts_with("--") && word.ends_with("=" + value))) continue;
         const bool told =
             std::ranges::any_of(input_.secrets, [&](const ExposedSecret& one) { return one.value == value; });
-        const auto& lines = source(command.script);
+        const auto& lines = sources_.of(command.script);
         const auto last = lines.end_of_command(command.line);
         if (!told)
           input_.secrets.push_back(
@@ -621,7 +554,7 @@ class RecordingReader {
   /// One that stands in the file, and is not told as a setting's value.
   void add_secret(ExposedSecret secret) {
     if (!secret.span.file || secret.span.file->text.find(secret.value) == std::string::npos) return;
-    for (const auto& [path, lines] : sources_) {
+    for (const auto& [path, lines] : sources_.all()) {
       if (lines.file() == secret.span.file)
         secret.span = lines.find_text(secret.value, secret.span.line, lines.end_of_command(secret.span.line));
     }
@@ -638,187 +571,10 @@ class RecordingReader {
 
   // --- What bash complained of, and where it ended ---
 
-  /// "job.sh: line 7: [: -le: unary operator expected", of a variable that nothing sets.
-  void add_failed_tests() {
-    const auto& main = sources_.at(path_);
-    for (const auto& said : text::split(recording_.output, '\n')) {
-      const auto before = path_ + ": line ";
-      if (!said.starts_with(before) || said.find(": unary operator expected") == std::string::npos) continue;
-      const auto rest = std::string_view(said).substr(before.size());
-      const auto line = text::whole_number<std::uint32_t>(rest.substr(0, rest.find(':')));
-      if (!line) continue;
-      const auto text = std::string(main.line(*line));
-      for (const auto& absent : recording_.unset) {
-        if (text.find("$" + absent.name) == std::string::npos &&
-            text.find("${" + absent.name + "}") == std::string::npos)
-          continue;
-        const auto span = main.find_text(absent.name, *line, *line);
-        const bool told = std::ranges::any_of(input_.script->failed_tests,
-                                              [&](const Unread& one) { return one.span.line == span.line; });
-        if (told) break;
-        input_.script->failed_tests.push_back(
-            {.span = span,
-             .message = fmt::format("this test has no answer: nothing sets {}", absent.name),
-             .why = "bash complains of an operator, and takes it for a no",
-             .instead = fmt::format("--env {}=… here, if it is given to the job; else what it should be, as "
-                                    "${{{}:-1}}",
-                                    absent.name, absent.name)});
-        break;
-      }
-    }
-  }
-
-  /// `python train.py > log/x.txt` without log/. One that begins with a slash may be on the cluster.
-  void add_not_started() {
-    const auto changes_to_unknown = [&](const ScriptCommand& command) {
-      return command.words.size() > 1 && is_one_of(command.words[0], {"cd", "pushd"}) &&
-             std::ranges::any_of(recording_.not_here, [&](const std::string& path) {
-               return path.ends_with(program_name(command.words[1]));
-             });
-    };
-    if (std::ranges::any_of(input_.script->commands, changes_to_unknown)) return;
-    for (const auto& one : recording_.no_folder) {
-      const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
-      if (folder.empty() || folder.starts_with('/') || is_made_up(one.name)) continue;
-      input_.script->not_started.push_back(
-          {.span = place_of_text(folder, one.script, one.line),
-           .message = fmt::format("bash cannot write into {}, which is not there", text::printable(folder)),
-           .why = "bash then does not start the program, says so in a line, and goes on to the next command",
-           .instead = fmt::format("mkdir -p {} before it", text::shell_quote(folder))});
-    }
-  }
-
-  /// The command of a script in which a text stands, or else the one of the main script.
-  SourceSpan place_of_text(const std::string& text, const std::string& script, std::uint32_t line) {
-    const auto& main = sources_.at(path_);
-    const auto& lines = script.empty() ? main : source(script);
-    if (line > 0 && lines.command(line).find(text) != std::string::npos) return lines.whole(line);
-    if (const auto found = main.find_text(text, 1, main.count());
-        found.source_line().find(text) != std::string::npos)
-      return main.whole(found.line);
-    return line > 0 && lines.count() >= line ? lines.whole(line) : SourceSpan{main.file(), 0, 0, 1};
-  }
-
-  /// Scripts of the job that are not on this machine: of what they set and start nothing is known.
-  void add_not_here() {
-    const auto say = [&](const std::string& path, const std::string& script, std::uint32_t line,
-                         std::string_view does) {
-      const auto name = fs::path(path).lexically_proximate(folder_).native();
-      const auto span = place_of_text(program_name(name), script, line);
-      const bool told = std::ranges::any_of(input_.script->unread,
-                                            [&](const Unread& one) { return one.span.line == span.line; });
-      if (!told && !is_made_up(path))
-        input_.script->unread.push_back(
-            {.span = span,
-             .severity = Severity::note,
-             .message =
-                 fmt::format("{} is not here: what it {} was not looked at", text::printable(name), does),
-             .why = "a path is looked for where lint is called, or else beside the script",
-             .instead = "lint in the folder where the job is submitted"});
-    };
-    for (const auto& one : recording_.unread)
-      if (one.is_sourced) say(one.name, one.script, one.line, "sets");
-    const auto is_script = [](std::string_view path) {
-      return path.ends_with(".sh") || path.ends_with(".bash") || path.ends_with(".slurm") ||
-             path.ends_with(".sbatch");
-    };
-    for (const auto& path : recording_.not_here)
-      if (is_script(path) && !folder_.empty() && path.starts_with(folder_ + "/")) say(path, "", 0, "starts");
-    std::error_code error;
-    for (const auto& command : recording_.commands) {
-      const auto& program = command.argv[0];
-      const auto path = (fs::path(command.folder) / program).lexically_normal().native();
-      if (is_script(program) && program.find('/') != std::string::npos && path.starts_with(folder_ + "/") &&
-          !fs::exists(path, error))
-        say(path, command.script, command.line, "starts");
-    }
-  }
-
-  /// Variables that nothing sets, where a number is reckoned with them or a path begins with them.
-  void add_unset() {
-    std::vector<std::string> names;
-    for (const auto& [name, changes] : changes_) names.push_back(name);
-    for (const auto& one : recording_.unset) {
-      const auto& lines = one.script.empty() ? sources_.at(path_) : source(one.script);
-      const auto last = lines.end_of_command(one.line);
-      for (auto number = one.line; number <= last; ++number) {
-        const auto line = lines.line(number);
-        const auto name = unset_that_matters(line, one.name);
-        if (name == std::string_view::npos) continue;
-        const auto near = text::nearest(one.name, names);
-        const bool long_enough = one.name.size() > 3;
-        // A module, a site or whoever submits the job sets names in capitals.
-        const bool of_others = text::lower(one.name) != one.name;
-        const bool reckoned = line.find("$((") < name;
-        if (of_others && !reckoned && !(near && long_enough)) break;
-        input_.script->unset.push_back({one.name,
-                                        {lines.file(), number, static_cast<std::uint32_t>(name + 1),
-                                         static_cast<std::uint32_t>(one.name.size())},
-                                        near && long_enough ? *near : std::string()});
-        break;
-      }
-    }
-  }
-
-  /// Where a name stands in `$((NAME * 2))`, or as `=$NAME/x` or ` $NAME/x`: an empty one is a 0, or makes
-  /// the path one from the root.
-  static std::size_t unset_that_matters(std::string_view line, const std::string& name) {
-    for (const auto& use : {"$" + name, "${" + name + "}", name}) {
-      for (auto at = line.find(use); at != std::string_view::npos; at = line.find(use, at + 1)) {
-        const auto end = at + use.size();
-        const char before = at == 0 ? ' ' : line[at - 1];
-        const char behind = end < line.size() ? line[end] : ' ';
-        const auto is_of_name = [](char c) {
-          return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        };
-        const bool whole = use.ends_with('}') || !is_of_name(behind);
-        if (!whole || (use == name && (is_of_name(before) || before == '$' || before == '{'))) continue;
-        const auto open = line.rfind("$((", at);
-        const bool reckons = open != std::string_view::npos && line.find("))", open) >= end &&
-                             line.find("))", open) != std::string_view::npos;
-        const bool heads = use != name && behind == '/' &&
-                           (before == '=' || before == ' ' || before == '"' || before == '\'');
-        const bool quoted = line.substr(0, at).find('#') != std::string_view::npos;
-        if ((reckons || heads) && !quoted) return at + (use == name ? 0 : use.find(name));
-      }
-    }
-    return std::string_view::npos;
-  }
-
-  void add_unread() {
-    if (recording_.whole()) return;
-    const auto& main = sources_.at(path_);
-    const auto& ran = input_.script->commands;
-    Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
-                                                               : ran.back().span};
-    one.why = "what comes later was not looked at";
-    if (!recording_.stopped.empty()) {
-      one.message = fmt::format("bash was stopped here: it has reached the limit of {}", recording_.stopped);
-    } else {
-      auto lines = text::split(recording_.output, '\n');
-      while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-      auto said = lines.empty() ? std::string_view() : text::trim(lines.back());
-      // What bash itself says names the line that it did not come through.
-      if (const auto before = path_ + ": line "; said.starts_with(before)) {
-        said.remove_prefix(before.size());
-        const auto colon = std::min(said.find(": "), said.size());
-        if (const auto line = text::whole_number<std::uint32_t>(said.substr(0, colon)))
-          one.span = main.whole(*line);
-        said.remove_prefix(std::min(colon + 2, said.size()));
-      }
-      one.message = fmt::format("the script ends here with {}, without what the cluster would give it{}{}",
-                                recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
-      one.instead = "its arguments behind --, its variables as --env NAME=VALUE";
-    }
-    input_.script->unread.push_back(std::move(one));
-  }
-
   const shell::Recording& recording_;
   LintInput input_;
-  std::string path_;
-  std::string folder_;
-  std::map<std::string, SourceLines> sources_;  ///< by path
-  std::set<std::string, std::less<>> begin_;    ///< the environment that the script began with
+  ScriptSources sources_;
+  std::set<std::string, std::less<>> begin_;  ///< the environment that the script began with
   std::map<std::string, std::vector<Change>> changes_;
   std::set<std::string> exported_;
   std::set<std::string> started_with_;  ///< names in the environment of any command
