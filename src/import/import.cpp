@@ -133,15 +133,14 @@ bool stands_unquoted(std::string_view text, std::string_view piece) {
 }
 
 /// What bash itself does of the lines that start programs, and no role does.
-void remarks_of_lines(const shell::Recording& recording, const std::vector<std::string>& lines,
-                      Imported& out) {
+void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
   static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
   std::set<std::pair<std::uint32_t, std::string>> said;
   const auto remark = [&](std::uint32_t line, std::string text) {
     if (said.insert({line, text}).second) out.remarks[Destination::roles].push_back({line, std::move(text)});
   };
-  for (auto& role : out.roles) {
+  for (const auto& role : out.roles) {
     if (!role.part) continue;
     const auto& part = out.parts[*role.part];
     if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
@@ -152,6 +151,17 @@ void remarks_of_lines(const shell::Recording& recording, const std::vector<std::
     if (!part.background && ignored != nullptr)
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run ends then", role.name, ignored));
+  }
+}
+
+/// Words in whose place bash puts files of the cluster, which a role has no shell for.
+void give_globs_a_shell(const shell::Recording& recording, const std::vector<std::string>& lines,
+                        Imported& out) {
+  for (auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
+    const auto text = whole_command(lines, part.line);
     const auto& argv = recording.commands[part.commands[0]].argv;
     for (const auto& word : argv) {
       const auto star = word.find('*');
@@ -165,10 +175,11 @@ void remarks_of_lines(const shell::Recording& recording, const std::vector<std::
       role.command = {"bash", "-c", line_with_globs(argv, role.globs)};
     else
       for (const auto& word : std::exchange(role.globs, {}))
-        remark(part.line,
-               fmt::format("bash puts the files that are on the cluster in the place of {}. {} has no shell, "
-                           "and is given the word itself: name the files, or start it by bash -c",
-                           text::printable(word), role.name));
+        out.remarks[Destination::roles].push_back(
+            {part.line,
+             fmt::format("bash puts the files that are on the cluster in the place of {}. {} has no shell, "
+                         "and is given the word itself: name the files, or start it by bash -c",
+                         text::printable(word), role.name)});
   }
 }
 
@@ -345,11 +356,10 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
                       "not known here. --prints 'PART OF THE COMMAND=TEXT' says it",
                       role.line, text::printable(*word)));
     if (first.fails)
-      say("import.fails",
-          fmt::format(
-              "line {}: `{}` fails here, and the script goes on. In a run that would be the end: mend "
-              "it, or add `|| true` and leave it out of the experiment",
-              role.line, text::printable(text::shell_join(first.argv))));
+      say("import.fails", fmt::format("line {}: `{}` fails here, and the script goes on. A run would end "
+                                      "there: mend the line, or take "
+                                      "it out of the script",
+                                      role.line, text::printable(text::shell_join(first.argv))));
     if (detaches(part.program) && role.ends_run.value_or(role.kind == RoleKind::learner))
       say("import.detaches",
           fmt::format("line {}: `{}` goes to the background by itself, and the run would end with it: start "
@@ -487,7 +497,8 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
                      "--prints 'PART OF THE COMMAND=TEXT' says another",
                      one.name)});
   remarks_of_text(lines, out);
-  remarks_of_lines(recording, lines, out);
+  give_globs_a_shell(recording, lines, out);
+  remarks_of_lines(lines, out);
   remarks_of_addresses(recording, out);
   remark_of_tasks(input, directives, recording, out);
   if (directives.array_line > 0 && !allocation.array.empty())

@@ -64,6 +64,13 @@ const char* default_port(const shell::Words& program) {
   return sglang ? "30000" : name == "ollama" ? "11434" : name == "llama-server" ? "8080" : "8000";
 }
 
+bool listens_locally(const shell::Words& program) {
+  const auto name = shell::program_name(program[0]);
+  const bool local = name == "ollama" || name == "llama-server" ||
+                     std::ranges::any_of(program, [](const auto& word) { return word.contains("sglang"); });
+  return local && !option_of(program, "--host");
+}
+
 const char* health_path(const shell::Words& program) {
   return shell::program_name(program[0]) == "ollama" ? "/" : "/health";
 }

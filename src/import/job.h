@@ -49,6 +49,8 @@ ServerNode node_of_server(const shell::Words& program);
 /// Where a server answers that names no port, and what it is asked for.
 const char* default_port(const shell::Words& program);
 const char* health_path(const shell::Words& program);
+/// It names no host, and then listens on 127.0.0.1 alone.
+bool listens_locally(const shell::Words& program);
 
 bool is_ray(const Kept& kept);
 /// There is a time in which both run.

@@ -347,8 +347,9 @@ class Roles {
     const auto server = node_of_server(part.program);
     if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept)) {
       const auto port = option_of(part.program, "--port");
-      const auto host =
-          server == ServerNode::first ? "${self.host}" : fmt::format("${{role.{}.0.host}}", kept.name);
+      const auto host = server != ServerNode::first     ? fmt::format("${{role.{}.0.host}}", kept.name)
+                        : listens_locally(part.program) ? "127.0.0.1"
+                                                        : "${self.host}";
       role.ready =
           ImportedReady{.http = fmt::format("http://{}:{}{}", host, port.value_or(default_port(part.program)),
                                             health_path(part.program)),

@@ -73,7 +73,7 @@ class Roles(Import):
         roles = experiment["roles"]
         self.assertEqual(experiment["start"], [["engine", "redis-server", "no-such-server"], ["ollama"], ["learner"]])
         self.assertEqual({name: role.get("ready") for name, role in roles.items()}, {
-            "engine": {"http": "http://${self.host}:11434/", "timeout": "60m"}, "redis-server": {"delay": "65s"}, "no-such-server": {"delay": "65s"},
+            "engine": {"http": "http://127.0.0.1:11434/", "timeout": "60m"}, "redis-server": {"delay": "65s"}, "no-such-server": {"delay": "65s"},
             "ollama": "exited", "learner": None})
         self.assertEqual((roles["no-such-server"]["exit"], roles["ollama"].get("gpus")), ("ok", None))
         for script in ("conda run -n e python serve.py &\n", "f() { python serve.py; }\nf &\n", "{ python serve.py; } &\n"):
