@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "shell/confine.h"
 #include "shell/tracee.h"
+#include "shell/words.h"
 #include "sys/files.h"
 #include "sys/proc.h"
 #include "sys/proc_threads.h"
@@ -180,15 +181,20 @@ class Tracer {
     for (const auto& [pid, process] : processes_) ::kill(pid, SIGKILL);
   }
 
-  /// A parent goes on once its child has started a program, has ended, has forked itself, or waits for
-  /// something: so a server in the background has started when the script comes to ask for it, and commands
-  /// have the order of the script.
-  void release(pid_t child) {
+  /// A parent goes on once its child, or what that has forked, has started a program other than a shell, or
+  /// when the child has ended or waits for something: so a server in the background has started when the
+  /// script comes to ask for it, and commands have the order of the script.
+  std::optional<pid_t> release(pid_t child) {
     const auto parent = held_.find(child);
-    if (parent == held_.end()) return;
+    if (parent == held_.end()) return std::nullopt;
     const auto pid = parent->second;
     held_.erase(parent);
     if (processes_.contains(pid)) resume(pid, 0);
+    return pid;
+  }
+
+  void release_all_above(pid_t child) {
+    for (std::optional<pid_t> pid = child; pid;) pid = release(*pid);
   }
 
   void release_who_wait() {
@@ -249,7 +255,6 @@ class Tracer {
     if (born.born) resume(child, 0);
     if (processes_.size() > program_.limits.processes) stop("processes");
     held_[child] = pid;
-    release(pid);
   }
 
   void at_call(pid_t pid, Process& process) {
@@ -537,7 +542,7 @@ class Tracer {
     if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))
       return pretend(pid, process, before, -EACCES);
     resume(pid, 0);
-    release(pid);
+    if (!is_shell(program)) release_all_above(pid);
   }
 
   const GuardedProgram& program_;

@@ -43,10 +43,6 @@ bool is_of_system(const fs::path& path) {
   return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
 }
 
-bool is_shell(const std::string& name) {
-  return name == "bash" || name == "sh" || name == "dash";
-}
-
 /// Each launcher's commands behind it, whatever ran beside them.
 std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) {
   std::vector<std::vector<std::size_t>> started(commands.size() + 1);
@@ -167,7 +163,7 @@ class Recorder final : public Watcher {
   std::string on_start(const ProgramStart& start) override {
     auto program = stand_in_of(start);
     // A shell that has become another program sources nothing.
-    if (program == start.path && !is_shell(program_name(program)))
+    if (program == start.path && !is_shell(program))
       programs_.insert(start.pid);
     else
       programs_.erase(start.pid);
@@ -599,7 +595,7 @@ class Recorder final : public Watcher {
     if (!text.starts_with("#!")) return std::nullopt;
     auto words = text::split(text::trim(text.substr(2, text.find('\n') - 2)), ' ');
     if (program_name(words[0]) == "env" && words.size() > 1) words.erase(words.begin());
-    if (!is_shell(program_name(words[0]))) return std::nullopt;
+    if (!is_shell(words[0])) return std::nullopt;
     words[0] = "/bin/bash";
     return text::shell_join(words);
   }

@@ -10,6 +10,11 @@ std::string program_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+bool is_shell(const std::string& program) {
+  const auto name = program_name(program);
+  return name == "bash" || name == "sh" || name == "dash";
+}
+
 bool has(const Words& argv, std::string_view word) {
   return std::ranges::find(argv, word) != argv.end();
 }

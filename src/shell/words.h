@@ -15,6 +15,8 @@ using Options = std::set<std::string, std::less<>>;
 
 /// "/usr/bin/srun" → "srun"
 std::string program_name(const std::string& path);
+/// bash, sh or dash, by its name or its path.
+bool is_shell(const std::string& program);
 bool has(const Words& argv, std::string_view word);
 /// The words from an index on.
 Words rest(const Words& argv, std::size_t from);

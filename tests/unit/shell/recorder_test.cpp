@@ -314,6 +314,17 @@ TEST_F(Recorded, EndsAtItsLimits) {
             "memory");
 }
 
+TEST_F(Recorded, WhatIsInTheBackgroundBeginsBeforeWhatComesAfterIt) {
+  for (const auto* start : {"f() { x=$(echo 1); python serve.py; }\nf &\n", "{ : | :; python serve.py; } &\n",
+                            "bash -c 'true; python serve.py; true' 2>&1 | tee log &\n",
+                            "(bash -c \"bash -c 'python serve.py; true'\") &\n"}) {
+    std::vector<std::string> programs;
+    for (const auto& command : record(std::string(start) + "python train.py\n").commands)
+      if (command.argv[0] == "python") programs.push_back(command.argv[1]);
+    EXPECT_EQ(programs, (Lines{"serve.py", "train.py"})) << start;
+  }
+}
+
 TEST_F(Recorded, LeavesNothingBehind) {
   const auto temporary = folder_ / "tmp";
   fs::create_directory(temporary);
