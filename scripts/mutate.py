@@ -213,8 +213,10 @@ class Tree:
             done = subprocess.run(words, cwd=self.build, capture_output=True, timeout=limit, start_new_session=True,
                                   env=dict(os.environ, NLAUNCH_CHANGE=str(change), TEST_PREMATURE_EXIT_FILE=str(early_end)),
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
+            self.said = done.stdout
             return done.returncode == 0 and not early_end.exists()
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as late:
+            self.said = (late.stdout or b"") + b"no end within the limit of time\n"
             return False
 
 
@@ -236,7 +238,7 @@ def main():
     for layer in layers:
         began = time.monotonic()
         if not tree.passes(layer, -1, 600):
-            sys.exit(f"the unit tests of {layer} do not pass as they are")
+            sys.exit(f"the unit tests of {layer} do not pass as they are:\n{tree.said.decode(errors='replace')[-4000:]}")
         limit = 10 + 5 * (time.monotonic() - began)
         changes = [change for file in tree.files[layer] for change in file.changes]
         random.Random(f"{options.seed} {layer}").shuffle(changes)

@@ -168,8 +168,9 @@ TEST(Guardian, WhatWasThereBeforeStays) {
 }
 
 TEST(Guardian, PassesOnWhatEndsARun) {
-  ::signal(SIGHUP, SIG_DFL);  // under nohup it is ignored, and stays so
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, stop_signal()}) {
+    ::signal(signal,
+             SIG_DFL);  // under nohup, or in the background of a script, some are ignored, and stay so
     Guarded guarded([](const GuardianLink&, const Guarded::Say& say) {
       say("ready");
       sleep_for_long();
