@@ -28,24 +28,19 @@ struct Remark {
 /// Those that are looked for in the output of every process.
 const std::vector<Remark>& remarks();
 
-/// A regular expression for progress, with what makes it cheap to look for in every line.
+/// A regular expression for progress.
 class ProgressPattern {
  public:
   /// Empty: any line counts. Groups are named as in plan::Watch::progress.
   explicit ProgressPattern(const std::string& pattern);
   [[nodiscard]] std::optional<Reported> match(std::string_view line) const;
-  [[nodiscard]] const std::string& literal() const { return literal_; }
 
  private:
   std::unique_ptr<RE2> regex_;  ///< null: any line
   int step_ = 0;                ///< numbers of its groups; 0: there is none
   int seconds_ = 0;
   int total_ = 0;
-  std::string literal_;  ///< that every line that fits has; empty: none is known
 };
-
-/// The longest text that whatever fits `pattern` contains; empty where none is sure.
-std::string literal_of(std::string_view pattern);
 
 /// Reads the progress in the output of one process.
 class ProgressReader {

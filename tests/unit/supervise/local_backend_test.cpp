@@ -209,6 +209,7 @@ TEST_F(Local, WhoHasEndedOrWasAskedToIsNotWaitedFor) {
   for (const ProcessIndex process : {0U, 2U}) bound(process).ready.timeout = 30ms;
   make();
   backend->perform(action::AwaitReady{2});  // not started
+  let_pass(80ms);
   start("exit 0");
   await<process_event::Ended>();
   backend->perform(action::AwaitReady{0});

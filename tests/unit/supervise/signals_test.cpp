@@ -19,7 +19,7 @@ class Shell {
  public:
   Shell() {
     sys::SpawnRequest request;
-    request.argv = {"/bin/sh", "-c", "sleep 60; exit 3"};
+    request.argv = {"/bin/sh", "-c", "sleep 1000; exit 3"};
     request.env = {"PATH=/usr/bin:/bin"};
     pid_ = sys::spawn(request).value_or(0);
     for (int i = 0; i < 500 && !child(); ++i) ::usleep(10000);
@@ -81,7 +81,7 @@ TEST(Signals, OfAContainerAreForTheProgramInside) {
 TEST(Signals, OfAContainerWithoutAProgramYetAreForTheTool) {
   for (const bool group : {true, false}) {
     sys::SpawnRequest request;
-    request.argv = {"/bin/sleep", "60"};
+    request.argv = {"/bin/sleep", "1000"};
     const auto tool = sys::spawn(request).value_or(0);
     ASSERT_GT(tool, 0);
     if (group) {

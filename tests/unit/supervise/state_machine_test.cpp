@@ -246,6 +246,13 @@ TEST_F(Machine, RestartsARoleAfterItsTreeIsCleanAndOnlyMaxTimes) {
   EXPECT_TRUE(ended(2, 1).starts_with("clean 2, decide failed 2"));
 }
 
+TEST_F(Machine, WhatEndsWellIsNotRestarted) {
+  rules.processes[0].restart = {true, 1, 5s};
+  all_ready();
+  EXPECT_EQ(ended(0), "clean 0");
+  EXPECT_EQ(on(event::CleanedUp{0}), "") << "no backoff";
+}
+
 TEST_F(Machine, ARestartThatIsDueIsCancelledWhenTheRunEnds) {
   rules.processes[2].restart = {true, 3, 5s};
   all_ready();

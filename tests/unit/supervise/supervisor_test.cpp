@@ -408,6 +408,15 @@ TEST_F(Supervised, OneThatPreparesAndFailsIsNeverReady) {
   EXPECT_TRUE(recorded_as("process-ready").empty());
 }
 
+TEST_F(Supervised, OneThatPreparesAndIsStoppedIsNotReady) {
+  plan.roles[1].ready = {};
+  plan.roles[1].ready.exited = true;
+  backend.signal = [this](ProcessIndex p, int) { end(p, 0, 900ms); };
+  const auto outcome = run([this] { tell(800ms, process_event::Signal{SIGINT}); });
+  EXPECT_FALSE(outcome.processes[2].ready);
+  EXPECT_TRUE(recorded_as("process-ready").empty());
+}
+
 TEST_F(Supervised, SignalsAreRecordedAndWhatTheyDo) {
   plan.signals[SIGUSR1] = {SignalRule::Action::forward, {"learner"}};
   const auto outcome = run([this] {
