@@ -119,6 +119,13 @@ std::expected<double, std::string> parse_share(std::string_view text) {
   return parse_quantity(text, kShares, "share", "95%");
 }
 
+std::expected<double, std::string> parse_fraction(std::string_view text) {
+  auto rest = text;
+  const auto number = take_number(rest);
+  if (number && text::trim(rest).empty() && *number > 0 && *number <= 1) return *number;
+  return std::unexpected(fmt::format("'{}' is not above 0 and at most 1: write 0.45", text));
+}
+
 std::expected<double, std::string> parse_factor(std::string_view text) {
   return parse_quantity(text, kFactors, "factor", "2x");
 }

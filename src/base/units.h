@@ -23,6 +23,9 @@ std::expected<double, std::string> parse_short_time(std::string_view text);
 /// A share of something: "95%" is 0.95.
 std::expected<double, std::string> parse_share(std::string_view text);
 
+/// A share of all there is, above 0 and at most 1: "0.45".
+std::expected<double, std::string> parse_fraction(std::string_view text);
+
 /// How many times as much: "2x" is 2.
 std::expected<double, std::string> parse_factor(std::string_view text);
 

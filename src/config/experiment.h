@@ -54,6 +54,8 @@ struct Role : RoleSettings {
   std::optional<Located<Per>> per;
   std::optional<Text> except;  ///< of `per: node`: not on the node where this role runs
   Located<std::uint32_t> gpus{0, {}};
+  std::vector<Text> share_gpus_with;          ///< roles on whose GPUs it stands, at the same time
+  std::optional<Located<double>> gpu_memory;  ///< share of the memory of each of its GPUs, above 0, at most 1
   std::vector<Text> command;
   std::vector<Text> wrapper;
   std::optional<Text> workdir;

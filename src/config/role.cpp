@@ -57,6 +57,14 @@ void read_counts(Keys& keys, Role& role) {
   }
 }
 
+void read_gpus(Keys& keys, Role& role) {
+  keys.number("gpus", role.gpus, 0, kMostGpus);
+  keys.list("share_gpus_with", role.share_gpus_with);
+  const auto memory = keys.get("gpu_memory");
+  if (!memory) return;
+  if (const auto share = memory->parsed(parse_fraction)) role.gpu_memory = {*share, memory->span()};
+}
+
 /// A program and its arguments.
 std::vector<Text> read_words(const Value& command) {
   if (command.is(Node::Kind::scalar)) {
@@ -181,7 +189,7 @@ Role read_role(const Text& name, const Value& value) {
   Keys keys(value);
   if (keys.require("kind", "kind: learner, engine or service")) keys.read("kind", role.kind);
   read_counts(keys, role);
-  keys.number("gpus", role.gpus, 0, kMostGpus);
+  read_gpus(keys, role);
   read_command(keys, role);
   keys.read("workdir", role.workdir);
   keys.read("venv", role.venv);
@@ -211,6 +219,56 @@ void check_spawner(const std::vector<Role>& roles, const Role& role, const Text&
   }
 }
 
+/// What has no GPU shares none.
+void check_has_gpus(const Role& role, const SourceSpan& span, std::string_view key, Problems& problems) {
+  if (!role.whole || role.gpus.value > 0) return;
+  auto& problem =
+      problems.error("config.share-gpus", span,
+                     fmt::format("'{}' needs GPUs, and role '{}' has none", key, role.name.value));
+  problem.notes.push_back({"the role is here", role.name.span});
+  problem.hint = "add `gpus: N`, for each of its processes";
+}
+
+void check_partner(const std::vector<Role>& roles, const Role& role, const Text& name, Problems& problems) {
+  if (!check_role(roles, name, problems)) return;
+  const auto error = [&](std::string message) -> Diagnostic& {
+    return problems.error("config.share-gpus", name.span, std::move(message));
+  };
+  const auto& partner = *find_role(roles, name.value);
+  const auto has = [](const std::vector<Text>& names, const Text& one) {
+    return std::ranges::find(names, one.value, &Text::value) != names.end();
+  };
+  if (&partner == &role) {
+    error(fmt::format("the role '{}' cannot share GPUs with itself", role.name.value)).hint =
+        "name the role that has the GPUs, or leave the key out: processes of one role have GPUs of their own";
+  } else if (!partner.share_gpus_with.empty()) {
+    auto& problem = error(fmt::format("'{}' has no GPUs of its own: it is on those of '{}'", name.value,
+                                      partner.share_gpus_with.front().value));
+    problem.notes.push_back({"it says so here", partner.share_gpus_with.front().span});
+    problem.hint = has(partner.share_gpus_with, role.name)
+                       ? "keep the key in one of the two"
+                       : fmt::format("write share_gpus_with: {}", partner.share_gpus_with.front().value);
+  } else if (has(partner.spawned_by, role.name)) {
+    error(fmt::format("'{}' starts '{}', and stands before it is placed", role.name.value, name.value)).hint =
+        fmt::format("write it at '{}': share_gpus_with: {}", name.value, role.name.value);
+  } else if (role.except && role.except->value == name.value) {
+    auto& problem = error(fmt::format("'{}' stays away from the node of '{}' and shares its GPUs",
+                                      role.name.value, name.value));
+    problem.notes.push_back({"it stays away here", role.except->span});
+    problem.hint = "remove 'except' or 'share_gpus_with'";
+  } else {
+    check_has_gpus(partner, name.span, "share_gpus_with", problems);
+  }
+}
+
+void check_sharing(const std::vector<Role>& roles, const Role& role, Problems& problems) {
+  for (const auto& name : role.share_gpus_with) check_partner(roles, role, name, problems);
+  if (!role.share_gpus_with.empty())
+    check_has_gpus(role, role.share_gpus_with.front().span, "share_gpus_with", problems);
+  else if (role.gpu_memory)
+    check_has_gpus(role, role.gpu_memory->span, "gpu_memory", problems);
+}
+
 }  // namespace
 
 std::vector<Role> read_roles(const Value& value) {
@@ -231,6 +289,7 @@ std::vector<Role> read_roles(const Value& value) {
 void check_role_names(const std::vector<Role>& roles, Problems& problems) {
   for (const auto& role : roles) {
     for (const auto& name : role.spawned_by) check_spawner(roles, role, name, problems);
+    check_sharing(roles, role, problems);
     if (!role.except || !check_role(roles, *role.except, problems)) continue;
     if (role.except->value == role.name.value) {
       problems.error("config.except", role.except->span, "a role cannot stay away from itself");

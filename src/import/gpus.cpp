@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "base/text.h"
 #include "import/job.h"
@@ -14,7 +17,7 @@ class Gpus {
  public:
   explicit Gpus(Job& job) : job_(job) {}
 
-  void share() {
+  void divide() {
     const auto all = job_.allocation.gpus_per_node;
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
@@ -56,26 +59,25 @@ class Gpus {
     }
   }
 
-  /// A GPU has one owner in a plan.
-  void refuse_shared() {
-    const auto all = job_.allocation.gpus_per_node;
-    for (auto& kept : job_.kept) {
-      auto& part = job_.out.parts[kept.part];
-      const bool learns = !job_.ray && job_.is_in_place_of_training(kept);
-      const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
-      const auto visible = visible_of(part);
-      if (needs && all > 0 && kept.gpus == 0 && !visible && !(job_.ray && kept.main))
-        part.problem = "it shares its GPUs with what runs beside it, and a GPU of a plan has one owner";
-      for (const auto& other : job_.kept) {
-        if (&other == &kept || !visible || !runs_beside(kept, other) || !job_.meets(kept, other)) continue;
-        const auto others = visible_of(job_.part_of(other));
-        const bool shared = others && std::ranges::any_of(*others, [&](const auto& gpu) {
-                              return !gpu.empty() && std::ranges::find(*visible, gpu) != visible->end();
-                            });
-        if (shared)
-          part.problem = fmt::format(
-              "it shares GPUs with {} (CUDA_VISIBLE_DEVICES), and a GPU of a plan has one owner", other.name);
-      }
+  /// Programs that the script puts on GPUs of others, at the same time: their roles share them.
+  void let_share() {
+    std::vector<std::size_t> largest_first(job_.kept.size());
+    std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+    std::ranges::stable_sort(largest_first, std::greater{}, [&](std::size_t i) {
+      const auto visible = visible_of(job_.part_of(job_.kept[i]));
+      return std::pair(visible ? visible->size() : on_a_node(i), job_.kept[i].work.work == Work::training);
+    });
+    std::vector<std::size_t> placed;
+    for (const auto i : largest_first) {
+      const auto& kept = job_.kept[i];
+      if (is_ray(kept) || (job_.ray && kept.main)) continue;
+      if (visible_of(job_.part_of(kept)))
+        share_visible(i, placed);
+      else if (kept.gpus == 0)
+        share_all(i);
+      else
+        share_where_too_many(i, placed);
+      placed.push_back(i);
     }
   }
 
@@ -136,19 +138,76 @@ class Gpus {
     return taken;
   }
 
+  [[nodiscard]] std::uint32_t on_a_node(std::size_t i) const {
+    return job_.kept[i].gpus * most_on_a_node(job_.part_of(job_.kept[i]));
+  }
+  [[nodiscard]] bool are_at_once(std::size_t a, std::size_t b) const {
+    return a != b && runs_beside(job_.kept[a], job_.kept[b]) && job_.meets(job_.kept[a], job_.kept[b]);
+  }
+
+  /// By CUDA_VISIBLE_DEVICES of both.
+  void share_visible(std::size_t i, const std::vector<std::size_t>& placed) {
+    const auto& own = *visible_of(job_.part_of(job_.kept[i]));
+    const auto has = [](const std::vector<std::string>& all, const std::string& gpu) {
+      return !gpu.empty() && std::ranges::find(all, gpu) != all.end();
+    };
+    for (const auto other : placed) {
+      const auto visible = visible_of(job_.part_of(job_.kept[other]));
+      if (!visible || !are_at_once(i, other) || !job_.kept[other].shares_with.empty()) continue;
+      const auto common = std::ranges::count_if(own, [&](const auto& gpu) { return has(*visible, gpu); });
+      if (common == 0) continue;
+      if (common == std::ranges::ssize(own) && job_.kept[i].shares_with.empty()) {
+        job_.kept[i].shares_with = {other};
+      } else {
+        job_.out.parts[job_.kept[i].part].problem = fmt::format(
+            "it has some of the GPUs of {} (CUDA_VISIBLE_DEVICES) and others besides: a process "
+            "shares all of its GPUs in a plan, or none",
+            job_.kept[other].name);
+      }
+    }
+  }
+
+  /// It sees all GPUs of its nodes, and others have them.
+  void share_all(std::size_t i) {
+    auto& kept = job_.kept[i];
+    const bool learns = !job_.ray && job_.is_in_place_of_training(kept);
+    const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
+    if (!needs || job_.allocation.gpus_per_node == 0) return;
+    for (std::size_t other = 0; other < job_.kept.size(); ++other) {
+      const auto& partner = job_.kept[other];
+      if (are_at_once(i, other) && partner.gpus > 0 && partner.shares_with.empty())
+        kept.shares_with.push_back(other);
+    }
+    kept.gpus = job_.allocation.gpus_per_node / most_on_a_node(job_.part_of(kept));
+  }
+
+  /// More GPUs are asked for than there are: nothing but the others' are left.
+  void share_where_too_many(std::size_t i, const std::vector<std::size_t>& placed) {
+    auto& kept = job_.kept[i];
+    auto taken = on_a_node(i);
+    std::optional<std::size_t> partner;
+    for (const auto other : placed) {
+      if (!are_at_once(i, other) || !job_.kept[other].shares_with.empty()) continue;
+      taken += on_a_node(other);
+      if (!partner && on_a_node(other) >= on_a_node(i)) partner = other;
+    }
+    const auto all = job_.allocation.gpus_per_node;
+    if (partner && all > 0 && taken > all) kept.shares_with = {*partner};
+  }
+
   Job& job_;
 };
 
 }  // namespace
 
-void share_gpus(Job& job) {
+void divide_gpus(Job& job) {
   Gpus gpus(job);
-  gpus.share();
+  gpus.divide();
   gpus.give_all();
 }
 
-void refuse_shared_gpus(Job& job) {
-  Gpus(job).refuse_shared();
+void let_share_gpus(Job& job) {
+  Gpus(job).let_share();
 }
 
 }  // namespace nlaunch::import

@@ -93,6 +93,7 @@ struct ImportedRole {
   bool sees_gpus_of_ray = false;  ///< kWithoutVisible stands in front of it
   std::string except;
   std::uint32_t gpus = 0;
+  std::vector<std::string> share_gpus_with;
   bool rendezvous = false;
   std::vector<std::string> ports;
   std::vector<std::string> preload;

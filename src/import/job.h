@@ -16,11 +16,12 @@ struct Kept {
   std::size_t part = 0;
   WorkOf work;
   std::uint32_t stage = 0;
-  std::uint32_t gpus = 0;  ///< of each process
-  bool exits = false;      ///< the next begins when it has ended
-  bool main = false;       ///< the job ends with it
-  bool beside = false;     ///< and it is not the first of those
-  bool waited = false;     ///< its own task has waited for something before it
+  std::uint32_t gpus = 0;                  ///< of each process
+  std::vector<std::size_t> shares_with{};  ///< indices of those on whose GPUs it is, at the same time
+  bool exits = false;                      ///< the next begins when it has ended
+  bool main = false;                       ///< the job ends with it
+  bool beside = false;                     ///< and it is not the first of those
+  bool waited = false;                     ///< its own task has waited for something before it
   std::string name;
 };
 
@@ -92,9 +93,9 @@ struct Job {
 /// where it has none left.
 bool keep_tasks_before_servers(Job& job, std::size_t part);
 /// How many GPUs each has.
-void share_gpus(Job& job);
-/// A part that would share GPUs with another one has a problem: a GPU of a plan has one owner. Needs names.
-void refuse_shared_gpus(Job& job);
+void divide_gpus(Job& job);
+/// Which have GPUs of others at the same time. Needs names.
+void let_share_gpus(Job& job);
 /// What the script only gives time (`sleep 60`) before it goes on is ready after that. Behind
 /// `import_readiness`.
 void import_delays(Job& job);

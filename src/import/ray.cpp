@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/text.h"
 #include "import/work.h"
@@ -64,7 +65,7 @@ std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::A
   const bool shared =
       std::ranges::any_of(trainer, [](const auto& word) { return word.starts_with("--colocate_all"); });
   const auto gpus = allocation.gpus_per_node;
-  if (number("--actor_num_gpus_per_node") > 0 && engines > 0 && !shared) {
+  if (number("--actor_num_gpus_per_node") > 0 && engines > 0) {
     auto all = engines * parallel;
     for (const auto& [name, option] :
          {std::pair{"learner", "actor"}, {"reference", "ref"}, {"critic", "critic"}, {"reward", "reward"}}) {
@@ -74,8 +75,10 @@ std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::A
       all += each * on;
     }
     actors.push_back(actor("engine", RoleKind::engine, engines, parallel, ""));
-    // Where they cannot all have GPUs of their own, the trainer lets them share.
-    if (all <= allocation.nodes * gpus) return actors;
+    if (shared)
+      for (auto& one : actors | std::views::drop(1)) one.share_gpus_with = {"learner"};
+    // Where they cannot all have GPUs of their own, the trainer lets them share as it likes.
+    if (shared || all <= allocation.nodes * gpus) return actors;
     actors.clear();
   }
   actors.push_back(actor("learner", RoleKind::learner, 0, gpus > 0 ? 1 : 0, "ray::*"));

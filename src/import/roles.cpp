@@ -36,9 +36,9 @@ class Roles {
     sort();
     choose_main();
     order();
-    share_gpus(job_);
+    divide_gpus(job_);
     name();
-    refuse_shared_gpus(job_);
+    let_share_gpus(job_);
     for (const auto& kept : job_.kept) add(kept);
     actors();
     import_readiness(job_);
@@ -321,6 +321,7 @@ class Roles {
     role.part = kept.part;
     role.line = part.line;
     role.gpus = kept.gpus;
+    for (const auto other : kept.shares_with) role.share_gpus_with.push_back(job_.kept[other].name);
     role.command = with_input(part.argv, part.input ? std::optional(escaped(*part.input)) : std::nullopt);
     role.wrapper = part.wrapper;
     role.kind = kept.work.work == Work::engine && !job_.is_of_ray(kept) ? RoleKind::engine

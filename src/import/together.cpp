@@ -45,6 +45,8 @@ class Together {
         if (&a != &b && a.part->commands[0] < b.part->commands[0]) order(a, b);
       ends(a);
       gpus(a);
+      for (const auto& b : pairs_)
+        if (&a < &b) gpus_of_both(a, b);
     }
     meetings();
     return std::move(found_);
@@ -103,6 +105,35 @@ class Together {
         return tell(*a.part, fmt::format("{}: it sees {}, and {} in the script (CUDA_VISIBLE_DEVICES={})",
                                          plan_.name_of(process), text::count(has, "GPU"), sees,
                                          text::printable(text)));
+    }
+  }
+
+  /// Of two that the script gives GPUs by number: as many that both have at once.
+  void gpus_of_both(const Pair& a, const Pair& b) {
+    const auto seen_by = [](const Pair& one) -> std::optional<std::vector<std::string>> {
+      const auto visible = one.part->changes.find("CUDA_VISIBLE_DEVICES");
+      if (visible == one.part->changes.end() || !visible->second || most_on_a_node(*one.part) > 1) return {};
+      return text::split(*visible->second, ',');
+    };
+    const auto of_a = seen_by(a);
+    const auto of_b = seen_by(b);
+    const auto until = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
+    if (!of_a || !of_b || a.stage > until(b) || b.stage > until(a)) return;
+    const auto common = [](const auto& one, const auto& other) {
+      return std::ranges::count_if(
+          one, [&](const auto& gpu) { return std::ranges::find(other, gpu) != other.end(); });
+    };
+    for (const auto& one : plan_.processes) {
+      for (const auto& other : plan_.processes) {
+        if (&plan_.role_of(one) != a.planned || &plan_.role_of(other) != b.planned || one.node != other.node)
+          continue;
+        const auto both = common(one.gpus, other.gpus);
+        const auto in_script = common(*of_a, *of_b);
+        if (both != in_script)
+          return tell(*b.part, fmt::format("{} and {} share {}, and {} in the script (CUDA_VISIBLE_DEVICES)",
+                                           plan_.name_of(one), plan_.name_of(other), text::count(both, "GPU"),
+                                           in_script));
+      }
     }
   }
 

@@ -34,10 +34,14 @@ struct Setting {
 
 /// What the processes of one kind get: a role's, or everything that a script starts.
 struct Environment {
-  std::string name;                  ///< of the role; empty for a file
-  std::optional<RoleKind> kind;      ///< of the role
-  std::vector<Setting> settings;     ///< in their order: a later one wins
-  std::vector<std::string> preload;  ///< libraries by name, as a role asks for them
+  std::string name;                    ///< of the role; empty for a file
+  std::optional<RoleKind> kind;        ///< of the role
+  std::vector<std::string> command{};  ///< of the role
+  SourceSpan command_span{};
+  std::string shares_gpus_with{};  ///< "learner": roles that are on its GPUs at the same time; empty: none
+  std::optional<double> gpu_memory{};  ///< of the role
+  std::vector<Setting> settings;       ///< in their order: a later one wins
+  std::vector<std::string> preload;    ///< libraries by name, as a role asks for them
   SourceSpan preload_span;
   std::string cleaned_by;    ///< what in the role's wrapper keeps variables from the program; empty: nothing
   bool plan_passes = false;  ///< with `cleaned_by`: what the plan asks for gets through, unlike modules

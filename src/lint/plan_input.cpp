@@ -10,6 +10,7 @@
 #include "lint/script_input.h"
 #include "plan/container.h"
 #include "plan/environment.h"
+#include "plan/groups.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -110,6 +111,13 @@ class PlanInputBuilder {
     Environment environment;
     environment.name = role.name;
     environment.kind = role.kind;
+    environment.command = role.command;
+    environment.command_span = span_of(role.command_origin);
+    std::vector<std::string> others;
+    for (const auto& other : plan_.roles)
+      if (&other != &role && plan::share_gpus(role, other)) others.push_back(other.name);
+    environment.shares_gpus_with = text::join(others, " and ");
+    environment.gpu_memory = role.gpu_memory;
     environment.preload = role.preload;
     const auto passage = plan::passage_of(role.wrapper);
     environment.cleaned_by = passage.by;

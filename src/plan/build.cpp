@@ -296,6 +296,7 @@ class Builder {
     auto placement = place(wanted, plan_.node.count, plan_.node.gpus);
     for (const auto& misfit : placement.misfits)
       report_misfit(misfit, wanted, experiment_, plan_, diagnostics_);
+    check_gpu_memory(wanted, placement, experiment_, diagnostics_);
     for (std::uint32_t i = 0; i < plan_.roles.size(); ++i) add_processes(i, placement.by_demand[i]);
     plan_.idle_gpus = std::move(placement.idle);
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/scheduler_traits.h"
 #include "base/text.h"
@@ -23,6 +25,13 @@ std::uint32_t stage_of(const config::Experiment& experiment, const config::Role&
   return 0;
 }
 
+/// "the GPUs of 'learner'"
+std::string gpus_of(const std::vector<config::Text>& roles) {
+  std::vector<std::string> names;
+  for (const auto& role : roles) names.push_back(fmt::format("'{}'", role.value));
+  return fmt::format("the GPUs of {}", text::join(names, " and "));
+}
+
 }  // namespace
 
 std::vector<Demand> demands_of(const config::Experiment& experiment) {
@@ -40,6 +49,7 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
     if (role.per && role.per->value == config::Role::Per::node) demand.spread = Demand::Spread::per_node;
     if (role.except) demand.except = index_of(role.except->value);
     for (const auto& spawner : role.spawned_by) demand.spawners.push_back(index_of(spawner.value));
+    for (const auto& partner : role.share_gpus_with) demand.shares_with.push_back(index_of(partner.value));
     demand.first_stage = stage_of(experiment, role);
     if (role.ready && role.ready->exited) demand.last_stage = demand.first_stage;
     demands.push_back(std::move(demand));
@@ -53,17 +63,23 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
   const auto& role = experiment.roles[misfit.demand];
   const bool per_node = demand.spread == Demand::Spread::per_node;
   const auto span = role.count ? role.count->span : role.per_node ? role.per_node->span : role.gpus.span;
-  auto& error = diagnostics.error(
-      "plan.does-not-fit", span,
-      fmt::format("role '{}': {} of {}{} {} not fit on {} × {}: {} {}{}, and {} {} idle", demand.name,
-                  text::count(demand.number, "process"), text::count(demand.gpus, "GPU"),
-                  per_node ? " on each node" : "", demand.number == 1 ? "does" : "do",
-                  text::count(plan.node.count, "node"), text::count(plan.node.gpus, "GPU"),
-                  misfit.fit == 0 ? "none" : std::to_string(misfit.fit), misfit.fit == 1 ? "fits" : "fit",
-                  per_node ? " on each" : "", text::count(misfit.idle, "GPU"),
-                  misfit.idle == 1 ? "stays" : "stay"));
+  const bool shares = !demand.shares_with.empty();
+  const auto where = shares ? gpus_of(role.share_gpus_with)
+                            : fmt::format("{} × {}", text::count(plan.node.count, "node"),
+                                          text::count(plan.node.gpus, "GPU"));
+  const auto idle = shares ? std::string()
+                           : fmt::format(", and {} {} idle", text::count(misfit.idle, "GPU"),
+                                         misfit.idle == 1 ? "stays" : "stay");
+  auto& error =
+      diagnostics.error("plan.does-not-fit", span,
+                        fmt::format("role '{}': {} of {}{} {} not fit on {}: {} {}{}{}", demand.name,
+                                    text::count(demand.number, "process"), text::count(demand.gpus, "GPU"),
+                                    per_node ? " on each node" : "", demand.number == 1 ? "does" : "do",
+                                    where, misfit.fit == 0 ? "none" : std::to_string(misfit.fit),
+                                    misfit.fit == 1 ? "fits" : "fit", per_node ? " on each" : "", idle));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (i == misfit.demand || wanted[i].gpus == 0) continue;
+    const bool concerned = !shares || std::ranges::find(demand.shares_with, i) != demand.shares_with.end();
+    if (i == misfit.demand || wanted[i].gpus == 0 || !concerned) continue;
     error.notes.push_back({fmt::format("role '{}' takes {}{}", wanted[i].name,
                                        text::count(wanted[i].number * wanted[i].gpus, "GPU"),
                                        wanted[i].spread == Demand::Spread::per_node ? " on each node" : ""),
@@ -76,6 +92,45 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
   if (misfit.on_nodes && !traits_of(plan.scheduler).this_machine)
     ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
   error.hint = text::join(ways, ", or ");
+}
+
+void check_gpu_memory(const std::vector<Demand>& wanted, const Placement& placement,
+                      const config::Experiment& experiment, Diagnostics& diagnostics) {
+  // Decimal shares have no exact sum.
+  constexpr double kAll = 1 + 1e-9;
+  std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<std::size_t>> on;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!experiment.roles[i].gpu_memory) continue;
+    for (const auto& placed : placement.by_demand[i])
+      for (const auto gpu : placed.gpus) on[{placed.node, gpu}].push_back(i);
+  }
+  std::set<std::vector<std::size_t>> said;
+  for (const auto& [place, all] : on) {
+    for (const auto first : all) {
+      std::vector<std::size_t> together;
+      std::vector<std::string> shares;
+      double sum = 0;
+      for (const auto i : all) {
+        const bool there = wanted[i].first_stage <= wanted[first].first_stage &&
+                           wanted[first].first_stage <= wanted[i].last_stage;
+        if (!there) continue;
+        together.push_back(i);
+        sum += experiment.roles[i].gpu_memory->value;
+        shares.push_back(fmt::format("'{}' {:g}", wanted[i].name, experiment.roles[i].gpu_memory->value));
+      }
+      if (sum <= kAll || !said.insert(together).second) continue;
+      auto& error =
+          diagnostics.error("plan.gpu-memory", experiment.roles[together.back()].gpu_memory->span,
+                            fmt::format("the roles on GPU {} of node {} are to use {:g} times its memory: {}",
+                                        place.second, place.first, sum, text::join(shares, ", ")));
+      for (const auto i : together) {
+        if (i != together.back())
+          error.notes.push_back({fmt::format("the share of '{}' is here", wanted[i].name),
+                                 experiment.roles[i].gpu_memory->span});
+      }
+      error.hint = "the shares of roles that are on one GPU at once add up to 1 at most";
+    }
+  }
 }
 
 }  // namespace nlaunch::plan

@@ -62,7 +62,7 @@ inline constexpr std::string_view kLeftOut<Condition> = " nodes gpu arch kind li
 template <>
 inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
 template <>
-inline constexpr std::string_view kLeftOut<Role> = " wrapper wrapper_origin ";
+inline constexpr std::string_view kLeftOut<Role> = " share_gpus_with gpu_memory wrapper wrapper_origin ";
 
 template <class T>
 bool may_be_left_out(std::string_view member) {

@@ -61,7 +61,7 @@ Group weight_sync(const Plan& plan) {
   group.members.push_back(
       {static_cast<std::uint32_t>(learner - plan.processes.begin()), learner->gpus.front()});
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
-    if (plan.role_of(plan.processes[i]).kind == RoleKind::engine) add_members(group, plan, i);
+    if (is_in_weight_sync(plan, plan.processes[i].role)) add_members(group, plan, i);
   }
   return group;
 }
@@ -98,11 +98,31 @@ std::vector<Group> make_groups(const Plan& plan) {
   return groups;
 }
 
+bool share_gpus(const Role& a, const Role& b) {
+  const auto has = [](const Role& role, const std::string& name) {
+    return std::ranges::find(role.share_gpus_with, name) != role.share_gpus_with.end();
+  };
+  return has(a, b.name) || has(b, a.name) ||
+         std::ranges::find_first_of(a.share_gpus_with, b.share_gpus_with) != a.share_gpus_with.end();
+}
+
+bool is_in_weight_sync(const Plan& plan, std::size_t role) {
+  const auto& engine = plan.roles[role];
+  if (engine.kind != RoleKind::engine || engine.gpus == 0) return false;
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const auto& other = plan.roles[i];
+    const bool first = other.kind == RoleKind::learner || (other.kind == RoleKind::engine && i < role);
+    if (i != role && first && share_gpus(engine, other)) return false;
+  }
+  return true;
+}
+
 std::uint32_t weight_sync_size(const Plan& plan) {
   std::uint32_t engines = 0;
   bool learner = false;
-  for (const auto& role : plan.roles) {
-    if (role.kind == RoleKind::engine) engines += role.count * role.gpus;
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const auto& role = plan.roles[i];
+    if (is_in_weight_sync(plan, i)) engines += role.count * role.gpus;
     learner = learner || (role.kind == RoleKind::learner && role.count > 0);
   }
   return learner && engines > 0 ? 1 + engines : 0;
@@ -112,11 +132,10 @@ std::int64_t sync_rank(const Plan& plan, const Process& process) {
   if (plan.weight_sync.world_size == 0) return -1;
   const auto kind = plan.role_of(process).kind;
   if (kind == RoleKind::learner) return process.rank <= 0 && process.index == 0 ? 0 : -1;
-  if (kind != RoleKind::engine) return -1;
+  if (!is_in_weight_sync(plan, process.role)) return -1;
   std::int64_t rank = 1;
   for (std::uint32_t role = 0; role < process.role; ++role) {
-    if (plan.roles[role].kind == RoleKind::engine)
-      rank += std::int64_t{plan.roles[role].count} * plan.roles[role].gpus;
+    if (is_in_weight_sync(plan, role)) rank += std::int64_t{plan.roles[role].count} * plan.roles[role].gpus;
   }
   return rank + std::int64_t{process.index} * plan.roles[process.role].gpus;
 }

@@ -8,7 +8,14 @@ namespace nlaunch::plan {
 /// members are left out: nothing is communicated there.
 std::vector<Group> make_groups(const Plan& plan);
 
-/// 1 + all engine GPUs, or 0 without a learner or without engines that have GPUs.
+/// Whether processes of two roles may be on one GPU at once: one shares the other's, or both a third's.
+bool share_gpus(const Role& a, const Role& b);
+
+/// Whether weights are sent to the engines of this role over the network: an engine on a learner's GPUs gets
+/// them there (CUDA IPC), and of engines on the same GPUs one is in the group, the first.
+bool is_in_weight_sync(const Plan& plan, std::size_t role);
+
+/// 1 + the GPUs of all engines that are in it, or 0 without a learner or without such engines.
 std::uint32_t weight_sync_size(const Plan& plan);
 
 /// The rank of a process's first GPU in the weight-sync group: 0 for learner rank 0, -1 for who is not in it.

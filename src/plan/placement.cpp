@@ -7,26 +7,44 @@
 namespace nlaunch::plan {
 namespace {
 
-/// Who has which GPU of each node, and when.
+/// Whether two demands may have a GPU at once.
+bool share(const std::vector<Demand>& demands, std::size_t a, std::size_t b) {
+  const auto& partners_of_a = demands[a].shares_with;
+  const auto& partners_of_b = demands[b].shares_with;
+  return std::ranges::find(partners_of_a, b) != partners_of_a.end() ||
+         std::ranges::find(partners_of_b, a) != partners_of_b.end() ||
+         std::ranges::find_first_of(partners_of_a, partners_of_b) != partners_of_a.end();
+}
+
+/// Who has which GPU of each node.
 class Board {
  public:
-  Board(std::uint32_t nodes, std::uint32_t gpus_per_node) : used_(nodes, std::vector<Uses>(gpus_per_node)) {}
+  Board(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node)
+      : demands_(demands), used_(nodes, std::vector<Uses>(gpus_per_node)) {}
 
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(used_.size()); }
-  [[nodiscard]] std::uint32_t free_on(std::uint32_t node, const Demand& demand) const {
+  [[nodiscard]] std::uint32_t free_on(std::uint32_t node, std::size_t demand) const {
     return static_cast<std::uint32_t>(
         std::ranges::count_if(used_[node], [&](const Uses& uses) { return is_free(uses, demand); }));
   }
 
-  /// The lowest that are free; there are as many.
-  Placed take(std::uint32_t node, const Demand& demand) {
-    Placed placed{node, {}};
-    for (std::uint16_t gpu = 0; placed.gpus.size() < demand.gpus; ++gpu) {
-      auto& uses = used_[node].at(gpu);
+  /// Of those that are free, which are enough, those with the fewest others at once, the lowest first.
+  Placed take(std::uint32_t node, std::size_t demand) {
+    std::vector<std::pair<std::ptrdiff_t, std::uint16_t>> free;
+    for (std::uint16_t gpu = 0; gpu < used_[node].size(); ++gpu) {
+      const auto& uses = used_[node][gpu];
       if (!is_free(uses, demand)) continue;
-      uses.emplace_back(demand.first_stage, demand.last_stage);
-      placed.gpus.push_back(gpu);
+      const auto others = std::ranges::count_if(
+          uses, [&](std::size_t use) { return are_at_once(demands_[use], demands_[demand]); });
+      free.emplace_back(others, gpu);
     }
+    std::ranges::sort(free);
+    Placed placed{node, {}};
+    for (std::uint32_t i = 0; i < demands_[demand].gpus; ++i) {
+      placed.gpus.push_back(free.at(i).second);
+      used_[node][free[i].second].push_back(demand);
+    }
+    std::ranges::sort(placed.gpus);
     return placed;
   }
 
@@ -40,14 +58,17 @@ class Board {
   }
 
  private:
-  using Uses = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  ///< first and last stages
+  using Uses = std::vector<std::size_t>;  ///< demands
 
-  static bool is_free(const Uses& uses, const Demand& demand) {
-    return std::ranges::none_of(uses, [&](const auto& use) {
-      return use.first <= demand.last_stage && demand.first_stage <= use.second;
+  [[nodiscard]] bool is_free(const Uses& uses, std::size_t demand) const {
+    const auto& partners = demands_[demand].shares_with;
+    if (!partners.empty() && std::ranges::find_first_of(uses, partners) == uses.end()) return false;
+    return std::ranges::none_of(uses, [&](std::size_t use) {
+      return are_at_once(demands_[use], demands_[demand]) && (use == demand || !share(demands_, use, demand));
     });
   }
 
+  const std::vector<Demand>& demands_;
   std::vector<std::vector<Uses>> used_;
 };
 
@@ -60,7 +81,7 @@ std::vector<bool> nodes_of(const std::vector<Placed>& placed, std::uint32_t node
 class Placer {
  public:
   Placer(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node)
-      : demands_(demands), board_(nodes, gpus_per_node) {
+      : demands_(demands), board_(demands, nodes, gpus_per_node) {
     result_.by_demand.resize(demands.size());
   }
 
@@ -78,6 +99,7 @@ class Placer {
 
  private:
   /// Whom others avoid comes first, then who spawns others, then the rest; `per_node` before `count` in each.
+  /// But whom a demand needs comes before it.
   [[nodiscard]] std::vector<std::size_t> order() const {
     std::vector<int> turn(demands_.size(), 2);
     for (const auto& demand : demands_) {
@@ -91,7 +113,20 @@ class Placer {
     std::ranges::stable_sort(indices, {}, [&](std::size_t i) {
       return std::pair(turn[i], demands_[i].spread == Demand::Spread::count);
     });
-    return indices;
+    std::vector<std::size_t> order;
+    std::vector<bool> seen(demands_.size(), false);
+    for (const auto i : indices) add_with_needed(i, order, seen);
+    return order;
+  }
+
+  void add_with_needed(std::size_t i, std::vector<std::size_t>& order, std::vector<bool>& seen) const {
+    if (seen[i]) return;
+    seen[i] = true;
+    const auto& demand = demands_[i];
+    if (demand.except) add_with_needed(*demand.except, order, seen);
+    for (const auto needed : demand.spawners) add_with_needed(needed, order, seen);
+    for (const auto needed : demand.shares_with) add_with_needed(needed, order, seen);
+    order.push_back(i);
   }
 
   [[nodiscard]] std::vector<bool> allowed_nodes(std::size_t i) const {
@@ -116,11 +151,11 @@ class Placer {
     std::uint32_t least = demand.number;
     for (std::uint32_t node = 0; node < board_.nodes(); ++node) {
       for (std::uint32_t k = 0; allowed[node] && k < demand.number; ++k) {
-        if (board_.free_on(node, demand) < demand.gpus) {
+        if (board_.free_on(node, i) < demand.gpus) {
           least = std::min(least, k);
           break;
         }
-        result_.by_demand[i].push_back(board_.take(node, demand));
+        result_.by_demand[i].push_back(board_.take(node, i));
       }
     }
     if (least < demand.number) note_misfit(i, least);
@@ -131,16 +166,20 @@ class Placer {
     const auto allowed = allowed_nodes(i);
     std::uint32_t node = 0;
     for (std::uint32_t k = 0; k < demand.number; ++k) {
-      while (node < board_.nodes() && (!allowed[node] || board_.free_on(node, demand) < demand.gpus)) ++node;
+      while (node < board_.nodes() && (!allowed[node] || board_.free_on(node, i) < demand.gpus)) ++node;
       if (node == board_.nodes()) {
         note_misfit(i, k);
         return;
       }
-      result_.by_demand[i].push_back(board_.take(node, demand));
+      result_.by_demand[i].push_back(board_.take(node, i));
     }
   }
 
+  /// What shares with a role that does not fit itself is not spoken of.
   void note_misfit(std::size_t i, std::uint32_t fit) {
+    const auto& partners = demands_[i].shares_with;
+    if (std::ranges::find_first_of(result_.misfits, partners, {}, &Misfit::demand) != result_.misfits.end())
+      return;
     result_.misfits.push_back({i, fit, static_cast<std::uint32_t>(board_.idle().size()), std::nullopt});
   }
 
@@ -173,6 +212,10 @@ std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands, st
 
 }  // namespace
 
+bool are_at_once(const Demand& a, const Demand& b) {
+  return a.first_stage <= b.last_stage && b.first_stage <= a.last_stage;
+}
+
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {
   auto placement = Placer(demands, nodes, gpus_per_node).run();
   for (auto& misfit : placement.misfits) {
@@ -189,7 +232,7 @@ std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands) {
     std::uint32_t together = 0;
     for (const auto& demand : demands) {
       const bool there = demand.first_stage <= at.first_stage && at.first_stage <= demand.last_stage;
-      if (there) together += demand.number * demand.gpus;
+      if (there && demand.shares_with.empty()) together += demand.number * demand.gpus;
     }
     most = std::max(most, together);
   }

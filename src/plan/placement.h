@@ -21,6 +21,8 @@ struct Demand {
   std::uint32_t gpus = 0;
   std::optional<std::size_t> except;  ///< demand whose nodes are left out (of `per_node`)
   std::vector<std::size_t> spawners;  ///< demands on whose nodes alone it may stand; empty: anywhere
+  std::vector<std::size_t>
+      shares_with{};  ///< demands on whose GPUs alone it stands, beside them; empty: its own
   /// The stages in which it has its GPUs: a role that has ended before the next stage begins leaves them to
   /// what comes later.
   std::uint32_t first_stage = 0;
@@ -46,9 +48,13 @@ struct Placement {
   std::vector<Misfit> misfits;
 };
 
-/// Two processes have the same GPU only in different stages. Roles `per_node` come first, then `count` roles
-/// in file order, each process on the first node with enough free GPUs: a process never spans two nodes.
+/// Two processes have the same GPU only in different stages, or where one shares the other's, or both share
+/// those of a third. Roles `per_node` come first, then `count` roles in file order, but whom a role needs
+/// comes before it. Each process is on the first node with enough free GPUs: a process never spans two nodes.
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node);
+
+/// Whether there is a stage in which both have their GPUs.
+bool are_at_once(const Demand& a, const Demand& b);
 
 /// GPUs that one node needs for all demands: what `place` would use on a single node.
 std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands);

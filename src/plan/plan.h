@@ -64,11 +64,13 @@ struct Role : RoleSettings {
   std::string command_origin;        ///< where it was asked for
   std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
   std::string wrapper_origin;
-  std::string workdir;                ///< absolute; ${run.dir} and ${node.scratch} may stand in front
-  std::string workdir_origin;         ///< where it was asked for; empty: the experiment file's own folder
-  std::string venv;                   ///< absolute, or empty
-  std::uint32_t count = 0;            ///< processes in the whole job
-  std::uint32_t gpus = 0;             ///< for each process
+  std::string workdir;         ///< absolute; ${run.dir} and ${node.scratch} may stand in front
+  std::string workdir_origin;  ///< where it was asked for; empty: the experiment file's own folder
+  std::string venv;            ///< absolute, or empty
+  std::uint32_t count = 0;     ///< processes in the whole job
+  std::uint32_t gpus = 0;      ///< for each process
+  std::vector<std::string> share_gpus_with;  ///< roles on whose GPUs its processes are, at the same time
+  std::optional<double> gpu_memory;   ///< share of the memory of each of its GPUs that a process may use
   std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
   std::vector<std::string> ports;     ///< names; a process's numbers stand in the same order
   std::vector<std::string> preload;   ///< names of libraries
@@ -82,8 +84,9 @@ struct Role : RoleSettings {
 };
 BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, gpus,
-                       rendezvous, rendezvous_port, ports, preload, scope, ready, heartbeat, stop, restart,
-                       ends_run, exit_ok, leave, spawned_by, classify, wrapper, wrapper_origin, env))
+                       share_gpus_with, gpu_memory, rendezvous, rendezvous_port, ports, preload, scope, ready,
+                       heartbeat, stop, restart, ends_run, exit_ok, leave, spawned_by, classify, wrapper,
+                       wrapper_origin, env))
 
 /// One instance of a role. Holds only what differs from its siblings.
 struct Process {
@@ -156,7 +159,7 @@ BOOST_DESCRIBE_STRUCT(Secret, (), (name, source, from, origin))
 
 struct WeightSync {
   Backend backend = Backend::nccl;
-  std::uint32_t world_size = 0;  ///< 1 + all engine GPUs; 0 without learners or engines
+  std::uint32_t world_size = 0;  ///< 1 + the GPUs of the engines in it; 0 without learners or such engines
   std::uint16_t port = 0;        ///< on the node of learner 0
 };
 BOOST_DESCRIBE_STRUCT(WeightSync, (), (backend, world_size, port))

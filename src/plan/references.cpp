@@ -116,8 +116,12 @@ Lookup port_on_node(const AtNode& at) {
 Lookup sync_rank_on_node(const AtNode& at) {
   const auto rank = sync_rank(at.names.plan(), *at.process);
   if (rank >= 0) return std::to_string(rank);
-  return Unknown{fmt::format("{} is not in the weight-sync group: learner 0 and the engines are",
-                             at.names.plan().name_of(*at.process)),
+  const auto& plan = at.names.plan();
+  const bool on_others = plan.role_of(*at.process).kind == RoleKind::engine;
+  return Unknown{fmt::format("{} is not in the weight-sync group: {}", plan.name_of(*at.process),
+                             on_others ? "it shares its GPUs with a learner or another engine, and a "
+                                         "communicator has a GPU once"
+                                       : "learner 0 and the engines are"),
                  true};
 }
 
@@ -183,6 +187,11 @@ Lookup cache_on_node(const AtNode& at) {
 Lookup needs_ports(const AtPlan& at) {
   if (!at.role->ports.empty()) return Keep{};
   return Unknown{fmt::format("'${{role.{}}}': role '{}' declares no ports", at.rest, at.role->name.value)};
+}
+
+Lookup gpu_memory_of(const config::Role& role, std::string_view name) {
+  if (role.gpu_memory) return fmt::format("{:g}", role.gpu_memory->value);
+  return Unknown{fmt::format("'${{{}}}': role '{}' has no gpu_memory", name, role.name.value)};
 }
 
 Lookup library_in_plan(const AtPlan& at) {
@@ -261,6 +270,7 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup {
        return std::to_string(gpus_in_reach(at.names.plan(), *at.process).size());
      }},
+    {"self", "gpu_memory", [](const AtPlan& at) { return gpu_memory_of(*at.role, "self.gpu_memory"); }},
     {"self", "ports", ports_in_plan, port_on_node},
     {"self", "sync_rank", nullptr, sync_rank_on_node},
     {"run", "dir", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().run.string(); }},
@@ -280,6 +290,8 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup { return text::join(at.names.hosts(*at.role), ","); }},
     {"role", "count", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.role->count); }},
     {"role", "gpus", [](const AtPlan& at) -> Lookup { return std::to_string(at.role->gpus.value); }},
+    {"role", "gpu_memory",
+     [](const AtPlan& at) { return gpu_memory_of(*at.role, fmt::format("role.{}", at.rest)); }},
     {"role", "env_file", nullptr,
      [](const AtNode& at) -> Lookup { return at.names.env_file(at.role->name).string(); }},
     {"library", "NAME.path", library_in_plan, library_on_node},

@@ -12,7 +12,8 @@ namespace {
 using plan::Plan;
 
 std::string role_table(const Plan& plan, const Paint& paint) {
-  Table table({"role", "kind", "processes", "GPUs each", "nodes", "rendezvous", "preload", "spawned by"});
+  Table table({"role", "kind", "processes", "GPUs each", "shared with", "memory", "nodes", "rendezvous",
+               "preload", "spawned by"});
   for (std::uint32_t i = 0; i < plan.roles.size(); ++i) {
     const auto& role = plan.roles[i];
     std::vector<std::uint32_t> nodes;
@@ -23,7 +24,8 @@ std::string role_table(const Plan& plan, const Paint& paint) {
                              ? std::string()
                              : fmt::format("{} ({})", text::join(role.preload, ", "), name_of(role.scope));
     table.add({paint.bold(role.name), std::string(name_of(role.kind)), std::to_string(role.count),
-               std::to_string(role.gpus), ranges(nodes),
+               std::to_string(role.gpus), text::join(role.share_gpus_with, ", "),
+               role.gpu_memory ? fmt::format("{:g}", *role.gpu_memory) : "", ranges(nodes),
                role.rendezvous == Rendezvous::none ? "" : std::string(name_of(role.rendezvous)), preload,
                text::join(role.spawned_by, ", ")});
   }

@@ -40,7 +40,8 @@ std::vector<GpuState> gpu_states(const NodeObservations& observations) {
       const auto& gpu = answer->at("gpus")[i];
       if (taken[i] || !stands_for(observations.node.gpus[number], gpu)) continue;
       taken[i] = true;
-      out.push_back({fmt::format("GPU {} ({})", number, gpu.value("bus_id", "")), gpu});
+      out.push_back({fmt::format("GPU {} ({})", number, gpu.value("bus_id", "")),
+                     static_cast<std::uint16_t>(number), gpu});
     }
   }
   return out;

@@ -13,7 +13,8 @@ bool same_bus(std::string_view shorter, std::string_view longer);
 
 /// A GPU of the plan, as `nlaunch-probe gpu-health` describes it (src/probe/nvml/health.cpp).
 struct GpuState {
-  std::string name;  ///< "GPU 1 (00000009:01:00.0)", as the plan counts
+  std::string name;        ///< "GPU 1 (00000009:01:00.0)", as the plan counts
+  std::uint16_t number{};  ///< of the node, as the plan counts
   nlohmann::json said;
 
   /// False where the fact is absent, too.

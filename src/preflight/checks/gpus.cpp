@@ -7,6 +7,7 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "plan/groups.h"
 #include "preflight/checks.h"
 #include "preflight/checks/gpu_state.h"
 
@@ -56,7 +57,7 @@ Row judge_visible_gpu(const NodeObservations& observations, std::size_t index) {
   const auto* gpu = find_gpu_fact(observations, token);
   for (std::size_t earlier = 0; earlier < index; ++earlier) {
     const auto& other = observations.ranks[earlier];
-    const bool planned = other.gpu == rank.gpu;  // they have it one after the other
+    const bool planned = other.gpu == rank.gpu;  // they share it, or have it one after the other
     if (other.device >= 0 && !planned && token_of(observations, other) == token)
       return given_twice(other, rank, token, gpu);
   }
@@ -130,8 +131,26 @@ void judge_mig(const GpuState& gpu, bool slices, std::vector<Row>& rows) {
   }
 }
 
-/// nvmlComputeMode_t.
-void judge_compute_mode(const GpuState& gpu, std::vector<Row>& rows) {
+/// "engine.0 and learner.0": two processes that the plan has on one GPU of this node at once; empty: there
+/// are none.
+std::string sharers(const NodeObservations& observations, std::uint16_t gpu) {
+  std::vector<const plan::Process*> on_it;
+  for (const auto& bound : observations.node.processes) {
+    const auto& process = observations.plan.processes[bound.process];
+    if (std::ranges::find(process.gpus, gpu) != process.gpus.end()) on_it.push_back(&process);
+  }
+  for (const auto* one : on_it) {
+    for (const auto* other : on_it) {
+      const auto& plan = observations.plan;
+      if (one < other && plan::share_gpus(plan.role_of(*one), plan.role_of(*other)))
+        return fmt::format("{} and {}", plan.name_of(*one), plan.name_of(*other));
+    }
+  }
+  return "";
+}
+
+/// nvmlComputeMode_t. `sharers` are processes that are to be on it at once.
+void judge_compute_mode(const GpuState& gpu, const std::string& sharers, std::vector<Row>& rows) {
   constexpr unsigned kProhibited = 2;
   constexpr unsigned kExclusive = 3;
   const Remedy remedy{"set it back: nvidia-smi --compute-mode=DEFAULT", Responsible::admin};
@@ -139,6 +158,13 @@ void judge_compute_mode(const GpuState& gpu, std::vector<Row>& rows) {
   if (mode == kProhibited) {
     rows.push_back(failed(kGpuMode, gpu.name, "its compute mode lets no program use it (prohibited)",
                           "default", remedy));
+  } else if (mode == kExclusive && !sharers.empty()) {
+    rows.push_back(
+        failed(kGpuMode, gpu.name,
+               fmt::format("its compute mode lets one process use it at a time (exclusive), and {} "
+                           "share it",
+                           sharers),
+               "default", remedy));
   } else if (mode == kExclusive) {
     rows.push_back(warned(kGpuMode, gpu.name,
                           "its compute mode lets one process use it at a time (exclusive): a second one, as "
@@ -193,7 +219,7 @@ std::vector<Row> check_gpu_mode(const NodeObservations& observations) {
   std::vector<Row> rows;
   for (const auto& gpu : gpus) {
     judge_mig(gpu, slices, rows);
-    judge_compute_mode(gpu, rows);
+    judge_compute_mode(gpu, sharers(observations, gpu.number), rows);
     judge_pcie(gpu, rows);
   }
   judge_driver(answer, rows);

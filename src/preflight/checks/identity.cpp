@@ -80,7 +80,7 @@ class Owners {
   std::map<std::pair<std::string, std::string>, std::size_t> buses_;
 };
 
-/// In the plan, one after the other, and here.
+/// In the plan, at once or one after the other, and here.
 bool have_one_gpu(const Observations& observations, std::size_t a, std::size_t b) {
   const auto& one = observations.ranks[a];
   const auto& two = observations.ranks[b];

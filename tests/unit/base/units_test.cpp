@@ -41,6 +41,14 @@ TEST(Units, SizesKnowBothKindsOfThousand) {
   EXPECT_EQ(format_size(22118400), "21600KiB");
 }
 
+TEST(Units, AFractionIsAboveNothingAndAtMostAll) {
+  EXPECT_EQ(parse_fraction("0.45"), 0.45);
+  EXPECT_EQ(parse_fraction("1"), 1.0);
+  for (const auto* wrong : {"0", "1.01", "-0.5", "45%", "half", ""})
+    EXPECT_EQ(parse_fraction(wrong).error(),
+              "'" + std::string(wrong) + "' is not above 0 and at most 1: write 0.45");
+}
+
 TEST(Units, RatesAreBytesOrBits) {
   EXPECT_DOUBLE_EQ(parse_rate("150GB/s").value(), 150e9);
   EXPECT_DOUBLE_EQ(parse_rate("400Gb/s").value(), 50e9);

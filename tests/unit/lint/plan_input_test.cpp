@@ -47,6 +47,21 @@ Texts settings_of(const plan::Plan& plan, const PlanFacts& facts = {}) {
   return settings_of(plan_input(plan, facts).environments.at(0).settings);
 }
 
+TEST(PlanInput, ARoleKnowsWhoIsOnItsGpus) {
+  auto plan = plan_of({role("learner"), role("engine"), role("judge")});
+  plan.roles[1].share_gpus_with = {"learner"};
+  plan.roles[1].gpu_memory = 0.45;
+  plan.roles[1].command = {"vllm", "serve"};
+  plan.roles[1].command_origin = "a.yaml:7:3";
+  const auto input = plan_input(plan, {});
+  EXPECT_EQ(input.environments[0].shares_gpus_with, "engine");
+  EXPECT_EQ(input.environments[1].shares_gpus_with, "learner");
+  EXPECT_EQ(input.environments[2].shares_gpus_with, "");
+  EXPECT_EQ(input.environments[1].gpu_memory, 0.45);
+  EXPECT_EQ(input.environments[1].command, (Texts{"vllm", "serve"}));
+  EXPECT_EQ(input.environments[1].command_span.line, 7U);
+}
+
 TEST(PlanInput, WhatAPlanSaysOfItsNodes) {
   auto plan = plan_of({role("learner")});
   plan.node.count = 4;

@@ -109,5 +109,38 @@ TEST_F(MisfitMessage, NamesTheOthersThatTakeGpus) {
       "2 errors\n");
 }
 
+TEST_F(MisfitMessage, OfWhatSharesNamesTheRoleWhoseGpusItIsOn) {
+  EXPECT_EQ(
+      of("  learner: {kind: learner, count: 2, gpus: 1, command: [t]}\n"
+         "  engine: {kind: engine, count: 3, gpus: 1, share_gpus_with: learner, command: [s]}\n"
+         "  judge: {kind: engine, gpus: 1, command: [s]}\n",
+         1, 4),
+      "experiment.yaml:5:33: error: role 'engine': 3 processes of 1 GPU do not fit on the GPUs of 'learner': "
+      "2 fit [plan.does-not-fit]\n"
+      "note: experiment.yaml:4:3: role 'learner' takes 2 GPUs\n"
+      "hint: --set roles.engine.count=2\n");
+}
+
+TEST_F(MisfitMessage, OfMemoryNamesAllThatAreOnTheGpuAtOnce) {
+  constexpr const char* kLearner = "  learner: {kind: learner, gpus: 1, gpu_memory: 0.6, command: [t]}\n";
+  EXPECT_EQ(
+      of(std::string(kLearner) +
+             "  engine: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.3, command: [s]}\n"
+             "  judge: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.2, command: [s]}\n"
+             "  free: {kind: engine, gpus: 1, gpu_memory: 0.9, command: [s]}\n",
+         1, 4),
+      "experiment.yaml:6:70: error: the roles on GPU 0 of node 0 are to use 1.1 times its memory: 'learner' "
+      "0.6, 'engine' 0.3, 'judge' 0.2 [plan.gpu-memory]\n"
+      "note: experiment.yaml:4:49: the share of 'learner' is here\n"
+      "note: experiment.yaml:5:71: the share of 'engine' is here\n"
+      "hint: the shares of roles that are on one GPU at once add up to 1 at most\n");
+  EXPECT_TRUE(build_from(
+      "roles:\n" + std::string(kLearner) +
+          "  a: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.3, command: [s]}\n"
+          "  b: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.1, command: [s]}\n",
+      "scheduler: {kind: slurm}\nnode: {gpus: 1}\n"))
+      << "0.6 + 0.3 + 0.1 has no exact sum";
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

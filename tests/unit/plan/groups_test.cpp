@@ -83,6 +83,44 @@ TEST_F(Groups, AGpuThatSeveralHaveOneAfterTheOtherIsThereOnce) {
                            "weight sync (weight-sync): 3/0 5/2"}));
 }
 
+TEST_F(Groups, AnEngineOnTheGpusOfALearnerIsInNoWeightSync) {
+  role("learner", RoleKind::learner, 1);
+  process(0, {0});
+  process(0, {1});
+  role("engine", RoleKind::engine, 2);
+  process(0, {0, 1});
+  plan.roles.back().share_gpus_with = {"learner"};
+  EXPECT_EQ(made(), (Names{"node 0 (node): 0/0 1/1", "learner world (world): 0/0 1/1",
+                           "engine.0 tensor parallel (tensor-parallel): 2/0 2/1"}));
+  EXPECT_EQ(plan.weight_sync.world_size, 0U);
+  EXPECT_EQ(sync_rank(plan, plan.processes[2]), -1);
+}
+
+TEST_F(Groups, OfEnginesOnTheSameGpusTheFirstIsInTheWeightSync) {
+  role("own", RoleKind::engine, 1);
+  process(0, {2});
+  plan.roles.back().share_gpus_with = {"judge"};
+  role("judge", RoleKind::service, 1);
+  process(0, {2});
+  role("draft", RoleKind::engine, 1);
+  process(0, {2});
+  plan.roles.back().share_gpus_with = {"judge"};
+  role("colocated", RoleKind::engine, 1);
+  process(0, {0});
+  role("learner", RoleKind::learner, 1);
+  process(0, {0});
+  plan.roles.back().share_gpus_with = {"colocated"};
+  role("far", RoleKind::engine, 1);
+  process(1, {0});
+  EXPECT_EQ(made(), (Names{"node 0 (node): 4/0 0/2", "weight sync (weight-sync): 4/0 0/2 5/0"}));
+  EXPECT_EQ(plan.weight_sync.world_size, 3U);
+  EXPECT_EQ(sync_rank(plan, plan.processes[5]), 2);
+  EXPECT_EQ(sync_rank(plan, plan.processes[2]), -1);
+  EXPECT_TRUE(share_gpus(plan.roles[0], plan.roles[1]));
+  EXPECT_TRUE(share_gpus(plan.roles[0], plan.roles[2]));
+  EXPECT_FALSE(share_gpus(plan.roles[0], plan.roles[4]));
+}
+
 TEST_F(Groups, OneRankAloneIsNoGroup) {
   role("learner", RoleKind::learner, 1);
   process(0, {0});

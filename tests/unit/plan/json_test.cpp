@@ -89,6 +89,19 @@ TEST(PlanJson, LeavesOutWhatARoleDoesNotSay) {
   EXPECT_FALSE(json(to_json(plain))["roles"][0].contains("wrapper"));
 }
 
+TEST(PlanJson, ARoleSaysWhoseGpusItIsOn) {
+  auto plan = whole_plan();
+  EXPECT_FALSE(json(to_json(plan))["roles"][0].contains("share_gpus_with"));
+  plan.roles[0].share_gpus_with = {"learner"};
+  plan.roles[0].gpu_memory = 0.45;
+  const json written = to_json(plan);
+  EXPECT_EQ(written["roles"][0]["share_gpus_with"], json{"learner"});
+  EXPECT_EQ(written["roles"][0]["gpu_memory"], 0.45);
+  const auto read = read_back(written);
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(json(to_json(*read)), written);
+}
+
 TEST(PlanJson, ALibraryMayHaveNoVersion) {
   auto plan = whole_plan();
   plan.libraries["nccl"].version.reset();

@@ -75,6 +75,85 @@ std::string told(const std::vector<Placed>& placed) {
   return out;
 }
 
+/// Each on the GPUs of the first, beside those that do the same.
+TEST(Placement, ADemandThatSharesIsOnTheGpusOfAnother) {
+  std::vector<Demand> demands{{"engine", Spread::per_node, 2, 2, {}, {}, {2}},
+                              {"judge", Spread::count, 1, 1, {}, {}, {2}},
+                              {"learner", Spread::per_node, 4, 1, {}, {}},
+                              {"reward", Spread::count, 2, 1, {}, {}}};
+  const auto placement = place(demands, 2, 5);
+  EXPECT_TRUE(placement.misfits.empty());
+  EXPECT_EQ(told(placement.by_demand[2]), "0:0 0:1 0:2 0:3 1:0 1:1 1:2 1:3");
+  EXPECT_EQ(told(placement.by_demand[0]), "0:0,1 0:2,3 1:0,1 1:2,3");
+  EXPECT_EQ(told(placement.by_demand[1]), "0:0");
+  EXPECT_EQ(told(placement.by_demand[3]), "0:4 1:4");
+  EXPECT_TRUE(placement.idle.empty());
+  EXPECT_EQ(gpus_on_one_node(
+                {{"learner", Spread::count, 2, 2, {}, {}}, {"engine", Spread::count, 4, 1, {}, {}, {0}}}),
+            4U);
+}
+
+TEST(Placement, WhatSharesFitsWhereTheOtherIs) {
+  const auto misfit = [](const std::vector<Demand>& demands) {
+    const auto misfits = place(demands, 2, 4).misfits;
+    return misfits.size() == 1 ? std::optional(misfits[0]) : std::nullopt;
+  };
+  // No two of the same role on one GPU, and nothing of the GPUs that nobody has.
+  const auto many =
+      misfit({{"learner", Spread::count, 2, 1, {}, {}}, {"engine", Spread::count, 3, 1, {}, {}, {0}}});
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->fit, 2U);
+  EXPECT_EQ(many->on_nodes, std::nullopt);
+  const auto wide =
+      misfit({{"learner", Spread::per_node, 1, 1, {}, {}}, {"engine", Spread::count, 1, 2, {}, {}, {0}}});
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->fit, 0U);
+  const auto nodes =
+      misfit({{"learner", Spread::per_node, 1, 1, {}, {}}, {"engine", Spread::count, 3, 1, {}, {}, {0}}});
+  ASSERT_TRUE(nodes);
+  EXPECT_EQ(nodes->on_nodes, 3U);
+}
+
+TEST(Placement, ThoseThatShareWithOneAreSpreadOverItsGpus) {
+  const auto placement = place({{"trainer", Spread::count, 1, 4, {}, {}},
+                                {"policy", Spread::count, 1, 1, {}, {}, {0}},
+                                {"judge", Spread::count, 2, 1, {}, {}, {0}},
+                                {"reward", Spread::count, 2, 1, {}, {}, {0}}},
+                               1, 4);
+  EXPECT_TRUE(placement.misfits.empty());
+  EXPECT_EQ(told(placement.by_demand[1]), "0:0");
+  EXPECT_EQ(told(placement.by_demand[2]), "0:1 0:2");
+  EXPECT_EQ(told(placement.by_demand[3]), "0:3 0:0");
+}
+
+TEST(Placement, OfWhatSharesWithARoleThatDoesNotFitNothingIsSaid) {
+  const auto misfits =
+      place({{"learner", Spread::count, 1, 8, {}, {}}, {"engine", Spread::count, 1, 1, {}, {}, {0}}}, 1, 4)
+          .misfits;
+  ASSERT_EQ(misfits.size(), 1U);
+  EXPECT_EQ(misfits[0].demand, 0U);
+}
+
+/// Of two roles, where one process spans the GPUs of both.
+TEST(Placement, AProcessMayShareWithSeveral) {
+  const auto placement = place({{"actor", Spread::count, 2, 1, {}, {}},
+                                {"critic", Spread::count, 2, 1, {}, {}},
+                                {"engine", Spread::count, 1, 4, {}, {}, {0, 1}}},
+                               1, 4);
+  EXPECT_TRUE(placement.misfits.empty());
+  EXPECT_EQ(told(placement.by_demand[2]), "0:0,1,2,3");
+}
+
+TEST(Placement, WhatASharerStartsStandsOnItsNode) {
+  const auto placement = place({{"actor", Spread::count, 1, 1, {}, {1}},
+                                {"driver", Spread::count, 1, 1, {}, {}, {2}},
+                                {"learner", Spread::count, 1, 3, {}, {}}},
+                               2, 4);
+  EXPECT_TRUE(placement.misfits.empty());
+  EXPECT_EQ(told(placement.by_demand[1]), "0:0");
+  EXPECT_EQ(told(placement.by_demand[0]), "0:3");
+}
+
 TEST(Placement, EachProcessHasTheLowestFreeGpus) {
   const auto placement =
       place({{"a", Spread::count, 2, 1, {}, {}}, {"b", Spread::count, 2, 2, {}, {}}}, 2, 4);

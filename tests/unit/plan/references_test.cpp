@@ -148,6 +148,14 @@ TEST_F(OneNode, TellsTheRankInTheWeightSyncGroup) {
             "engine.1, in '${self.sync_rank}': engine.1 is not in the weight-sync group: learner 0 and the "
             "engines are");
   EXPECT_EQ(resolve("${self.sync_rank:-none}", &plan.processes[2]), "none");
+  plan.roles[1].kind = RoleKind::engine;
+  plan.roles[1].share_gpus_with = {"learner"};
+  resolve("${self.sync_rank}", &plan.processes[2]);
+  EXPECT_EQ(
+      mistakes.first_message(),
+      "engine.1, in '${self.sync_rank}': engine.1 is not in the weight-sync group: it shares its GPUs with a "
+      "learner or another engine, and a communicator has a GPU once");
+  mistakes = {};
   EXPECT_TRUE(mistakes.empty());
 }
 
@@ -274,6 +282,11 @@ TEST_F(AtLogin, PutsInWhatTheFilesSay) {
   EXPECT_EQ(resolve("${env.HOME} <${env.EMPTY}> ${env.NONE:-none} ${env.EMPTY:-none}"), "/home/u <> none ");
   EXPECT_EQ(resolve("${self.gpus}", role("engine")), "2");
   EXPECT_EQ(resolve("${self.gpus}", role("actor")), "0");
+  EXPECT_EQ(resolve("${self.gpu_memory}", role("engine")),
+            "'${self.gpu_memory}': role 'engine' has no gpu_memory");
+  experiment.roles[1].gpu_memory = Located<double>{0.45, {}};
+  EXPECT_EQ(resolve("${self.gpu_memory} ${role.engine.gpu_memory}", role("engine")), "0.45 0.45");
+  EXPECT_EQ(resolve("${role.tool.gpu_memory}"), "'${role.tool.gpu_memory}': role 'tool' has no gpu_memory");
 }
 
 TEST_F(AtLogin, KeepsWhatOnlyANodeKnows) {

@@ -505,6 +505,37 @@ TEST(GpuMode, EachComputeModeIsJudged) {
             "with helpers, fails"});
 }
 
+TEST(GpuMode, AnExclusiveGpuIsNotForTwoProcesses) {
+  Recorded machine("2xH200");
+  machine.gpu(0)["compute_mode"] = machine.gpu(1)["compute_mode"] = 3;
+  auto& plan = machine.machine.plan;
+  plan.roles = {plan::Role{}, plan::Role{}};
+  plan.roles[0].name = "learner";
+  plan.roles[1].name = "engine";
+  plan.processes.assign(3, {});
+  plan.processes[0].gpus = {0};
+  plan.processes[1].gpus = {1};
+  plan.processes[1].index = 1;
+  plan.processes[2].role = 1;
+  plan.processes[2].gpus = {1};
+  machine.machine.node.processes.assign(3, {});
+  for (std::uint32_t i = 0; i < 3; ++i) machine.machine.node.processes[i].process = i;
+  const auto said = [&] {
+    Lines out;
+    for (const auto& row : run_check("gpu-mode", machine.observations()))
+      out.push_back(std::string(name_of(row.status)) + " | " + row.value);
+    return out;
+  };
+  const std::string alone =
+      "warn | its compute mode lets one process use it at a time (exclusive): a second one, as "
+      "of a server with helpers, fails";
+  EXPECT_EQ(said(), (Lines{alone, alone})) << "one after the other";
+  plan.roles[1].share_gpus_with = {"learner"};
+  EXPECT_EQ(said(), (Lines{alone,
+                           "fail | its compute mode lets one process use it at a time (exclusive), and "
+                           "learner.1 and engine.0 share it"}));
+}
+
 TEST(GpuMode, AModeThatIsAboutToChangeIsAWarning) {
   EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}, {"pending", true}}),
             Lines{"warn | GPU 0 (00000000:2A:00.0) | MIG mode goes on at its next reset | a mode that stays "

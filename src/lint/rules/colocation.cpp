@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/rule.h"
+
+namespace nlaunch::lint {
+namespace {
+
+/// A server that takes a share of its GPUs' memory at its start.
+struct Server {
+  std::string_view name;
+  std::string_view option;
+  std::string_view unless_told;  ///< how much it takes without the option
+};
+constexpr Server kVllm{"vLLM", "--gpu-memory-utilization", "0.9 of it"};
+constexpr Server kSglang{"SGLang", "--mem-fraction-static", "most of it"};
+
+/// The words of a command, those in texts for a shell too: [bash, -c, "vllm serve ..."].
+std::vector<std::string> words_of(const std::vector<std::string>& command) {
+  auto text = text::join(command, " ");
+  std::ranges::replace(text, '\n', ' ');
+  return text::split(text, ' ');
+}
+
+const Server* server_in(const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const auto program = std::string_view(word).substr(word.rfind('/') + 1);
+    if (program == "vllm" || program == "vllm-serve" || program.starts_with("vllm.entrypoints."))
+      return &kVllm;
+    if (program == "sglang" || program == "sglang.launch_server") return &kSglang;
+  }
+  return nullptr;
+}
+
+/// "--gpu-memory-utilization 0.4", "--gpu_memory_utilization=0.4".
+std::optional<std::string> value_of(const std::vector<std::string>& words, std::string_view option) {
+  std::optional<std::string> value;
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    const auto equals = word->find('=');
+    auto name = word->substr(0, equals);
+    std::ranges::replace(name, '_', '-');
+    if (name != option) continue;
+    if (equals != std::string::npos)
+      value = word->substr(equals + 1);
+    else if (word + 1 != words.end())
+      value = word[1];
+  }
+  return value;
+}
+
+void check_gpu_memory(const LintInput& input, Report& report) {
+  for (const auto& environment : input.environments) {
+    const auto words = words_of(environment.command);
+    const auto* server = server_in(words);
+    if (server == nullptr || environment.shares_gpus_with.empty()) continue;
+    report.of(environment.name);
+    const auto said = value_of(words, server->option);
+    const auto wanted =
+        environment.gpu_memory
+            ? fmt::format("{} \"${{self.gpu_memory}}\"", server->option)
+            : fmt::format("gpu_memory: 0.45 in the role, and {} \"${{self.gpu_memory}}\"", server->option);
+    if (!said) {
+      report.warning(
+          environment.command_span,
+          {fmt::format("{} shares its GPUs with {}, and is not told how much of their memory it may use",
+                       server->name, environment.shares_gpus_with),
+           fmt::format("it takes {}: the other one, or {} itself, runs out of memory", server->unless_told,
+                       server->name),
+           wanted, ""});
+      continue;
+    }
+    const auto share = parse_fraction(*said);
+    if (share && environment.gpu_memory && *share > *environment.gpu_memory) {
+      report.warning(
+          environment.command_span,
+          {fmt::format("{} {}, and the role's gpu_memory is {:g}", server->option, *said,
+                       *environment.gpu_memory),
+           fmt::format("the plan counts on less than it takes: with {} on the same GPUs they may run out "
+                       "of memory",
+                       environment.shares_gpus_with),
+           wanted, ""});
+    }
+  }
+}
+
+const Registered<Rule> gpu_memory_rule{{
+    .order = 295,
+    .name = "gpu-memory",
+    .title = "an engine on another role's GPUs that takes more of their memory than its share",
+    .explain = "vLLM and SGLang take their share of the memory when they start, and most of it unless they "
+               "are told. "
+               "Where another role is on the same GPUs, whoever comes second runs out of memory.",
+    .source = "vLLM: vllm/config/cache.py (gpu_memory_utilization); SGLang: sglang/srt/server_args.py "
+              "(mem_fraction_static)",
+    .check = check_gpu_memory,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint
