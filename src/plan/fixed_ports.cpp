@@ -55,6 +55,16 @@ std::optional<int> port_of_words(const std::vector<std::string>& words, std::siz
   return word == kOption && at + 1 < words.size() ? port_in(words[at + 1]) : std::nullopt;
 }
 
+/// The words of a command with a port, by their index.
+std::map<std::uint16_t, std::size_t> ports_in_command(const Role& role) {
+  std::map<std::uint16_t, std::size_t> found;
+  for (std::size_t at = 0; at < role.command.size(); ++at) {
+    if (const auto port = port_of_words(role.command, at))
+      found.try_emplace(static_cast<std::uint16_t>(*port), at);
+  }
+  return found;
+}
+
 std::vector<FixedPort> fixed_ports(const config::Experiment& experiment, const Plan& plan) {
   std::vector<FixedPort> found;
   for (std::uint32_t i = 0; i < plan.roles.size(); ++i) {
@@ -63,12 +73,10 @@ std::vector<FixedPort> fixed_ports(const config::Experiment& experiment, const P
     if (const auto number = port_of_check(role.ready); number && written.ready) {
       found.push_back({i, *number, written.ready->span, true});
     } else if (role.kind != RoleKind::learner) {
-      for (std::size_t at = 0; at < role.command.size(); ++at) {
-        const auto port = port_of_words(role.command, at);
-        const auto is_known = [&](const FixedPort& known) { return known.role == i && known.number == port; };
-        if (port && std::ranges::none_of(found, is_known))
-          found.push_back({i, *port, written.command[at].span, false});
-      }
+      // A launcher's words stand before those that are written.
+      const auto before = role.command.size() - std::min(role.command.size(), written.command.size());
+      for (const auto& [port, at] : ports_in_command(role))
+        if (at >= before) found.push_back({i, port, written.command[at - before].span, false});
     }
   }
   return found;
@@ -98,6 +106,14 @@ std::string who_shares(const Plan& plan, const FixedPort& a, const FixedPort& b)
 }
 
 }  // namespace
+
+std::vector<std::uint16_t> fixed_ports_of(const Role& role) {
+  if (const auto number = port_of_check(role.ready)) return {static_cast<std::uint16_t>(*number)};
+  std::vector<std::uint16_t> found;
+  if (role.kind == RoleKind::learner) return found;
+  for (const auto& [port, at] : ports_in_command(role)) found.push_back(port);
+  return found;
+}
 
 void check_fixed_ports(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics) {
   const auto ports = fixed_ports(experiment, plan);

@@ -41,7 +41,7 @@ NodeObservations gather(const Request& request) {
       return find_role_library(request.node.processes[bound], request.probe);
     });
   }
-  observations.ports = ask_ports(request.node);
+  observations.ports = ask_ports(request.plan, request.node);
   for (auto& [role, library] : libraries) observations.libraries[role] = library.get();
   observations.machine = machine.get();
   observations.answers = answers.get();

@@ -96,6 +96,7 @@ preflight::Request NodeWorker::preflight_request() const {
 }
 
 supervise::Hooks NodeWorker::begin_audit() {
+  ports_.let_go();
   auditor_.emplace(plan_, node_, options_.machine.install().probe);
   auto hooks = auditor_->hooks();
   install_evidence_hooks(hooks, plan_, node_, options_.machine.install(), paths_.attempt);

@@ -52,8 +52,8 @@ class NodeWorker {
   /// What a preflight of this node needs to know of it. It refers to this.
   [[nodiscard]] preflight::Request preflight_request() const;
 
-  /// Begins the audit of the processes, which are about to be started; has them audited and, when that is
-  /// wanted, their evidence collected. The hooks refer to this.
+  /// Lets go of the ports, and begins the audit of the processes, which are about to be started; has them
+  /// audited and, when that is wanted, their evidence collected. The hooks refer to this.
   supervise::Hooks begin_audit();
   /// What the audit has shown until now; nothing where it has not begun.
   launch::AuditReport audit();

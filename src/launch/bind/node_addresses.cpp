@@ -69,7 +69,8 @@ Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {
     port = free.value_or(port);
   });
   if (all) return {};
-  return failure("launch.ports", "no TCP port is free between 20000 and 31999");
+  return failure("launch.ports", "no TCP port is free between {} and {}", ports.range().first,
+                 ports.range().last);
 }
 
 std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& process) {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "sys/tcp_port.h"
+#include <utility>
 
 namespace nlaunch::launch {
 
@@ -12,7 +12,21 @@ std::string port_folder() {
   return fmt::format("/tmp/nlaunch-ports-{}", ::geteuid());
 }
 
-Ports::Ports(const std::string& folder) {
+PortRange range_beside(const sys::KernelPorts& kernel) {
+  constexpr std::uint16_t kLowest = 2000;  // below stand services of the machine
+  constexpr std::uint16_t kHighest = 65535;
+  constexpr int kEnough = 1000;
+  const PortRange usual;
+  const auto [first, last] = kernel.ephemeral;
+  if (last < usual.first || usual.last < first) return usual;
+  const PortRange below{kLowest, static_cast<std::uint16_t>(first - 1)};
+  const PortRange above{static_cast<std::uint16_t>(last + 1), kHighest};
+  if (first - kLowest >= kEnough) return below;
+  return kHighest - last >= kEnough ? above : usual;
+}
+
+Ports::Ports(const std::string& folder, sys::KernelPorts kernel)
+    : kernel_(std::move(kernel)), range_(range_beside(kernel_)) {
   constexpr mode_t kOwn = 0600;
   if (!sys::make_private_folder(folder)) return;  // somebody else has taken the name
   file_ = sys::UniqueFd(::open((folder + "/ports").c_str(),
@@ -27,16 +41,20 @@ bool Ports::lock(std::uint16_t port) {
   range.l_start = port;
   range.l_len = 1;
   if (file_ && ::fcntl(file_.get(), F_OFD_SETLK, &range) != 0) return false;
-  taken_.insert(port);
+  taken_.emplace(port, sys::UniqueFd());
   return true;
 }
 
 std::optional<std::uint16_t> Ports::take(std::uint16_t wish) {
-  constexpr std::uint16_t kFirst = 20000;
-  constexpr std::uint16_t kLast = 31999;
-  for (unsigned tries = 0; tries <= kLast - kFirst; ++tries) {
-    if (lock(wish) && !sys::try_to_listen(wish)) return wish;
-    wish = wish >= kLast ? kFirst : static_cast<std::uint16_t>(wish + 1);
+  const auto [first, last] = range_;
+  const auto size = static_cast<unsigned>(last - first) + 1;
+  if (kernel_.has(wish)) wish = static_cast<std::uint16_t>(first + wish % size);
+  for (unsigned tries = 0; tries < size; ++tries) {
+    if (!kernel_.has(wish) && lock(wish) && !sys::try_to_listen(wish)) {
+      taken_[wish] = sys::hold_port(wish);
+      return wish;
+    }
+    wish = wish >= last ? first : static_cast<std::uint16_t>(wish + 1);
   }
   return std::nullopt;
 }

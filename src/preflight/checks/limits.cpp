@@ -142,7 +142,7 @@ std::vector<Row> check_ports(const NodeObservations& observations) {
 const Registered<NodeCheck> ports_check{{
     .order = 170,
     .name = "ports",
-    .what = "the ports of the plan are free",
+    .what = "the ports of the plan are held for it, and those that commands name by number are free",
     .judge = check_ports,
 }};
 

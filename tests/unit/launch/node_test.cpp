@@ -97,6 +97,37 @@ TEST_F(Folder, TwoRunsNeverTakeOnePort) {
   EXPECT_EQ(Ports(folder_).take(*one), one);
 }
 
+TEST_F(Folder, APortIsHeldUntilItIsLetGo) {
+  Ports ports(folder_);
+  const auto one = ports.take(29000);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(sys::try_to_listen(*one), std::errc::address_in_use);
+  ports.let_go();
+  EXPECT_FALSE(sys::try_to_listen(*one));
+  EXPECT_NE(ports.take(*one), one) << "it is the run's";
+}
+
+TEST_F(Folder, PortsThatTheKernelGivesAwayAreNotTaken) {
+  const auto range_of = [](std::uint16_t first, std::uint16_t last) {
+    const auto range = range_beside({{first, last}, {}});
+    return std::pair(range.first, range.last);
+  };
+  using Range = std::pair<std::uint16_t, std::uint16_t>;
+  EXPECT_EQ(range_of(32768, 60999), Range(20000, 31999));
+  EXPECT_EQ(range_of(1024, 19999), Range(20000, 31999));
+  EXPECT_EQ(range_of(9000, 65000), Range(2000, 8999));
+  EXPECT_EQ(range_of(31999, 60999), Range(2000, 31998));
+  EXPECT_EQ(range_of(2999, 40000), Range(40001, 65535));
+  EXPECT_EQ(range_of(1024, 65535), Range(20000, 31999)) << "there is no room";
+  Ports ports(folder_, {{9000, 65000}, {{4000, 4002}, {2005, 2005}}});
+  const auto moved = ports.take(29000);
+  ASSERT_TRUE(moved);
+  EXPECT_TRUE(*moved >= 2000 && *moved <= 8999) << *moved;
+  EXPECT_GE(ports.take(4000).value_or(0), 2000);
+  const auto reserved = ports.take(2005);
+  EXPECT_NE(reserved, 2005);
+}
+
 TEST_F(Folder, PortsAreKeptInAFolderThatIsTheUsersOwn) {
   const auto own = folder_ / "ports-of-me";
   EXPECT_TRUE(Ports(own).take(29000));

@@ -9,6 +9,7 @@
 #include "preflight/findings.h"
 #include "preflight/gather.h"
 #include "sys/spawn.h"
+#include "sys/tcp_port.h"
 #include "unit/preflight/fixture.h"
 #include "unit/preflight/script.h"
 
@@ -389,13 +390,24 @@ esac)"));
   EXPECT_EQ(findings.fingerprints[0].value, "c0ffee");
 }
 
-TEST(AskPorts, SaysWhichAreTaken) {
+TEST(AskPorts, ThoseOfThePlanAreHeldAndThoseByNumberAreTried) {
   Machine machine(1, 1);
   machine.node.processes[0].ports = {1};
-  const auto ports = ask_ports(machine.node);
-  ASSERT_EQ(ports.size(), 1U);
+  auto& role = machine.plan.roles[0];
+  role.kind = RoleKind::engine;
+  std::uint16_t taken = 24680;
+  auto held = sys::hold_port(taken);
+  while (!held) held = sys::hold_port(++taken);
+  role.command = {"serve", "--port", std::to_string(taken)};
+  const auto ports = ask_ports(machine.plan, machine.node);
+  ASSERT_EQ(ports.size(), 2U);
   EXPECT_EQ(ports[0].process, "learner.0");
   EXPECT_EQ(ports[0].port, 1);
+  EXPECT_EQ(ports[0].error, "");
+  EXPECT_EQ(ports[1].port, taken);
+  EXPECT_EQ(ports[1].error, "Address already in use");
+  role.kind = RoleKind::learner;
+  EXPECT_EQ(ask_ports(machine.plan, machine.node).size(), 1U) << "it may be another role's";
 }
 
 }  // namespace
