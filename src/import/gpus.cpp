@@ -147,7 +147,7 @@ class Gpus {
 
   /// By CUDA_VISIBLE_DEVICES of both.
   void share_visible(std::size_t i, const std::vector<std::size_t>& placed) {
-    const auto& own = *visible_of(job_.part_of(job_.kept[i]));
+    const auto own = visible_of(job_.part_of(job_.kept[i])).value();
     const auto has = [](const std::vector<std::string>& all, const std::string& gpu) {
       return !gpu.empty() && std::ranges::find(all, gpu) != all.end();
     };

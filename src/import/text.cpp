@@ -160,9 +160,15 @@ void write_ready(ExperimentLines& out, const ImportedReady& ready) {
   out.list(4, fmt::format("ready: {{timeout: {}, exec", ready.timeout), ready.exec, "}");
 }
 
+/// It helps, and what comes after it starts when it has exited with 0.
+bool is_task(const ImportedRole& role) {
+  return role.kind == RoleKind::service && role.ready && role.ready->exited && !role.ends_run &&
+         !role.may_end;
+}
+
 /// The keys of a role that fit on a line each.
 std::vector<std::string> short_keys(const ImportedRole& role) {
-  std::vector<std::string> keys{fmt::format("kind: {}", name_of(role.kind))};
+  std::vector<std::string> keys{fmt::format("kind: {}", name_of(is_task(role) ? RoleKind::task : role.kind))};
   const auto add = [&](std::string_view key, const std::string& value) {
     keys.push_back(fmt::format("{}: {}", key, value));
   };
@@ -195,7 +201,7 @@ void write_role(ExperimentLines& out, const ImportedRole& role) {
   if (!role.wrapper.empty()) out.list(4, "wrapper", role.wrapper);
   if (!role.command.empty()) out.list(4, "command", role.command);
   out.environment(4, role.environment, false);
-  if (role.ready) write_ready(out, *role.ready);
+  if (role.ready && !is_task(role)) write_ready(out, *role.ready);
 }
 
 void write_walltime(ExperimentLines& out, const Imported& all) {

@@ -113,7 +113,9 @@ class Together {
     const auto seen_by = [](const Pair& one) -> std::optional<std::vector<std::string>> {
       const auto visible = one.part->changes.find("CUDA_VISIBLE_DEVICES");
       if (visible == one.part->changes.end() || !visible->second || most_on_a_node(*one.part) > 1) return {};
-      return text::split(*visible->second, ',');
+      auto gpus = text::split(*visible->second, ',');
+      std::erase_if(gpus, [](const auto& gpu) { return gpu.empty() || gpu == "-1"; });
+      return gpus;
     };
     const auto of_a = seen_by(a);
     const auto of_b = seen_by(b);

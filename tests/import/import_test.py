@@ -480,6 +480,24 @@ class Ends(Import):
         self.assertEqual({name: role.get("stop") for name, role in experiment["roles"].items()}, {"engine": None, "learner": {"grace": "600s"}})
 
 
+class SharedGpus(Import):
+    def test_programs_on_the_same_gpus_share_them(self):
+        begin = "#SBATCH --gpus-per-node=4\n"
+        for script, wanted in (
+                ("CUDA_VISIBLE_DEVICES=0 vllm serve m &\nsleep 9\nCUDA_VISIBLE_DEVICES=0 python train.py\n",
+                 {"engine": (1, "learner"), "learner": (1, None)}),
+                ("CUDA_VISIBLE_DEVICES=0,1,2,3 vllm serve m --tensor-parallel-size 4 &\nsleep 9\npython train.py\n",
+                 {"engine": (4, None), "learner": (4, "engine")}),
+                ("vllm serve m --tensor-parallel-size 2 &\nsleep 9\ntorchrun --nproc_per_node 4 train.py\n",
+                 {"engine": (2, "learner"), "learner": (4, None)}),
+                ("CUDA_VISIBLE_DEVICES=2 vllm serve m &\nCUDA_VISIBLE_DEVICES=3 vllm serve n &\nsleep 9\n"
+                 "CUDA_VISIBLE_DEVICES=2,3 torchrun --nproc_per_node 2 train.py\n",
+                 {"engine": (1, "learner"), "engine-2": (1, "learner"), "learner": (2, None)})):
+            with self.subTest(script):
+                _, experiment, _ = self.planned(begin + script)
+                self.assertEqual({name: (role["gpus"], role.get("share_gpus_with")) for name, role in experiment["roles"].items()}, wanted)
+
+
 class Refusals(Import):
     """A plan of another job is worse than none."""
 
@@ -492,8 +510,8 @@ class Refusals(Import):
                 ("cat data | python train.py\n", "it reads its standard input"),
                 ("source env.sh\npython train.py\n", "env.sh, which is not on this machine."),
                 ("#SBATCH --array=0-3\npython train.py $SLURM_ARRAY_TASK_ID\n", "the job is an array of 4 tasks, and an experiment is one of them"),
-                ("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0 vllm serve m &\nsleep 9\nCUDA_VISIBLE_DEVICES=0 python train.py\n", "it shares GPUs with"),
-                ("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\npython train.py\n", "it shares its GPUs with what runs beside it"),
+                ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\nCUDA_VISIBLE_DEVICES=1,2 torchrun --nproc_per_node 2 train.py\n",
+                 "it has some of the GPUs of learner (CUDA_VISIBLE_DEVICES) and others besides"),
                 ("module unload a\npython train.py\n", "`module unload a`: a profile loads modules, and does nothing else with them."),
                 ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 end with 3"),
                 (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: nothing stands behind the =."),

@@ -122,7 +122,7 @@ void check_ll128_guard(const LintInput& input, Report& report) {
   if (input.gpu != "GH200" || input.nics != "cxi" || input.nodes == 1U || input.by_nlaunch) return;
   const Version since{{2, 27, 3}};
   for (const auto& environment : input.environments) {
-    if (environment.kind == RoleKind::service || is_guarded(environment)) continue;
+    if ((environment.kind && !computes(*environment.kind)) || is_guarded(environment)) continue;
     const auto* release = environment.release("NCCL");
     if (release != nullptr && *release < since) continue;
     const auto* place = environment.find("FI_PROVIDER");

@@ -55,14 +55,15 @@ const Registered<Rule> preload_everywhere_rule{{
 
 void check_preload_unneeded(const LintInput& input, Report& report) {
   for (const auto& environment : input.environments) {
-    if (environment.preload.empty() || environment.kind != RoleKind::service) continue;
+    if (environment.preload.empty() || !environment.kind || computes(*environment.kind)) continue;
     report.of(environment.name);
-    report.warning(environment.preload_span, {fmt::format("the service '{}' preloads {}", environment.name,
-                                                          environment.preload.front()),
-                                              "services run helpers, which neither train nor generate: what "
-                                              "they start inherits a library that it does "
-                                              "not need",
-                                              "preload in learners alone", ""});
+    report.warning(environment.preload_span,
+                   {fmt::format("the {} '{}' preloads {}", name_of(*environment.kind), environment.name,
+                                environment.preload.front()),
+                    "services run helpers, which neither train nor generate: what "
+                    "they start inherits a library that it does "
+                    "not need",
+                    "preload in learners alone", ""});
   }
 }
 

@@ -70,9 +70,11 @@ TEST(Rules, SharedCache) {
 TEST(Rules, ReleaseDiffers) {
   LintInput input;
   input.plan = true;
-  input.environments = {
-      {"learner", RoleKind::learner, {}, {"nccl"}, {}, {}, false, {}, {{"NCCL", Version{{2, 27, 5}}}}},
-      {"engine", RoleKind::engine, {}, {}, {}, {}, false, {}, {{"NCCL", Version{{2, 28, 9}}}}}};
+  input.environments.resize(2);
+  input.environments[0].name = "learner";
+  input.environments[0].releases = {{"NCCL", Version{{2, 27, 5}}}};
+  input.environments[1].name = "engine";
+  input.environments[1].releases = {{"NCCL", Version{{2, 28, 9}}}};
   input.groups = {{"weight sync", {0, 1}}};
   EXPECT_EQ(
       found(input),
