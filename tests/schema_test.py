@@ -157,6 +157,9 @@ class Schemas(unittest.TestCase):
             experiment.replace("[x]", "[x], count: 1, per_node: 1"), experiment.replace("[x]", "[x], spawned_by: b"),
             experiment.replace("command: [x]", "gpus: 1"), experiment.replace("[x]", "[x], ready: {timeout: 1s}"),
             experiment.replace("[x]", "[x], ready: {tcp: x, http: y}"), experiment.replace("[x]", "[x], stop: {grace: 60}"),
+            experiment.replace("[x]", "[x], timeout: 1m"), experiment.replace("[x]", "[x], retries: 1"),
+            *(experiment.replace("learner", "task").replace("[x]", f"[x], {key}") for key in (
+                "ready: exited", "ends_run: true", "exit: ok", "restart: {policy: never}", "retries: -1", "timeout: 5")),
             experiment.replace("[x]", "[x], gpus: 1, gpu_memory: 1.5"), experiment.replace("[x]", "[x], gpus: 1, gpu_memory: 0"),
             experiment.replace("[x]", "[x], gpus: 1, share_gpus_with: {a: b}"), experiment.replace("[x]", "[x], exit: fine"), experiment.replace("[x]", "[x], restart: {max: 1}"),
             experiment + "nodes: 0\n", experiment + "weight_sync: {backend: mpi}\n", experiment + "secrets: {A: file}\n",

@@ -5,13 +5,12 @@
 namespace nlaunch {
 namespace {
 
-/// The offset of the `}` that closes the `${` before `from`, nested references skipped.
+/// The offset of the `}` that closes the `${` before `from`; what is in braces between is skipped.
 std::optional<std::size_t> closing_brace(std::string_view text, std::size_t from) {
   int depth = 1;
   for (std::size_t at = from; at < text.size(); ++at) {
-    if (text.substr(at).starts_with("${")) {
+    if (text[at] == '{') {
       ++depth;
-      ++at;
     } else if (text[at] == '}' && --depth == 0) {
       return at;
     }

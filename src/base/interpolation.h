@@ -10,7 +10,7 @@
 namespace nlaunch {
 
 /// A text with references: `${NAME}`, `${NAME:-default}`; `$${` stands for a literal `${`.
-/// A default may itself hold references.
+/// A default may itself hold references. Braces within one come in pairs.
 struct Reference {
   std::string name;
   std::optional<std::string> fallback;

@@ -13,11 +13,24 @@
 /// The words of nlaunch that both its files and its plan are written in.
 namespace nlaunch {
 
-enum class RoleKind { learner, engine, service };
-BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service)
+enum class RoleKind {
+  learner,  ///< trains
+  engine,   ///< generates
+  service,  ///< helps while they do
+  task,     ///< prepares something: the next stage starts when it has exited with 0
+};
+BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service, task)
+/// It trains or generates, with the libraries that nlaunch takes care of.
+constexpr bool computes(RoleKind kind) {
+  return kind == RoleKind::learner || kind == RoleKind::engine;
+}
 
 enum class Rendezvous { none, torch };
 BOOST_DESCRIBE_ENUM(Rendezvous, torch, none)
+
+/// What starts a rank for each GPU of a process.
+enum class Launcher { torchrun, accelerate };
+BOOST_DESCRIBE_ENUM(Launcher, torchrun, accelerate)
 
 enum class PreloadScope {
   process,  ///< the role's program alone

@@ -100,12 +100,6 @@ class EnvReader {
   ProcessTraits of_;
 };
 
-bool is_plain(const Value& value) {
-  const auto& entries = value.node().entries;
-  const auto of_block = [](const Entry& entry) { return is_block_key(entry.key.value); };
-  return entries.empty() || !std::ranges::all_of(entries, of_block);
-}
-
 void read_plain(const Value& value, EnvBlock& out, ProcessTraits of) {
   EnvReader reader(out, nullptr, of);
   for (const auto& [name, item] : value.entries()) {
@@ -119,10 +113,15 @@ void read_plain(const Value& value, EnvBlock& out, ProcessTraits of) {
 
 }  // namespace
 
+bool is_plain_env(const Node& env) {
+  const auto of_block = [](const Entry& entry) { return is_block_key(entry.key.value); };
+  return env.entries.empty() || !std::ranges::all_of(env.entries, of_block);
+}
+
 EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries,
                   ProcessTraits of) {
   EnvBlock out;
-  if (form == EnvForm::plain_or_block && is_plain(value)) {
+  if (form == EnvForm::plain_or_block && is_plain_env(value.node())) {
     read_plain(value, out, of);
     return out;
   }

@@ -14,6 +14,9 @@ enum class EnvForm {
   plain_or_block  ///< or just NAME: VALUE, null for unset: an experiment, a role
 };
 
+/// `NAME: VALUE` alone, without set, unset and the like.
+bool is_plain_env(const Node& env);
+
 /// Reads an `env:`. `libraries` are the names that a `when` may ask for; without a list (an experiment is
 /// read before its site is known) any name goes.
 EnvBlock read_env(const Value& value, EnvForm form, const std::vector<std::string>* libraries,

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "config/document.h"
 #include "config/env_block.h"
+#include "config/extends.h"
 #include "config/names.h"
 #include "config/role.h"
 #include "config/setting.h"
@@ -167,13 +168,39 @@ void check_stages(const Experiment& experiment, const Value& value) {
   }
 }
 
+/// Without `start`, tasks come first, one after the other as they are written.
+void start_with_tasks(Experiment& out) {
+  std::vector<Text> others;
+  for (const auto& role : out.roles) {
+    if (role.kind == RoleKind::task)
+      out.start.push_back({role.name});
+    else if (role.spawned_by.empty())
+      others.push_back(role.name);
+  }
+  if (!out.start.empty() && !others.empty()) out.start.push_back(std::move(others));
+}
+
 void read_start(const Value& value, Experiment& out) {
   for (const auto& stage : value.items()) out.start.push_back(texts(stage.one_or_more()));
   if (value.is(Kind::sequence)) check_stages(out, value);
 }
 
+/// "engine", all of its processes, or "engine.0", one of them.
+void check_member(const std::vector<Role>& roles, const Text& name, Problems& problems) {
+  const auto dot = name.value.find('.');
+  const Text role{name.value.substr(0, dot),
+                  part_of(name.span, name.value, 0, std::min(dot, name.value.size()))};
+  if (!check_role(roles, role, problems)) return;
+  if (dot == std::string::npos ||
+      text::whole_number<std::uint32_t>(std::string_view(name.value).substr(dot + 1)))
+    return;
+  problems.error("config.weight-sync", name.span, fmt::format("'{}' is no process of a role", name.value))
+      .hint = fmt::format("write {} for all of them, or {}.0 for the first", role.value, role.value);
+}
+
 void read_head(Keys& keys, Experiment& out) {
   check_version(keys);
+  std::ignore = keys.get("extends");
   if (const auto name = keys.require("name", "name: my-run")) {
     keys.read("name", out.name);
     if (name->is(Kind::scalar)) check_name(out.name, name->problems());
@@ -197,10 +224,17 @@ void read_roles_and_order(Keys& keys, Experiment& out) {
     out.roles_whole = false;
   }
   check_role_names(out.roles, keys.value().problems());
-  if (const auto start = keys.get("start")) read_start(*start, out);
+  if (const auto start = keys.get("start"))
+    read_start(*start, out);
+  else
+    start_with_tasks(out);
   if (const auto sync = keys.get("weight_sync")) {
     Keys inner(*sync);
     inner.read("backend", out.weight_sync);
+    inner.list("order", out.weight_sync_order);
+    inner.read("master", out.weight_sync_master);
+    for (const auto& name : out.weight_sync_order) check_member(out.roles, name, sync->problems());
+    if (out.weight_sync_master) check_member(out.roles, *out.weight_sync_master, sync->problems());
     inner.finish();
   }
   out.signals = read_signals(keys.get("signals"), out.roles);
@@ -267,13 +301,17 @@ void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& 
 
 Result<Experiment> read_experiment(const std::string& path, const std::vector<Setting>& settings,
                                    const std::vector<std::string>& with, Problems& problems) {
-  auto root = read_document(path, problems);
+  Experiment experiment;
+  auto root = read_extended(path, experiment.extends, problems);
   if (!root) return std::unexpected(root.error());
   apply_overlays(*root, with, problems);
   for (const auto& setting : settings) {
-    if (!setting.path.value.starts_with("site.")) apply(*root, setting, problems);
+    if (setting.path.value == "extends")
+      problems.error("config.setting", setting.path.span, "'extends' is read from the file alone").hint =
+          "write a file that extends the other one";
+    else if (!setting.path.value.starts_with("site."))
+      apply(*root, setting, problems);
   }
-  Experiment experiment;
   experiment.path = std::filesystem::absolute(path).lexically_normal();
   Keys keys(Value(*root, "", problems));
   read_head(keys, experiment);

@@ -37,7 +37,7 @@ struct Overlay {
 struct Ready {
   SourceSpan span;
   std::optional<Located<ReadyServer>> server;
-  bool exited = false;  ///< when it has exited with 0
+  bool exited = false;  ///< when it has exited with 0; without a `timeout` it may take as long as it likes
   std::optional<Text> http, tcp, log, file;
   std::vector<Text> exec;
   std::optional<Duration> delay;
@@ -56,7 +56,9 @@ struct Role : RoleSettings {
   Located<std::uint32_t> gpus{0, {}};
   std::vector<Text> share_gpus_with;          ///< roles on whose GPUs it stands, at the same time
   std::optional<Located<double>> gpu_memory;  ///< share of the memory of each of its GPUs, above 0, at most 1
-  std::vector<Text> command;
+  std::optional<Located<Launcher>> launcher;
+  std::vector<Text> launcher_options;  ///< of its own
+  std::vector<Text> command;           ///< with a launcher: the script, without it
   std::vector<Text> wrapper;
   std::optional<Text> workdir;
   std::optional<Text> venv;
@@ -64,7 +66,7 @@ struct Role : RoleSettings {
   std::vector<Text> preload;
   std::optional<PreloadScope> scope;
   EnvBlock env;
-  std::optional<Ready> ready;
+  std::optional<Ready> ready;  ///< of a task: exited, with its time limit
   std::optional<bool> ends_run;
   std::vector<Text> spawned_by;
   std::optional<Text> classify;
@@ -87,7 +89,8 @@ struct Watch {
 };
 
 struct Experiment {
-  std::string path;  ///< absolute
+  std::string path;                  ///< absolute
+  std::vector<std::string> extends;  ///< the files below it, absolute, the most basic first
   Text name;
   Located<std::uint32_t> nodes{1, {}};
   bool cpu_slots = false;  ///< where a node has no GPU, `gpus` counts CPU slots
@@ -98,8 +101,10 @@ struct Experiment {
   EnvBlock env;
   std::vector<Role> roles;
   bool roles_whole = true;               ///< as Role::whole, of their names
-  std::vector<std::vector<Text>> start;  ///< stages; empty: all at once
+  std::vector<std::vector<Text>> start;  ///< stages; empty: all at once, with no task among them
   Located<Backend> weight_sync{Backend::nccl, {}};
+  std::vector<Text> weight_sync_order;     ///< "learner.0", "engine": who is in the group, in rank order
+  std::optional<Text> weight_sync_master;  ///< "engine.0": on whose node it meets
   std::vector<Secret> secrets;
   std::optional<Walltime> walltime;
   PreflightLevel preflight_level = PreflightLevel::standard;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostRoles = 256;
 constexpr std::uint32_t kMostProcesses = 1'000'000;
 constexpr std::uint32_t kMostGpus = 1024;  // of a process, which stands on one node
+constexpr std::uint32_t kMostRestarts = 1000;
 
 /// [a-z][a-z0-9_-]*: it becomes part of file names, host lists and references.
 bool is_role_name(std::string_view name) {
@@ -105,6 +106,34 @@ void read_command(Keys& keys, Role& role) {
   }
 }
 
+/// `launcher: torchrun`, or a list: its name and options of its own.
+void read_launcher(Keys& keys, Role& role) {
+  const auto value = keys.get("launcher");
+  if (!value) return;
+  const auto words = value->one_or_more();
+  if (words.empty()) return;
+  if (words.front().text() == "deepspeed") {
+    value
+        ->error("config.launcher",
+                "'deepspeed' sets CUDA_VISIBLE_DEVICES itself, in place of what nlaunch gives a process")
+        .hint = "write launcher: torchrun, which starts DeepSpeed programs too";
+    return;
+  }
+  const auto index = words.front().choice(kWords<Launcher>);
+  if (!index) return;
+  role.launcher = {kValues<Launcher>[*index], value -> span()};
+  role.launcher_options = texts(std::vector<Value>(words.begin() + 1, words.end()));
+  role.rendezvous = Rendezvous::torch;
+  for (const auto* key : {"rendezvous", "spawned_by"}) {
+    const auto other = keys.get(key);
+    if (other && (key == std::string_view("spawned_by") || other->text() == "none"))
+      value->problems()
+          .error("config.exclusive", other->key_span(),
+                 fmt::format("'{}' has both 'launcher' and '{}'", keys.value().path(), key))
+          .hint = "a launcher starts the ranks of a command, which meet by torch's rendezvous";
+  }
+}
+
 void read_ports(Keys& keys, Role& role) {
   keys.list("ports", role.ports);
   std::set<std::string> seen;
@@ -169,12 +198,45 @@ Stop read_stop(const Value& value) {
   return stop;
 }
 
+/// Keys that a role of another kind has.
+void refuse_key(Keys& keys, const Role& role, std::string_view key, std::string_view hint) {
+  const auto value = keys.get(key);
+  if (!value) return;
+  const auto message =
+      role.kind == RoleKind::task
+          ? fmt::format("role '{}' is a task: '{}' has no meaning for it", role.name.value, key)
+          : fmt::format("'{}' is for a task, and role '{}' is of kind {}", key, role.name.value,
+                        name_of(role.kind));
+  value->problems().error("config.task", value->key_span(), message).hint = hint;
+}
+
+/// A task is ready when it has exited with 0, and fails the run with any other end.
+void read_task(Keys& keys, Role& role) {
+  constexpr std::string_view kEnd = "leave it out: the next stage starts when a task has exited with 0";
+  for (const auto* key : {"ready", "ends_run", "exit"}) refuse_key(keys, role, key, kEnd);
+  refuse_key(keys, role, "restart", "write retries: N, how often it is started again when it has failed");
+  refuse_key(keys, role, "spawned_by", "a task is a command that nlaunch starts");
+  role.ready.emplace();
+  role.ready->span = role.name.span;
+  role.ready->exited = true;
+  keys.read("timeout", role.ready->timeout);
+  std::optional<Located<std::uint32_t>> retries;
+  keys.number("retries", retries, 0, kMostRestarts);
+  if (!retries) return;
+  role.restart.on_failure = retries->value > 0;
+  role.restart.max = retries->value;
+}
+
 void read_ends(Keys& keys, Role& role) {
-  if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
   if (const auto stop = keys.get("stop")) role.stop = read_stop(*stop);
+  keys.read("leave", role.leave);
+  if (role.kind == RoleKind::task) return read_task(keys, role);
+  refuse_key(keys, role, "timeout",
+             "write kind: task, or ready: {..., timeout: 10m} for the time until it is ready");
+  refuse_key(keys, role, "retries", "write kind: task, or restart: {policy: on-failure, max: N}");
+  if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
   if (const auto restart = keys.get("restart")) role.restart = read_restart(*restart);
   keys.read("ends_run", role.ends_run);
-  keys.read("leave", role.leave);
   if (const auto exit = keys.get("exit")) {
     constexpr std::array<std::string_view, 1> kWords{"ok"};
     role.exit_ok = exit->choice(kWords).has_value();
@@ -187,13 +249,14 @@ Role read_role(const Text& name, const Value& value) {
   role.name = name;
   check_simple_name(name, "a role", value.problems());
   Keys keys(value);
-  if (keys.require("kind", "kind: learner, engine or service")) keys.read("kind", role.kind);
+  if (keys.require("kind", "kind: learner, engine, service or task")) keys.read("kind", role.kind);
   read_counts(keys, role);
   read_gpus(keys, role);
   read_command(keys, role);
   keys.read("workdir", role.workdir);
   keys.read("venv", role.venv);
   keys.read("rendezvous", role.rendezvous);
+  read_launcher(keys, role);
   read_ports(keys, role);
   keys.list("preload", role.preload);
   keys.read("scope", role.scope);
@@ -335,7 +398,7 @@ Restart read_restart(const Value& value) {
     constexpr std::array<std::string_view, 2> kPolicies{"never", "on-failure"};
     restart.on_failure = policy->choice(kPolicies) == 1;
   }
-  keys.number("max", restart.max, 1, 1000);
+  keys.number("max", restart.max, 1, kMostRestarts);
   keys.read("backoff", restart.backoff);
   keys.finish();
   return restart;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -55,6 +56,7 @@ class Builder {
     set_node();
     if (!diagnostics_.has_errors()) place_roles();
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
+    if (!diagnostics_.has_errors()) check_weight_sync();
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     set_ports();
     plan_.weight_sync.world_size = weight_sync_size(plan_);
@@ -97,8 +99,11 @@ class Builder {
     plan_.name = experiment_.name.value;
     plan_.experiment = experiment_.path;
     plan_.sources.push_back(experiment_.path);
+    plan_.sources.insert(plan_.sources.end(), experiment_.extends.rbegin(), experiment_.extends.rend());
     plan_.sources.insert(plan_.sources.end(), site_.sources.begin(), site_.sources.end());
     plan_.weight_sync.backend = experiment_.weight_sync.value;
+    for (const auto& name : experiment_.weight_sync_order) plan_.weight_sync.order.push_back(name.value);
+    if (experiment_.weight_sync_master) plan_.weight_sync.master = experiment_.weight_sync_master->value;
     plan_.preflight = {experiment_.preflight_level, experiment_.preflight_strict};
     if (experiment_.watch) set_watch(*experiment_.watch);
     plan_.audit = experiment_.audit;
@@ -112,8 +117,9 @@ class Builder {
     const SignalRule to_learners{learners.empty() ? SignalRule::Action::ignore : SignalRule::Action::forward,
                                  learners};
     for (const int signal : {SIGUSR1, SIGUSR2}) plan_.signals.try_emplace(signal, to_learners);
-    workdir_ =
-        absolute(experiment_.workdir ? resolve(*experiment_.workdir) : ".", folder_of_experiment(), home());
+    workdir_ = experiment_.workdir
+                   ? absolute(resolve(*experiment_.workdir), folder_of(*experiment_.workdir), home())
+                   : folder_of_experiment();
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
@@ -130,6 +136,13 @@ class Builder {
     if (scheduler_.shares_files) return own;
     const auto& workdir = experiment_.beaker.workdir ? experiment_.beaker.workdir : site_.beaker.workdir;
     return workdir ? absolute(resolve(*workdir), "/", "") : own;
+  }
+
+  /// Where a relative path begins that a file below the experiment may have.
+  std::string folder_of(const config::Text& path) {
+    const auto file = path.span.file ? fs::absolute(path.span.file->name).lexically_normal() : fs::path();
+    const bool below = std::ranges::find(experiment_.extends, file.string()) != experiment_.extends.end();
+    return below && scheduler_.shares_files ? file.parent_path().string() : folder_of_experiment();
   }
 
   void set_site_values() {
@@ -299,6 +312,37 @@ class Builder {
     check_gpu_memory(wanted, placement, experiment_, diagnostics_);
     for (std::uint32_t i = 0; i < plan_.roles.size(); ++i) add_processes(i, placement.by_demand[i]);
     plan_.idle_gpus = std::move(placement.idle);
+  }
+
+  /// What is wrong with the order that the experiment gives.
+  void check_weight_sync() {
+    std::map<std::pair<std::uint32_t, std::uint16_t>, std::string> seen;
+    for (const auto& name : experiment_.weight_sync_order) {
+      const auto members = sync_members(plan_, name.value);
+      if (members.empty()) {
+        diagnostics_
+            .error("plan.weight-sync", name.span,
+                   fmt::format("'{}' has no GPU that could be in the group", name.value))
+            .hint = "name roles with GPUs, and of their processes those that there are: learner.0";
+      }
+      for (const auto& member : members) {
+        const auto& process = plan_.processes[member.process];
+        const auto [first, is_new] = seen.try_emplace({process.node, member.gpu}, plan_.name_of(process));
+        if (is_new) continue;
+        diagnostics_
+            .error("plan.weight-sync", name.span,
+                   fmt::format("GPU {} of node {} would be in the group twice: {} and {}", member.gpu,
+                               process.node, first->second, plan_.name_of(process)))
+            .hint = "a communicator has a GPU once: leave one of them out";
+        break;
+      }
+    }
+    const auto& master = experiment_.weight_sync_master;
+    if (master && find_process(plan_, master->value) == nullptr) {
+      diagnostics_
+          .error("plan.weight-sync", master->span, fmt::format("there is no process '{}'", master->value))
+          .hint = "write a process of the group: engine.0";
+    }
   }
 
   void add_processes(std::uint32_t role, const std::vector<Placed>& placed) {

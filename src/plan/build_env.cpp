@@ -164,7 +164,7 @@ void EnvBuilder::add_vllm(std::vector<EnvOp>& operations, const config::Role& ro
     unless_set(kVllmSockets, "${node.scratch}",
                "vLLM's sockets, which a killed server leaves, end with the run");
   // Who spawns a role hands one environment to its processes on all nodes.
-  if (role.kind == RoleKind::service || !role.spawned_by.empty()) return;
+  if (!computes(role.kind) || !role.spawned_by.empty()) return;
   const bool with_vllm = std::ranges::any_of(experiment_.roles, [](const config::Role& other) {
     return other.kind == RoleKind::engine && runs_vllm(other);
   });

@@ -64,6 +64,9 @@ inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec del
 template <>
 inline constexpr std::string_view kLeftOut<Role> = " share_gpus_with gpu_memory wrapper wrapper_origin ";
 
+template <>
+inline constexpr std::string_view kLeftOut<WeightSync> = " order master ";
+
 template <class T>
 bool may_be_left_out(std::string_view member) {
   return kLeftOut<T>.contains(fmt::format(" {} ", member));

@@ -49,21 +49,21 @@ Group world(const Plan& plan) {
   return group;
 }
 
-Group weight_sync(const Plan& plan) {
-  Group group{"weight sync", GroupKind::weight_sync, plan.weight_sync.backend, {}};
-  if (plan.weight_sync.world_size == 0) return group;
+/// Learner 0 with its first GPU, and then all engines that get their weights over the network.
+std::vector<Member> usual_sync_members(const Plan& plan) {
   const auto owner_of = owners(plan);
   const auto learner = std::ranges::find_if(plan.processes, [&](const Process& process) {
     return plan.role_of(process).kind == RoleKind::learner && !process.gpus.empty() &&
            &plan.processes[owner_of.at({process.node, process.gpus.front()})] == &process;
   });
-  if (learner == plan.processes.end()) return group;
+  if (learner == plan.processes.end()) return {};
+  Group group;
   group.members.push_back(
       {static_cast<std::uint32_t>(learner - plan.processes.begin()), learner->gpus.front()});
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     if (is_in_weight_sync(plan, plan.processes[i].role)) add_members(group, plan, i);
   }
-  return group;
+  return std::move(group.members);
 }
 
 std::vector<Group> by_node(const Plan& plan) {
@@ -93,7 +93,7 @@ std::vector<Group> make_groups(const Plan& plan) {
     add_members(group, plan, i);
     groups.push_back(std::move(group));
   }
-  groups.push_back(weight_sync(plan));
+  groups.push_back({"weight sync", GroupKind::weight_sync, plan.weight_sync.backend, sync_members(plan)});
   std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
   return groups;
 }
@@ -117,7 +117,41 @@ bool is_in_weight_sync(const Plan& plan, std::size_t role) {
   return true;
 }
 
+const Process* find_process(const Plan& plan, std::string_view name) {
+  const auto found = std::ranges::find_if(plan.processes, [&](const Process& process) {
+    return plan.name_of(process) == name || (process.index == 0 && plan.role_of(process).name == name);
+  });
+  return found == plan.processes.end() ? nullptr : &*found;
+}
+
+std::vector<Member> sync_members(const Plan& plan, std::string_view entry) {
+  Group group;
+  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
+    const auto& process = plan.processes[i];
+    const auto& role = plan.role_of(process);
+    if (role.name == entry) add_members(group, plan, i);
+    if (plan.name_of(process) != entry) continue;
+    add_members(group, plan, i);
+    if (role.kind == RoleKind::learner && group.members.size() > 1) group.members.resize(1);
+  }
+  return std::move(group.members);
+}
+
+std::vector<Member> sync_members(const Plan& plan) {
+  std::vector<Member> members;
+  for (const auto& entry : plan.weight_sync.order) {
+    const auto more = sync_members(plan, entry);
+    members.insert(members.end(), more.begin(), more.end());
+  }
+  if (plan.weight_sync.order.empty()) members = usual_sync_members(plan);
+  if (members.size() < 2 || (plan.weight_sync.order.empty() && plan.weight_sync.world_size == 0))
+    members.clear();
+  return members;
+}
+
 std::uint32_t weight_sync_size(const Plan& plan) {
+  if (!plan.weight_sync.order.empty()) return static_cast<std::uint32_t>(sync_members(plan).size());
+  // A learner without a GPU is in it as well.
   std::uint32_t engines = 0;
   bool learner = false;
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {
@@ -130,8 +164,14 @@ std::uint32_t weight_sync_size(const Plan& plan) {
 
 std::int64_t sync_rank(const Plan& plan, const Process& process) {
   if (plan.weight_sync.world_size == 0) return -1;
-  const auto kind = plan.role_of(process).kind;
-  if (kind == RoleKind::learner) return process.rank <= 0 && process.index == 0 ? 0 : -1;
+  if (!plan.weight_sync.order.empty()) {
+    const auto members = sync_members(plan);
+    const auto found = std::ranges::find_if(
+        members, [&](const Member& member) { return &plan.processes[member.process] == &process; });
+    return found == members.end() ? -1 : found - members.begin();
+  }
+  if (plan.role_of(process).kind == RoleKind::learner)
+    return process.rank <= 0 && process.index == 0 ? 0 : -1;
   if (!is_in_weight_sync(plan, process.role)) return -1;
   std::int64_t rank = 1;
   for (std::uint32_t role = 0; role < process.role; ++role) {
@@ -141,6 +181,7 @@ std::int64_t sync_rank(const Plan& plan, const Process& process) {
 }
 
 std::uint32_t sync_node(const Plan& plan) {
+  if (const auto* master = find_process(plan, plan.weight_sync.master)) return master->node;
   const auto group = std::ranges::find(plan.groups, GroupKind::weight_sync, &Group::kind);
   return group == plan.groups.end() ? 0 : plan.processes[group->members.front().process].node;
 }

@@ -1,4 +1,7 @@
 #pragma once
+#include <string_view>
+#include <vector>
+
 #include "plan/plan.h"
 
 namespace nlaunch::plan {
@@ -15,13 +18,21 @@ bool share_gpus(const Role& a, const Role& b);
 /// them there (CUDA IPC), and of engines on the same GPUs one is in the group, the first.
 bool is_in_weight_sync(const Plan& plan, std::size_t role);
 
-/// 1 + the GPUs of all engines that are in it, or 0 without a learner or without such engines.
+/// The process of that name, "engine.0", or of a role, "engine", its first; nullptr where there is none.
+const Process* find_process(const Plan& plan, std::string_view name);
+
+/// Whom an entry of WeightSync::order stands for: "learner.0", "engine".
+std::vector<Member> sync_members(const Plan& plan, std::string_view entry);
+/// The weight-sync group in rank order, of a plan that knows its size; empty where there is none.
+std::vector<Member> sync_members(const Plan& plan);
+
+/// How many ranks the weight-sync group has; 0 where there is none.
 std::uint32_t weight_sync_size(const Plan& plan);
 
-/// The rank of a process's first GPU in the weight-sync group: 0 for learner rank 0, -1 for who is not in it.
+/// The rank of a process's first GPU in the weight-sync group; -1 for who is not in it.
 std::int64_t sync_rank(const Plan& plan, const Process& process);
 
-/// The node where the weight-sync group meets: that of its learner. 0 without a group.
+/// The node where the weight-sync group meets: that of its master. 0 without a group.
 std::uint32_t sync_node(const Plan& plan);
 
 }  // namespace nlaunch::plan

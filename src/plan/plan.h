@@ -43,14 +43,14 @@ struct EnvOp {
 
 /// When a process counts as ready; exactly one way, or none: ready once started.
 struct Ready {
-  std::string http;               ///< URL that answers 2xx
-  std::string tcp;                ///< "HOST:PORT" that accepts a connection
-  std::string log;                ///< regular expression on a line of its output
-  std::string file;               ///< path that exists
-  std::vector<std::string> exec;  ///< program that ends with 0
-  std::optional<Duration> delay;  ///< time after the start
-  bool exited = false;            ///< it has exited with 0; any other end is a failure. Has no timeout
-  Duration timeout = std::chrono::minutes(10);
+  std::string http;                             ///< URL that answers 2xx
+  std::string tcp;                              ///< "HOST:PORT" that accepts a connection
+  std::string log;                              ///< regular expression on a line of its output
+  std::string file;                             ///< path that exists
+  std::vector<std::string> exec;                ///< program that ends with 0
+  std::optional<Duration> delay;                ///< time after the start
+  bool exited = false;                          ///< it has exited with 0; any other end is a failure
+  Duration timeout = std::chrono::minutes(10);  ///< 0: none, as `exited` has it where nobody gives one
   [[nodiscard]] bool given() const {
     return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || !exec.empty() ||
            delay.has_value() || exited;
@@ -160,9 +160,13 @@ BOOST_DESCRIBE_STRUCT(Secret, (), (name, source, from, origin))
 struct WeightSync {
   Backend backend = Backend::nccl;
   std::uint32_t world_size = 0;  ///< 1 + the GPUs of the engines in it; 0 without learners or such engines
-  std::uint16_t port = 0;        ///< on the node of learner 0
+  std::uint16_t port = 0;        ///< on the node where it meets
+  /// Who is in it, in rank order: a role, with all GPUs of its processes, or "learner.0", a process: a
+  /// learner's with its first GPU, an engine's with all. Empty: learner 0, and then the engines.
+  std::vector<std::string> order{};
+  std::string master{};  ///< the process on whose node it meets; empty: the first in the order
 };
-BOOST_DESCRIBE_STRUCT(WeightSync, (), (backend, world_size, port))
+BOOST_DESCRIBE_STRUCT(WeightSync, (), (backend, world_size, port, order, master))
 
 /// A figure below which a measurement fails, where its conditions fit.
 struct Expectation {

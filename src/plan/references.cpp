@@ -3,6 +3,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/secrets.h"
 #include "base/text.h"
@@ -91,10 +92,26 @@ Lookup var_in_plan(const AtPlan& at) {
   return nothing;
 }
 
-Lookup rank_in_plan(const AtPlan& at) {
+/// Of a rank, or of the place where ranks meet.
+Lookup needs_rendezvous(const AtPlan& at) {
   if (at.role->rendezvous != Rendezvous::none) return Keep{};
-  return Unknown{
-      fmt::format("'${{self.rank}}': role '{}' has no rendezvous; use ${{self.index}}", at.role->name.value)};
+  return Unknown{fmt::format("'${{self.{}}}': role '{}' has no rendezvous{}", at.rest, at.role->name.value,
+                             at.rest == "rank" ? "; use ${self.index}" : "")};
+}
+
+const Role& own_role(const AtNode& at) {
+  return at.names.plan().role_of(*at.process);
+}
+
+/// Each of its processes starts several ranks, and counts as a node among them (see own_environment.cpp).
+bool makes_ranks(const Role& role) {
+  return role.gpus > 1;
+}
+
+/// The process of a role that the others meet at.
+const Process& first_of(const Plan& plan, const Role& role) {
+  return *std::ranges::find_if(plan.processes,
+                               [&](const Process& process) { return &plan.role_of(process) == &role; });
 }
 
 Lookup ports_in_plan(const AtPlan& at) {
@@ -124,6 +141,9 @@ Lookup sync_rank_on_node(const AtNode& at) {
                                        : "learner 0 and the engines are"),
                  true};
 }
+
+constexpr std::string_view kList = "list|";
+constexpr std::string_view kPorts = "ports.";
 
 /// What stands behind the role of "role.engine.0.ports.http".
 struct OneOf {
@@ -177,11 +197,92 @@ Lookup one_on_node(const AtNode& at) {
   return std::to_string(process->ports.at(static_cast<std::size_t>(port - at.role->ports.begin())));
 }
 
+// ${role.NAME.list|FORM|SEPARATOR}: FORM for each process, with what stands in its braces put in.
+
+struct ListForm {
+  std::string_view form;
+  std::string_view separator = ",";
+};
+ListForm list_form(std::string_view behind_role) {
+  const auto form = behind_role.substr(kList.size());
+  const auto bar = form.find('|');
+  if (bar == std::string_view::npos) return {form};
+  return {form.substr(0, bar), form.substr(bar + 1)};
+}
+
+/// FORM with `value(NAME)` in the place of each {NAME}.
+std::string fill(std::string_view form, const std::function<std::string(std::string_view)>& value) {
+  std::string out;
+  while (!form.empty()) {
+    const auto open = form.find('{');
+    const auto close = open == std::string_view::npos ? open : form.find('}', open);
+    if (close == std::string_view::npos) return out + std::string(form);
+    out += form.substr(0, open);
+    out += value(form.substr(open + 1, close - open - 1));
+    form.remove_prefix(close + 1);
+  }
+  return out;
+}
+
+Lookup list_in_plan(const AtPlan& at) {
+  std::vector<std::string> known{"host", "index", "name", "node"};
+  for (const auto& port : at.role->ports) known.push_back(fmt::format("ports.{}", port.value));
+  if (!at.role->ports.empty()) known.emplace_back("port");
+  std::string wrong;
+  fill(list_form(after_dot(at.rest)).form, [&](std::string_view name) {
+    if (!has(known, name) && wrong.empty())
+      wrong =
+          fmt::format("'${{role.{}}}': '{{{}}}' is none of {{{}}}", at.rest, name, text::join(known, "}, {"));
+    return std::string();
+  });
+  return wrong.empty() ? Lookup(Keep{}) : Unknown{wrong};
+}
+
+Lookup list_on_node(const AtNode& at) {
+  const auto [form, separator] = list_form(after_dot(at.rest));
+  const auto& plan = at.names.plan();
+  std::vector<std::string> parts;
+  for (const auto& process : plan.processes) {
+    if (&plan.role_of(process) != at.role) continue;
+    parts.push_back(fill(form, [&](std::string_view name) -> std::string {
+      if (name == "host") return at.names.address_of(process);
+      if (name == "index") return std::to_string(process.index);
+      if (name == "name") return plan.name_of(process);
+      if (name == "node") return std::to_string(process.node);
+      const auto port = std::ranges::find(at.role->ports, after_dot(name));
+      return std::to_string(
+          process.ports.at(name == "port" ? 0 : static_cast<std::size_t>(port - at.role->ports.begin())));
+    }));
+  }
+  return text::join(parts, separator);
+}
+
 Lookup cache_on_node(const AtNode& at) {
   const auto& folder = at.names.node().cache;
   if (const auto made = sys::make_private_folder(folder); !made)
     return Unknown{fmt::format("'${{node.cache}}': {}", made.error().first_message())};
   return folder;
+}
+
+Lookup port_of_all_in_plan(const AtPlan& at) {
+  const auto port = after_dot(after_dot(at.rest));
+  std::vector<std::string> ports;
+  for (const auto& one : at.role->ports) ports.push_back(one.value);
+  if (has(ports, port)) return Keep{};
+  if (!ports.empty()) return unknown(fmt::format("role.{}", at.rest), port, ports);
+  return Unknown{fmt::format("'${{role.{}}}': role '{}' declares no ports", at.rest, at.role->name.value)};
+}
+
+Lookup port_of_all_on_node(const AtNode& at) {
+  const auto& plan = at.names.plan();
+  const auto port = std::ranges::find(at.role->ports, after_dot(after_dot(at.rest)));
+  std::vector<std::string> numbers;
+  for (const auto& process : plan.processes) {
+    if (&plan.role_of(process) == at.role)
+      numbers.push_back(
+          std::to_string(process.ports.at(static_cast<std::size_t>(port - at.role->ports.begin()))));
+  }
+  return text::join(numbers, ",");
 }
 
 Lookup needs_ports(const AtPlan& at) {
@@ -255,8 +356,25 @@ const std::vector<Row> kRows{
     {"vars", "NAME", var_in_plan},
     {"self", "name", nullptr,
      [](const AtNode& at) -> Lookup { return at.names.plan().name_of(*at.process); }},
-    {"self", "rank", rank_in_plan,
+    {"self", "rank", needs_rendezvous,
      [](const AtNode& at) -> Lookup { return std::to_string(at.process->rank); }},
+    {"self", "world_size", needs_rendezvous,
+     [](const AtNode& at) -> Lookup {
+       return std::to_string(own_role(at).count * std::max(1U, own_role(at).gpus));
+     }},
+    {"self", "nnodes", needs_rendezvous,
+     [](const AtNode& at) -> Lookup {
+       return std::to_string(makes_ranks(own_role(at)) ? own_role(at).count
+                                                       : at.names.hosts(own_role(at)).size());
+     }},
+    {"self", "node_rank", needs_rendezvous,
+     [](const AtNode& at) -> Lookup {
+       return std::to_string(makes_ranks(own_role(at)) ? at.process->index : at.process->node_rank);
+     }},
+    {"self", "master_addr", needs_rendezvous,
+     [](const AtNode& at) -> Lookup { return at.names.address_of(first_of(at.names.plan(), own_role(at))); }},
+    {"self", "master_port", needs_rendezvous,
+     [](const AtNode& at) -> Lookup { return std::to_string(own_role(at).rendezvous_port); }},
     {"self", "index", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.process->index); }},
     {"self", "local_rank", nullptr,
      [](const AtNode& at) -> Lookup { return std::to_string(at.process->local_rank); }},
@@ -278,16 +396,22 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup { return at.names.folders().attempt.string(); }},
     {"run", "id", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().id; }},
     {"run", "name", nullptr, [](const AtNode& at) -> Lookup { return at.names.plan().name; }},
+    {"run", "nodes", nullptr,
+     [](const AtNode& at) -> Lookup { return std::to_string(at.names.plan().node.count); }},
     {"node", "scratch", nullptr, [](const AtNode& at) -> Lookup { return at.names.node().scratch; }},
     {"node", "cache", nullptr, cache_on_node},
     {"role", "0.host", one_in_plan, one_on_node},
     {"role", "0.ports", one_in_plan, one_on_node},
+    {"role", "ports", port_of_all_in_plan, port_of_all_on_node},
+    {"role", "list|FORM|SEPARATOR", list_in_plan, list_on_node},
     {"role", "addrs", needs_ports,
      [](const AtNode& at) -> Lookup { return text::join(at.names.addresses(*at.role), ","); }},
     {"role", "addrs_file", needs_ports,
      [](const AtNode& at) -> Lookup { return at.names.addrs_file(at.role->name).string(); }},
     {"role", "hosts", nullptr,
      [](const AtNode& at) -> Lookup { return text::join(at.names.hosts(*at.role), ","); }},
+    {"role", "nodes", nullptr,
+     [](const AtNode& at) -> Lookup { return std::to_string(at.names.hosts(*at.role).size()); }},
     {"role", "count", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.role->count); }},
     {"role", "gpus", [](const AtPlan& at) -> Lookup { return std::to_string(at.role->gpus.value); }},
     {"role", "gpu_memory",
@@ -346,6 +470,8 @@ std::vector<std::string> names_in(std::string_view family) {
 const Row* find_row(std::string_view family, std::string_view name) {
   // One process of a role is named by any number.
   if (family == "role" && one_of(name)) name = "0.host";
+  if (family == "role" && name.starts_with(kList)) name = "list|FORM|SEPARATOR";
+  if (family == "role" && name.starts_with(kPorts)) name = "ports";
   const auto found = std::ranges::find_if(kRows, [&](const Row& row) {
     return row.family == family && (stands_for_any(row) || row.name == name);
   });

@@ -39,6 +39,13 @@ std::string_view health_path(ReadyServer server) {
   return server == ReadyServer::vllm ? "/health" : "/health_generate";
 }
 
+/// [python, train.py], [/usr/bin/python3, -m, package.train]
+bool is_python(const std::vector<config::Text>& command) {
+  if (command.empty()) return false;
+  const std::string_view program(command.front().value);
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
 }  // namespace
 
 std::string absolute(const std::string& path, const std::string& base, const std::string& home) {
@@ -63,7 +70,10 @@ Role RoleBuilder::build(const config::Role& role) {
   Role made;
   static_cast<RoleSettings&>(made) = role;
   made.name = role.name.value;
-  for (const auto& word : role.command) made.command.push_back(names_.resolve(word, &role, diagnostics_));
+  if (role.launcher) add_launcher(made, role);
+  const std::size_t first = role.launcher && is_python(role.command) ? 1 : 0;  // the launcher starts it
+  for (std::size_t i = first; i < role.command.size(); ++i)
+    made.command.push_back(names_.resolve(role.command[i], &role, diagnostics_));
   if (!role.command.empty()) made.command_origin = role.command.front().span.where();
   if (!role.wrapper.empty()) add_wrapper(made, role);
   made.workdir = role.workdir ? absolute(names_.resolve(*role.workdir, &role, diagnostics_),
@@ -79,8 +89,8 @@ Role RoleBuilder::build(const config::Role& role) {
   if (role.gpu_memory) made.gpu_memory = role.gpu_memory->value;
   for (const auto& port : role.ports) made.ports.push_back(port.value);
   for (const auto& library : role.preload) add_preload(made, library);
-  made.scope =
-      role.scope.value_or(role.kind == RoleKind::learner ? PreloadScope::process : PreloadScope::tree);
+  made.scope = role.scope.value_or(role.kind == RoleKind::learner && !role.launcher ? PreloadScope::process
+                                                                                    : PreloadScope::tree);
   made.env = env_.operations(role, made.venv, diagnostics_);
   if (role.ready) made.ready = make_ready(*role.ready, role);
   if (role.kind == RoleKind::learner && experiment_.watch && experiment_.watch->heartbeat) {
@@ -90,6 +100,33 @@ Role RoleBuilder::build(const config::Role& role) {
   for (const auto& spawner : role.spawned_by) made.spawned_by.push_back(spawner.value);
   if (role.classify) made.classify = names_.resolve(*role.classify, &role, diagnostics_);
   return made;
+}
+
+/// Each process is a node to its launcher, which starts a rank for each of its GPUs.
+void RoleBuilder::add_launcher(Role& made, const config::Role& role) {
+  const auto gpus = std::max(1U, role.gpus.value);
+  const auto self = fmt::format("role.{}", role.name.value);
+  std::vector<std::string> words;
+  if (role.launcher->value == Launcher::torchrun) {
+    words = {"torchrun",
+             fmt::format("--nnodes=${{{}.count}}", self),
+             "--node_rank=${self.index}",
+             fmt::format("--nproc_per_node={}", gpus),
+             "--master_addr=${self.master_addr}",
+             "--master_port=${self.master_port}"};
+  } else {
+    words = {"accelerate",
+             "launch",
+             fmt::format("--num_machines=${{{}.count}}", self),
+             "--machine_rank=${self.index}",
+             "--num_processes=${self.world_size}",
+             "--main_process_ip=${self.master_addr}",
+             "--main_process_port=${self.master_port}",
+             "--rdzv_backend=static"};
+  }
+  made.command = std::move(words);
+  for (const auto& option : role.launcher_options)
+    made.command.push_back(names_.resolve(option, &role, diagnostics_));
 }
 
 void RoleBuilder::add_wrapper(Role& made, const config::Role& role) {
@@ -136,7 +173,9 @@ Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& ro
   }
   if (ready.http) check_address(*ready.http, made.http, sys::parse_http_url, diagnostics_);
   if (ready.tcp) check_address(*ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
-  made.timeout = ready.timeout.value_or(ready.server ? kTimeoutOfServer : Ready{}.timeout);
+  made.timeout = ready.timeout.value_or(ready.server   ? kTimeoutOfServer
+                                        : ready.exited ? Duration{}
+                                                       : Ready{}.timeout);
   return made;
 }
 

@@ -32,6 +32,7 @@ class RoleBuilder {
   Role build(const config::Role& role);
 
  private:
+  void add_launcher(Role& made, const config::Role& role);
   void add_wrapper(Role& made, const config::Role& role);
   void add_preload(Role& role, const config::Text& library);
   Ready make_ready(const config::Ready& ready, const config::Role& role);

@@ -303,7 +303,7 @@ void LocalBackend::on(const action::CleanUp& clean) {
   auto& live = live_.at(clean.process);
   if (clean.leave) {
     live.subtree.leader = 0;
-    return tell(process_event::CleanedUp{clean.process, {}});
+    return tell(process_event::CleanedUp{clean.process, {}, last_lines_of_task(live)});
   }
   shared_memory_.note(sys::own_descendants);
   cleaner_.clean(live.subtree, [this, p = clean.process](const auto& result) { cleaned_up(p, result); });
@@ -315,7 +315,17 @@ void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& resul
   readers_[live.output].finish();
   tell_progress(process, live);
   live.subtree.leader = 0;
-  tell(process_event::CleanedUp{process, result.killed});
+  tell(process_event::CleanedUp{process, result.killed, last_lines_of_task(live)});
+}
+
+std::vector<std::string> LocalBackend::last_lines_of(const Live& live) const {
+  auto lines = output_->last_lines(live.output, kLastLines);
+  for (auto& line : lines) line = line.substr(0, kLongestLastLine);
+  return lines;
+}
+
+std::vector<std::string> LocalBackend::last_lines_of_task(const Live& live) const {
+  return live.bound->ready.exited ? last_lines_of(live) : std::vector<std::string>{};
 }
 
 /// In bytes, by process.
@@ -354,10 +364,7 @@ void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(Bac
   end.log_when_decided = log_when_decided_;
   const auto oom_kills = sys::oom_kills();
   if (oom_kills && oom_kills_before_) end.oom_kills = *oom_kills - std::min(*oom_kills, *oom_kills_before_);
-  if (of && live_.contains(*of)) {
-    end.last_lines = output_->last_lines(live_.at(*of).output, kLastLines);
-    for (auto& line : end.last_lines) line = line.substr(0, kLongestLastLine);
-  }
+  if (of && live_.contains(*of)) end.last_lines = last_lines_of(live_.at(*of));
   done(std::move(end));
 }
 

@@ -93,6 +93,8 @@ class LocalBackend : public ProcessBackend {
   void watch_children();
   void give_up_later(ProcessIndex process);
   void cleaned_up(ProcessIndex process, const Cleaner::Result& result);
+  [[nodiscard]] std::vector<std::string> last_lines_of(const Live& live) const;
+  [[nodiscard]] std::vector<std::string> last_lines_of_task(const Live& live) const;
   [[nodiscard]] LivePids live_pids() const;
   [[nodiscard]] EndedProcesses ended_processes() const;
   [[nodiscard]] Duration since_start() const;

@@ -81,6 +81,7 @@ Json process_json(const ProcessReport& process) {
           {"children", std::move(children)},
           {"ended_early", process.ended_early},
           {"left_behind", process.left_behind},
+          {"last_lines", process.last_lines},
           {"log", process.log},
           {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
 }

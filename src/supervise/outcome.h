@@ -37,6 +37,7 @@ struct ProcessReport {
   std::string log;                       ///< path of its log file
   std::optional<std::uint64_t> log_when_decided{};  ///< bytes that the log had then
   std::string ended_early{};                        ///< "exited with code 0 at step 3 of 40"; else empty
+  std::vector<std::string> last_lines{};            ///< of a task that has ended, at most 20
 };
 
 /// How an attempt went: data for people and for summary.json.

@@ -34,7 +34,8 @@ struct NotReady {
 };
 struct CleanedUp {
   ProcessIndex process = 0;
-  std::vector<std::string> killed;  ///< that it had left behind: "python (pid 4711)"
+  std::vector<std::string> killed;        ///< that it had left behind: "python (pid 4711)"
+  std::vector<std::string> last_lines{};  ///< of a task that has ended
 };
 /// A process below it ended by a signal or with another code than 0, or ended and nobody can say how.
 struct ChildEnded {

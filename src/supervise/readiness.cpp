@@ -33,7 +33,7 @@ std::string target_of(const plan::Ready& ready) {
   if (!ready.file.empty()) return fmt::format("file '{}'", ready.file);
   if (!ready.log.empty()) return fmt::format("a line of its output with '{}'", ready.log);
   if (!ready.exec.empty()) return text::printable(text::join(ready.exec, " ").substr(0, kLongestTarget));
-  return "its delay";
+  return ready.exited ? "its end" : "its delay";
 }
 
 }  // namespace
@@ -60,6 +60,12 @@ struct Readiness::State : std::enable_shared_from_this<State> {
         then(std::move(then_call)) {}
 
   void start() {
+    if (ready.exited) {
+      last = fmt::format("it goes on after {}", format_duration(ready.timeout));
+      if (ready.timeout > Duration{})
+        deadline = loop.after(ready.timeout, [this] { finish(then.timed_out); });
+      return;
+    }
     if (ready.delay) {
       next = loop.after(*ready.delay, [this] { finish(then.ready); });
       return;

@@ -50,9 +50,8 @@ class Transition {
     phase = Running{};
     switch (rules_.processes[event.process].ready) {
       case ProcessRules::Ready::checked:
-        return act(action::AwaitReady{event.process});
       case ProcessRules::Ready::exited:
-        return;
+        return act(action::AwaitReady{event.process});
       case ProcessRules::Ready::started:
         phase = Serving{};
     }
@@ -73,7 +72,11 @@ class Transition {
   }
 
   void on(const event::ReadyTimeout& event) {
-    if (is_any<Running>(life_of(event.process))) decide(NeverReady{event.process, false});
+    if (!is_any<Running>(life_of(event.process))) return;
+    const bool going = std::holds_alternative<Going>(state_.phase);
+    const bool task = rules_.processes[event.process].ready == ProcessRules::Ready::exited;
+    if (task && going && may_restart(event.process)) return kill(event.process);
+    decide(NeverReady{event.process, false});
   }
 
   void on(const event::Ended& event) {

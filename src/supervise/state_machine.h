@@ -180,7 +180,8 @@ namespace action {
 struct Start {
   ProcessIndex process = 0;
 };
-/// To be answered by Ready or ReadyTimeout.
+/// To be answered by Ready or ReadyTimeout; for one that is ready when it has exited, by Ended or
+/// ReadyTimeout.
 struct AwaitReady {
   ProcessIndex process = 0;
 };

@@ -59,7 +59,8 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
     if (role_of(other) == role) first = std::min(first, outcome_.processes[other].started.value_or(at));
   }
   const auto& of = options_.plan.roles[role];
-  say(fmt::format("{0}: {1} of {1} ready after {2}", of.name, of.count, in_seconds(at - first)));
+  say(fmt::format("{0}: {1} of {1} {2} after {3}", of.name, of.count, of.ready.exited ? "done" : "ready",
+                  in_seconds(at - first)));
 }
 
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
@@ -97,6 +98,7 @@ void Supervisor::on(Duration at, const process_event::ChildEnded& ended) {
 
 void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {
   auto& report = outcome_.processes[cleaned.process];
+  report.last_lines = cleaned.last_lines;
   if (!cleaned.killed.empty()) {
     record("leftovers-killed", {{"process", report.name}, {"killed", cleaned.killed}});
     report.left_behind.insert(report.left_behind.end(), cleaned.killed.begin(), cleaned.killed.end());

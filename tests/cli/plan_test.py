@@ -38,6 +38,14 @@ class Plan(CliTest):
                 table = self.nlaunch("plan", *arguments)
                 self.compare(GOLDEN / f"{name}.txt", self.normal(table.stdout))
 
+    def test_recipes_are_placed_as_their_launchers_place_them(self):
+        """Of what each recipe's head names; in one table each."""
+        for recipe in sorted((SOURCE / "configs" / "frameworks").glob("*.yaml")):
+            with self.subTest(recipe.stem):
+                result = self.nlaunch("plan", recipe.relative_to(SOURCE), "--site", "isambard")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.compare(GOLDEN / "frameworks" / f"{recipe.stem}.txt", self.normal(result.stdout))
+
     def test_the_same_files_give_the_same_bytes(self):
         first = self.nlaunch("plan", *CASES["grpo.isambard"], "--json")
         self.assertEqual(first.stdout, self.nlaunch("plan", *CASES["grpo.isambard"], "--json").stdout)
@@ -134,7 +142,7 @@ roles:
         self.assertEqual(result.returncode, 65)
         self.assertEqual(result.stderr.splitlines()[0],
                          "--set:1:20: error: role 'engine': 12 processes of 2 GPUs do not fit on 8 nodes × 4 GPUs: "
-                         "8 fit, and 8 GPUs stay idle [plan.does-not-fit]")
+                         "8 fit, and 0 GPUs stay idle [plan.does-not-fit]")
         self.assertIn("hint: --set roles.engine.count=8, or --nodes 12", result.stderr)
 
     def test_big_plans_are_bounded(self):

@@ -247,6 +247,29 @@ class Readiness(SuperviseCase):
         self.assertRegex(run.summary()["what"], r"^engine\.0 exited with code 3 after \S+$")
         self.assertIsNone(run.summary()["processes"][1]["started_ms"])
 
+    def test_a_task_is_tried_again_and_its_last_lines_are_kept(self):
+        flag = pathlib.Path(tempfile.mkdtemp()) / "tried"
+        self.addCleanup(shutil.rmtree, flag.parent)
+        script = f"test -e {flag} && {{ echo converted; exit 0; }}; touch {flag}; echo first try; %s"
+        for how in ("exit 3", "sleep 100"):
+            with self.subTest(how):
+                flag.unlink(missing_ok=True)
+                run = self.finished([{"name": "task", "stage": 0, "command": shell(script % how), "restarts": 1,
+                                      "ready": {"exited": True, "timeout_ms": 1000}},
+                                     {"name": "learner", "stage": 1, "ends_run": True, "command": shell("exit 0")}])
+                self.assertEqual(run.code, 0, run.err)
+                task, learner = run.summary()["processes"]
+                self.assertEqual((task["restarts"], task["last_lines"]), (1, ["converted"]))
+                self.assertEqual(learner["last_lines"], [])
+                self.assertGreaterEqual(learner["started_ms"], task["ready_ms"])
+
+    def test_a_task_that_takes_too_long_ends_the_run(self):
+        run = self.staged({"exited": True, "timeout_ms": 300}, shell("echo half; sleep 100"))
+        self.assertEqual(run.code, 72)
+        self.assertEqual(run.summary()["what"], "engine.0 was not ready in time (its end: it goes on after 300ms)")
+        self.assertEqual(run.summary()["processes"][0]["last_lines"], ["half"])
+        self.assertIsNone(run.summary()["processes"][1]["started_ms"])
+
     def test_what_ends_before_it_was_ready_was_not_ready(self):
         flag = "/nonexistent/ready"
         for how, code, said in (("exit 0", 72, r"engine\.0 exited with code 0 after \S+, before it was ready"),

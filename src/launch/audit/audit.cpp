@@ -303,7 +303,7 @@ void Judge::list_unseen() {
   for (const auto& bound : node_.processes) {
     const auto& role = plan_.role_of(plan_.processes[bound.process]);
     if (!was_started(bound, role)) continue;
-    const bool likely = role.kind != RoleKind::service && role.gpus > 0 && !plan_.node.cpu_slots;
+    const bool likely = computes(role.kind) && role.gpus > 0 && !plan_.node.cpu_slots;
     if (bound.preload.empty() && !likely) continue;
     const bool listed = std::ranges::any_of(report_.entries, [&](const auto& entry) {
       return entry.process ? *entry.process == bound.process : entry.role == role.name;

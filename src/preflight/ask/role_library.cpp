@@ -133,8 +133,8 @@ std::map<std::uint32_t, RolePython> pythons_of_roles(const NodeObservations& obs
   std::map<std::uint32_t, RolePython> out;
   for (const auto& [role, process] : observations.first_of_roles()) {
     auto python = python_of(*process);
-    const bool expected = python.named || (observations.plan.roles[role].kind != RoleKind::service &&
-                                           !observations.for_the_machine());
+    const bool expected =
+        python.named || (computes(observations.plan.roles[role].kind) && !observations.for_the_machine());
     if (expected && !python.path.empty()) out[role] = std::move(python);
   }
   return out;

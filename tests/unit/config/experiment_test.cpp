@@ -114,6 +114,43 @@ TEST_F(ExperimentFile, ReadsOrderAndPolicies) {
   EXPECT_EQ(read.restart.max, 1U);
 }
 
+TEST_F(ExperimentFile, ATaskIsReadyWhenItHasExited) {
+  const auto read = experiment(R"(version: 1
+name: a
+roles:
+  convert: {kind: task, gpus: 1, timeout: 1h, retries: 2, command: [a]}
+  learner: {kind: learner, command: [a]}
+  fetch: {kind: task, command: [a]}
+  actor: {kind: learner, spawned_by: learner}
+)");
+  const auto& convert = read.roles.at(0);
+  EXPECT_EQ(convert.kind, RoleKind::task);
+  EXPECT_TRUE(convert.ready->exited);
+  EXPECT_EQ(convert.ready->timeout, 1h);
+  EXPECT_TRUE(convert.restart.on_failure);
+  EXPECT_EQ(convert.restart.max, 2U);
+  EXPECT_EQ(read.roles.at(2).ready->timeout, std::nullopt);
+  EXPECT_FALSE(read.roles.at(2).restart.on_failure);
+  ASSERT_EQ(read.start.size(), 3U);
+  EXPECT_EQ(words(read.start[0]), "convert");
+  EXPECT_EQ(words(read.start[1]), "fetch");
+  EXPECT_EQ(words(read.start[2]), "learner");
+}
+
+TEST_F(ExperimentFile, ARoleMayShareTheGpusOfOthers) {
+  const auto read = experiment(R"(version: 1
+name: a
+roles:
+  actor: {kind: learner, gpus: 1, gpu_memory: 0.5, command: [a]}
+  critic: {kind: learner, gpus: 1, command: [a]}
+  engine: {kind: engine, gpus: 2, share_gpus_with: [actor, critic], gpu_memory: 0.45, command: [a]}
+)");
+  EXPECT_EQ(words(read.roles.at(2).share_gpus_with), "actor critic");
+  EXPECT_EQ(read.roles.at(2).gpu_memory->value, 0.45);
+  EXPECT_EQ(read.roles.at(0).gpu_memory->value, 0.5);
+  EXPECT_TRUE(read.start.empty());
+}
+
 TEST_F(ExperimentFile, ReadsSecretsBySource) {
   const auto secrets = experiment(kWhole).secrets;
   ASSERT_EQ(secrets.size(), 4U);

@@ -129,10 +129,10 @@ TEST_F(MisfitMessage, OfMemoryNamesAllThatAreOnTheGpuAtOnce) {
              "  judge: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.2, command: [s]}\n"
              "  free: {kind: engine, gpus: 1, gpu_memory: 0.9, command: [s]}\n",
          1, 4),
-      "experiment.yaml:6:70: error: the roles on GPU 0 of node 0 are to use 1.1 times its memory: 'learner' "
+      "experiment.yaml:6:72: error: the roles on GPU 0 of node 0 are to use 1.1 times its memory: 'learner' "
       "0.6, 'engine' 0.3, 'judge' 0.2 [plan.gpu-memory]\n"
       "note: experiment.yaml:4:49: the share of 'learner' is here\n"
-      "note: experiment.yaml:5:71: the share of 'engine' is here\n"
+      "note: experiment.yaml:5:73: the share of 'engine' is here\n"
       "hint: the shares of roles that are on one GPU at once add up to 1 at most\n");
   EXPECT_TRUE(build_from(
       "roles:\n" + std::string(kLearner) +

@@ -121,6 +121,26 @@ TEST_F(Groups, OfEnginesOnTheSameGpusTheFirstIsInTheWeightSync) {
   EXPECT_FALSE(share_gpus(plan.roles[0], plan.roles[4]));
 }
 
+TEST_F(Groups, TheWeightSyncHasTheOrderThatIsAskedFor) {
+  role("learner", RoleKind::learner, 2);
+  process(0, {0, 1});
+  process(1, {0, 1});
+  role("engine", RoleKind::engine, 2);
+  process(0, {2, 3});
+  process(2, {2, 3});
+  plan.weight_sync.order = {"engine", "learner.0"};
+  EXPECT_EQ(made().back(), "weight sync (weight-sync): 2/2 2/3 3/2 3/3 0/0");
+  EXPECT_EQ(plan.weight_sync.world_size, 5U);
+  EXPECT_EQ(sync_rank(plan, plan.processes[0]), 4);
+  EXPECT_EQ(sync_rank(plan, plan.processes[3]), 2);
+  EXPECT_EQ(sync_rank(plan, plan.processes[1]), -1);
+  EXPECT_EQ(sync_node(plan), 0U);
+  plan.weight_sync.master = "engine.1";
+  EXPECT_EQ(sync_node(plan), 2U);
+  plan.weight_sync.order = {"learner", "engine.1"};
+  EXPECT_EQ(made().back(), "weight sync (weight-sync): 0/0 0/1 1/0 1/1 3/2 3/3");
+}
+
 TEST_F(Groups, OneRankAloneIsNoGroup) {
   role("learner", RoleKind::learner, 1);
   process(0, {0});

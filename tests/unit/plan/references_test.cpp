@@ -15,7 +15,9 @@ namespace {
 std::string as_written(std::string name) {
   if (name.starts_with("role.")) name.insert(5, "NAME.");
   if (name == "self.ports") name += ".NAME";
-  if (name.ends_with(".0.ports")) name += ".PORT";
+  if (name.starts_with("role.") && name.ends_with(".ports")) name += ".PORT";
+  for (auto bar = name.find('|'); bar != std::string::npos; bar = name.find('|', bar + 2))
+    name.insert(bar, "\\");
   return "${" + name + "}";
 }
 
@@ -157,6 +159,36 @@ TEST_F(OneNode, TellsTheRankInTheWeightSyncGroup) {
       "learner or another engine, and a communicator has a GPU once");
   mistakes = {};
   EXPECT_TRUE(mistakes.empty());
+}
+
+TEST_F(OneNode, KnowsWhereRanksMeet) {
+  auto& learner = plan.roles[0];
+  learner.rendezvous_port = 29500;
+  learner.count = 1;
+  constexpr const char* kAll =
+      "${self.world_size} ${self.nnodes} ${self.node_rank} ${self.master_addr}:${self.master_port}";
+  plan.processes[0].node_rank = 3;
+  EXPECT_EQ(resolve(kAll, &plan.processes[0]),
+            "1 1 3 " + resolve("${self.host}", &plan.processes[0]) + ":29500");
+  learner.gpus = 4;
+  learner.count = 2;
+  plan.processes[0].index = 1;
+  EXPECT_EQ(resolve("${self.world_size} ${self.nnodes} ${self.node_rank}", &plan.processes[0]), "8 2 1")
+      << "a launcher's process counts as a node";
+}
+
+TEST_F(OneNode, ListsProcessesInAnyForm) {
+  auto& engine = plan.roles[1];
+  engine.ports = {"http", "grpc"};
+  plan.processes[1].ports = {8000, 9000};
+  plan.processes[2].ports = {8001, 9001};
+  const auto host = [&](std::size_t i) { return resolve("${self.host}", &plan.processes[i]); };
+  EXPECT_EQ(resolve("${role.engine.list|http://{host}:{port}/v1| }", nullptr),
+            "http://" + host(1) + ":8000/v1 http://" + host(2) + ":8001/v1");
+  EXPECT_EQ(resolve("[${role.engine.list|'{name}={ports.grpc}'}]", nullptr),
+            "['engine.0=9000','engine.1=9001']");
+  EXPECT_EQ(resolve("${role.engine.list|{index}|}${role.engine.ports.grpc}", nullptr), "019000,9001");
+  EXPECT_EQ(resolve("${role.engine.nodes} ${run.nodes}", nullptr).substr(0, 2), "2 ");
 }
 
 TEST_F(OneNode, NumbersOfTheProcess) {
@@ -309,12 +341,28 @@ TEST_F(AtLogin, KeepsWhatOnlyANodeKnows) {
                            "role.engine.0.host",
                            "role.engine.11.host",
                            "role.engine.10.ports.grpc",
+                           "role.engine.ports.grpc",
+                           "role.engine.list|{host}:{ports.grpc}|;",
+                           "role.tool.list|{host} {index} {name} {node}",
+                           "role.engine.nodes",
+                           "run.nodes",
                            "role.tool.7.host",
                            "newest:/a/*.pt"})
     expect_kept("a${" + std::string(name) + "}b");
   for (const auto* name : {"self.name", "self.index", "self.host", "self.node", "self.sync_rank"})
     expect_kept("${" + std::string(name) + "}", role("tool"));
-  expect_kept("${self.rank}", role("learner"));
+  for (const auto* name : {"rank", "world_size", "nnodes", "node_rank", "master_addr", "master_port"})
+    expect_kept("${self." + std::string(name) + "}", role("learner"));
+  EXPECT_EQ(resolve("${self.master_port}", role("tool")),
+            "'${self.master_port}': role 'tool' has no rendezvous");
+  EXPECT_EQ(resolve("${role.tool.list|{host}:{port}}"),
+            "'${role.tool.list|{host}:{port}}': '{port}' is none of {host}, {index}, {name}, {node}");
+  EXPECT_EQ(resolve("${role.engine.list|{ports.htp}}"),
+            "'${role.engine.list|{ports.htp}}': '{ports.htp}' is none of {host}, {index}, {name}, {node}, "
+            "{ports.http}, {ports.grpc}, {port}");
+  EXPECT_EQ(resolve("${role.engine.ports.htp}"),
+            "unknown name '${role.engine.ports.htp}': did you mean '${role.engine.ports.http}'?");
+  EXPECT_EQ(resolve("${role.tool.ports.http}"), "'${role.tool.ports.http}': role 'tool' declares no ports");
   expect_kept("${self.ports.http}${self.ports.grpc}", role("engine"));
   // A role that starts others has their GPUs.
   expect_kept("${self.gpus}", role("tool"));
@@ -335,15 +383,15 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
       {"node", "'${node}' is incomplete: write ${node.NAME}"},
       {"node.", "unknown name '${node.}': '' is none of scratch, cache"},
       {"site.", "unknown name '${site.}': '' is none of name, gpus, gpu, arch, cpus, interface, scratch"},
-      {"run.folder", "unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, id, name"},
+      {"run.folder", "unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, id, name, nodes"},
       {"run.dirr", "unknown name '${run.dirr}': did you mean '${run.dir}'?"},
       {"self.name", "'${self.name}' has a meaning within a role only"},
       {"library.ncl.path", "unknown name '${library.ncl.path}': did you mean '${library.nccl.path}'?"},
       {"library.nccl", "unknown name '${library.nccl}': 'nccl' is none of nccl.path"},
       {"role.lerner.count", "unknown name '${role.lerner.count}': did you mean '${role.learner.count}'?"},
       {"role.engine",
-       "unknown name '${role.engine}': '' is none of 0.host, 0.ports, addrs, addrs_file, hosts, count, "
-       "gpus, env_file"},
+       "unknown name '${role.engine}': '' is none of 0.host, 0.ports, ports, list|FORM|SEPARATOR, addrs, "
+       "addrs_file, hosts, nodes, count, gpus, gpu_memory, env_file"},
       {"role.engine.cuont", "unknown name '${role.engine.cuont}': did you mean '${role.engine.count}'?"},
       {"role.engine.12.host",
        "'${role.engine.12.host}': role 'engine' has 12 processes, 'engine.0' to 'engine.11'"},
@@ -370,8 +418,8 @@ TEST_F(AtLogin, SaysWhatIsWrongWithANameOfARolesOwn) {
   EXPECT_EQ(resolve("${self.nme}", role("engine")),
             "unknown name '${self.nme}': did you mean '${self.name}'?");
   EXPECT_EQ(resolve("${self.}", role("engine")),
-            "unknown name '${self.}': '' is none of name, rank, index, local_rank, host, node, gpus, ports, "
-            "sync_rank");
+            "unknown name '${self.}': '' is none of name, rank, world_size, nnodes, node_rank, master_addr, "
+            "master_port, index, local_rank, host, node, gpus, gpu_memory, ports, sync_rank");
   EXPECT_EQ(resolve("${self.index.x}", role("engine")),
             "unknown name '${self.index.x}': did you mean '${self.index}'?");
   EXPECT_EQ(resolve("${self.rank}", role("engine")),

@@ -38,6 +38,28 @@ TEST(AbsolutePath, BeginsAtItsBaseOrAtHome) {
   for (const auto& [path, home, whole] : cases) EXPECT_EQ(absolute(path, "/base", home), whole) << path;
 }
 
+TEST_F(RolePlan, ALauncherStandsInFrontOfTheScript) {
+  const auto plan = plan_of(R"(roles:
+  one: {kind: learner, gpus: 4, launcher: torchrun, command: [train.py, --a]}
+  two: {kind: learner, gpus: 2, launcher: [accelerate, "--config_file=${vars.file}"], command: [python3, -m, pkg]}
+vars: {file: zero3.yaml}
+)",
+                            "scheduler: {kind: slurm}\nnode: {gpus: 8}\n");
+  EXPECT_EQ(
+      plan.roles[0].command,
+      (Lines{"torchrun", "--nnodes=${role.one.count}", "--node_rank=${self.index}", "--nproc_per_node=4",
+             "--master_addr=${self.master_addr}", "--master_port=${self.master_port}", "train.py", "--a"}));
+  EXPECT_EQ(plan.roles[1].command,
+            (Lines{"accelerate", "launch", "--num_machines=${role.two.count}", "--machine_rank=${self.index}",
+                   "--num_processes=${self.world_size}", "--main_process_ip=${self.master_addr}",
+                   "--main_process_port=${self.master_port}", "--rdzv_backend=static",
+                   "--config_file=zero3.yaml", "-m", "pkg"}));
+  for (const auto& role : plan.roles) {
+    EXPECT_EQ(role.rendezvous, Rendezvous::torch);
+    EXPECT_EQ(role.scope, PreloadScope::tree);
+  }
+}
+
 TEST_F(RolePlan, WhatARoleDoesNotSayDependsOnItsKind) {
   const auto plan = plan_of(R"(roles:
   learner: {kind: learner, command: [t]}

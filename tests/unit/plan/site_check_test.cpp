@@ -41,7 +41,7 @@ TEST_F(CheckSite, AMistakeThatEachPlanHasIsToldOnce) {
   EXPECT_EQ(listed(checked.findings),
             (Lines{"3:17 unknown name '${site.nme}': did you mean '${site.name}'?",
                    "5:17 unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, "
-                   "id, name"}));
+                   "id, name, nodes"}));
   EXPECT_TRUE(checked.findings.has_errors());
   EXPECT_TRUE(checked.libraries.empty());
 }

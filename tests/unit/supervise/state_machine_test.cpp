@@ -183,7 +183,8 @@ TEST_F(Machine, OneThatEndsBeforeItWasReadyWasNotReady) {
 TEST_F(Machine, AProgramThatPreparesIsReadyWhenItHasExitedZero) {
   for (const ProcessIndex process : {2U, 3U}) rules.processes[process].ready = Ready::exited;
   EXPECT_EQ(start(), "start 2, start 3");
-  for (const ProcessIndex process : {2U, 3U}) EXPECT_EQ(on(event::Started{process}), "");
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::Started{3}), "await 3");
   EXPECT_EQ(ended(2), "clean 2");
   EXPECT_EQ(ended(3), "clean 3, start 0, start 1");
 }
@@ -194,6 +195,19 @@ TEST_F(Machine, AProgramThatPreparesAndFailsEndsTheRun) {
   start();
   on(event::Started{2});
   EXPECT_EQ(ended(2, 3), "clean 2, decide failed 2 exited with code 3");
+}
+
+TEST_F(Machine, ATaskThatTakesTooLongIsKilledAndStartedAgainWhileItMay) {
+  rules.processes[2].ready = Ready::exited;
+  rules.processes[2].restart = {.on_failure = true, .max = 1, .backoff = 1s};
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(on(event::ReadyTimeout{2}), "kill 2");
+  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGKILL)}), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 1s");
+  EXPECT_EQ(on(event::BackoffOver{2}), "start 2");
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::ReadyTimeout{2}).substr(0, 18), "decide not ready 2");
 }
 
 TEST_F(Machine, ALostNodeEndsTheRunAndNobodyCleansUpThere) {

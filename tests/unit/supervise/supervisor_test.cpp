@@ -384,6 +384,7 @@ TEST_F(Supervised, ARoleIsReadyWhenTheLastOfItIs) {
 TEST_F(Supervised, OneThatPreparesIsReadyByItsEnd) {
   plan.roles[1].ready = {};
   plan.roles[1].ready.exited = true;
+  backend.await = [](ProcessIndex) {};
   backend.start = [this](ProcessIndex p) {
     tell(100ms, process_event::Started{p, 100 + static_cast<pid_t>(p)});
     if (p == 2) end(2, 0, 700ms);
@@ -392,13 +393,14 @@ TEST_F(Supervised, OneThatPreparesIsReadyByItsEnd) {
     for (const ProcessIndex learner : {0U, 1U}) end(learner, 0);
   });
   EXPECT_EQ(outcome.processes[2].ready, 700ms);
-  EXPECT_EQ(said(), Lines{"engine: 1 of 1 ready after 600ms"});
+  EXPECT_EQ(said(), Lines{"engine: 1 of 1 done after 600ms"});
   EXPECT_TRUE(std::holds_alternative<Finished>(outcome.cause));
 }
 
 TEST_F(Supervised, OneThatPreparesAndFailsIsNeverReady) {
   plan.roles[1].ready = {};
   plan.roles[1].ready.exited = true;
+  backend.await = [](ProcessIndex) {};
   backend.start = [this](ProcessIndex p) {
     tell(100ms, process_event::Started{p, 100 + static_cast<pid_t>(p)});
     end(p, 4, 700ms);
@@ -411,6 +413,7 @@ TEST_F(Supervised, OneThatPreparesAndFailsIsNeverReady) {
 TEST_F(Supervised, OneThatPreparesAndIsStoppedIsNotReady) {
   plan.roles[1].ready = {};
   plan.roles[1].ready.exited = true;
+  backend.await = [](ProcessIndex) {};
   backend.signal = [this](ProcessIndex p, int) { end(p, 0, 900ms); };
   const auto outcome = run([this] { tell(800ms, process_event::Signal{SIGINT}); });
   EXPECT_FALSE(outcome.processes[2].ready);
