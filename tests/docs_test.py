@@ -1,6 +1,7 @@
 """The documents agree with the program: examples load, options exist, links lead somewhere."""
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -13,7 +14,8 @@ ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--preset", "--test-dir"
              "--network", "--dependency", "--engines", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
              "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds",
              "--nv", "--cleanenv", "--clearenv", "--ro-bind", "--dev-bind", "--symlink", "--proc", "--dev", "--tmpfs", "--die-with-parent", "--mount",
-             "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus", "--tests", "--uenv", "--view", "--environment", "--mpi", "--wrap", "--first", "--gres", "--cpu-bind", "--cpus-per-task", "--unshare-pid", "--runtime-env-json", "--since", "--temp-dir"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
+             "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus", "--tests", "--uenv", "--view", "--environment", "--mpi", "--wrap", "--first", "--gres", "--cpu-bind", "--cpus-per-task", "--unshare-pid", "--runtime-env-json", "--since", "--temp-dir", "--nnodes", "--node_rank", "--nproc_per_node", "--master_addr", "--master_port", "--model",
+             "--config_file", "--colocate", "--tensor-parallel-size", "--gpu-memory-utilization", "--max-tokens", "--out"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
 
 PROGRAMS = ("nlaunch", "salloc", "sbatch", "srun", "tar", "cmake", "beaker", "apptainer", "spack", "rattler-build", "kubectl", "python3", "pip")
 
@@ -38,7 +40,11 @@ class Documents(unittest.TestCase):
             with self.subTest(document=document), tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "example.yaml"
                 path.write_text(text)
-                if "\nroles:" in text:
+                for base in re.findall(r"^extends: (\w+\.yaml)", text, re.M):
+                    shutil.copy(SOURCE / "configs" / base, folder)
+                if "\nextends:" in text:
+                    done = nlaunch("plan", path, "--site", "isambard")
+                elif "\nroles:" in text:
                     site = "nvlink-box" if "preload:" in text else "local"
                     done = nlaunch("plan", path, "--site", site, "--set", "weight_sync.backend=gloo",
                                    "--set", "cpu_slots=true")

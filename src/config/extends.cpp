@@ -194,6 +194,7 @@ Result<Node> read_extended(const std::string& path, std::vector<std::string>& fi
   if (!top || base_of(*top) == nullptr) return top;
   std::vector<Layer> layers;
   layers.push_back({path, std::move(*top)});
+  const auto before = problems.count();
   for (auto below = next_path(layers, problems); !below.empty(); below = next_path(layers, problems)) {
     auto root = read_document(below, problems);
     if (!root) return root;
@@ -202,6 +203,9 @@ Result<Node> read_extended(const std::string& path, std::vector<std::string>& fi
     layers.push_back({below, std::move(*root)});
     files.insert(files.begin(), fs::absolute(below).lexically_normal());
   }
+  // Without what is below nothing can be said of the rest.
+  if (problems.count() > before && base_of(layers.back().root) != nullptr)
+    return std::unexpected(problems.take());
   Node merged = std::move(layers.back().root);
   Merger merger(problems);
   for (auto layer = layers.rbegin() + 1; layer != layers.rend(); ++layer) {

@@ -316,11 +316,11 @@ TEST_F(SourceOf, LibrariesAreThoseOfNccl) {
 // --- NCCL RAS ---
 
 /// As src/ras/client_support.cc answers, with or without JSON.
-Server::Answer ras(bool json) {
-  return [json](const std::string& line) -> Said {
+Server::Answer ras(bool as_json) {
+  return [as_json](const std::string& line) -> Said {
     if (line.starts_with("CLIENT PROTOCOL ")) return {"SERVER PROTOCOL 2\n"};
     if (line == "TIMEOUT 5\n") return {"OK\n"};
-    if (line == "SET FORMAT json\n") return {json ? "OK\n" : "ERROR: unknown command\n"};
+    if (line == "SET FORMAT json\n") return {as_json ? "OK\n" : "ERROR: unknown command\n"};
     return {line == "VERBOSE STATUS\n" ? "the status\n" : "?\n", true};
   };
 }
