@@ -177,7 +177,9 @@ std::vector<std::string> short_keys(const ImportedRole& role) {
   if (role.each_node) add("per", "node");
   if (!role.except.empty()) add("except", role.except);
   if (role.gpus > 0) add("gpus", std::to_string(role.gpus));
-  if (!role.share_gpus_with.empty()) add("share_gpus_with", list_of(role.share_gpus_with));
+  if (!role.share_gpus_with.empty())
+    add("share_gpus_with",
+        role.share_gpus_with.size() == 1 ? role.share_gpus_with[0] : list_of(role.share_gpus_with));
   if (role.rendezvous) add("rendezvous", "torch");
   if (role.ends_run) add("ends_run", *role.ends_run ? "true" : "false");
   if (role.may_end) add("exit", "ok");

@@ -24,7 +24,7 @@ ISAMBARD = ["--exists", ".venv/", "--exists", ".git/", "--exists", LIBRARY, "--e
 # Options of the import, and roles, in their order: (name, kind, processes, GPUs of each).
 CASE_OF = {
     "isambard_grpo.sbatch": (ISAMBARD + ["--exists", "grpo.yaml", "--", "grpo.yaml", "--seed", "1"],
-                             [("python", "task", 1, 4), ("python-2", "service", 1, 4), ("uvicorn", "service", 2, 0), ("ray-head", "service", 1, 0), ("mkdir", "task", 1, 0), ("write-files", "service", 1, 0),
+                             [("python", "task", 1, 4), ("python-2", "task", 1, 4), ("uvicorn", "service", 2, 0), ("ray-head", "service", 1, 0), ("mkdir", "task", 1, 0), ("write-files", "task", 1, 0),
                               ("ray-worker", "service", 1, 0), ("trainer", "service", 1, 0), ("learner", "learner", 2, 1), ("engine", "engine", 6, 1)]),
     "torchrun_nodes.sbatch": ([], [("prepare-data", "task", 1, 8), ("learner", "learner", 4, 8)]),
     "vllm_trainer.sbatch": ([], [("engine", "engine", 1, 4), ("learner", "learner", 1, 4)]),

@@ -13,6 +13,11 @@ from importing import REFUSED, SAME, USAGE, Import  # noqa: E402
 TWO_NODES = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n"
 
 
+def ready_of(role):
+    """When it is ready; a task, once it has exited."""
+    return "exited" if role["kind"] == "task" else role.get("ready")
+
+
 class Roles(Import):
     def test_what_only_bash_knows_is_as_bash_makes_it(self):
         for script, command in (
@@ -44,7 +49,7 @@ class Roles(Import):
     def test_what_comes_before_the_training_is_a_stage_of_its_own(self):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\npython prepare.py\ncp -r data /tmp/data\ntorchrun --nproc_per_node 4 train.py\npython upload.py\n")
         self.assertEqual(experiment["start"], [["prepare"], ["cp"], ["learner"], ["upload"]])
-        self.assertEqual([experiment["roles"][name].get("ready") for name in ("prepare", "cp", "learner")], ["exited"] * 3)
+        self.assertEqual([ready_of(experiment["roles"][name]) for name in ("prepare", "cp", "learner")], ["exited"] * 3)
 
     def test_what_is_waited_for_has_ended(self):
         both = "python a.py &\nsrun -N1 -n1 python b.py &\n"
@@ -58,7 +63,7 @@ class Roles(Import):
                 _, experiment, _ = self.planned(TWO_NODES + script)
                 self.assertEqual(experiment["start"], start)
                 ends = {name for names in start[:-1] for name in names} - ({"a"} if "$last" in script else set())
-                self.assertEqual({name for name, role in experiment["roles"].items() if role.get("ready") == "exited"}, ends)
+                self.assertEqual({name for name, role in experiment["roles"].items() if ready_of(role) == "exited"}, ends)
         # What nothing waits for runs on.
         _, experiment, _ = self.planned(TWO_NODES + both + "srun python train.py\nwait\n")
         self.assertEqual((experiment["start"], experiment["roles"]["a"].get("ready")), ([["a", "b"], ["learner"]], None))
@@ -72,7 +77,7 @@ class Roles(Import):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nollama serve > log 2>&1 &\nredis-server &\nno-such-server --port 1 &\nsleep 5; sleep 1m\nollama pull m\npython train.py\nkill %1\n")
         roles = experiment["roles"]
         self.assertEqual(experiment["start"], [["engine", "redis-server", "no-such-server"], ["ollama"], ["learner"]])
-        self.assertEqual({name: role.get("ready") for name, role in roles.items()}, {
+        self.assertEqual({name: ready_of(role) for name, role in roles.items()}, {
             "engine": {"http": "http://127.0.0.1:11434/", "timeout": "60m"}, "redis-server": {"delay": "65s"}, "no-such-server": {"delay": "65s"},
             "ollama": "exited", "learner": None})
         self.assertEqual((roles["no-such-server"]["exit"], roles["ollama"].get("gpus")), ("ok", None))
@@ -81,7 +86,7 @@ class Roles(Import):
                 _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\n" + script + "sleep 5\npython train.py\n")
                 self.assertEqual((experiment["roles"]["serve"].get("exit"), experiment["roles"]["serve"]["ready"]), ("ok", {"delay": "5s"}))
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\npython serve.py < /dev/null\necho a | xargs python warm.py\npython train.py\n")
-        self.assertEqual([role.get("ready") for role in experiment["roles"].values()], ["exited", "exited", None])
+        self.assertEqual([ready_of(role) for role in experiment["roles"].values()], ["exited", "exited", None])
 
     def test_a_stage_has_the_gpus_that_it_sees(self):
         for command in ("lm_eval --model m", "composer x.py", "bash -c 'uv run --no-sync python eval.py'", "nsys profile python x.py"):
@@ -100,9 +105,9 @@ class Roles(Import):
 
     def test_what_a_step_does_with_files_is_a_stage(self):
         _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'rm -rf /scratch/ray; mkdir -p /scratch/x'\nsrun torchrun --nproc_per_node 4 train.py\n")
-        self.assertEqual((experiment["start"], experiment["roles"]["rm"]["per"], experiment["roles"]["mkdir"]["ready"]), ([["rm"], ["mkdir"], ["learner"]], "node", "exited"))
+        self.assertEqual((experiment["start"], experiment["roles"]["rm"]["per"], ready_of(experiment["roles"]["mkdir"])), ([["rm"], ["mkdir"], ["learner"]], "node", "exited"))
         _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'mkdir -p /scratch/x; uvicorn a:b' &\nsleep 5\nsrun torchrun --nproc_per_node 4 train.py\n")
-        self.assertEqual((experiment["start"], experiment["roles"]["mkdir"]["ready"]), ([["mkdir"], ["uvicorn"], ["learner"]], "exited"))
+        self.assertEqual((experiment["start"], ready_of(experiment["roles"]["mkdir"])), ([["mkdir"], ["uvicorn"], ["learner"]], "exited"))
         result, experiment, _ = self.import_text(TWO_NODES + "srun torchrun --nproc_per_node 4 train.py\nsrun rm -rf /scratch/ray\n")
         self.assertIn("note: line 4: `rm -rf /scratch/ray` is not taken over: nothing comes after it\n", result.stderr)
         self.assertEqual(list(yaml.safe_load(experiment)["roles"]), ["learner"])
@@ -132,7 +137,7 @@ class Roles(Import):
         """A readiness that nobody waits for puts nothing in order."""
         serve = "python -m sglang.launch_server --nnodes 2 --tp 8 --port 30000 --node-rank"
         _, experiment, _ = self.planned(TWO_NODES + f"srun bash -c 'if [ $SLURM_PROCID = 0 ]; then {serve} 0; else {serve} 1 --trust-remote-code; fi'\n")
-        self.assertEqual((list(experiment["roles"]), "start" in experiment, [role.get("ready") for role in experiment["roles"].values()]), (["engine", "engine-2"], False, [None, None]))
+        self.assertEqual((list(experiment["roles"]), "start" in experiment, [ready_of(role) for role in experiment["roles"].values()]), (["engine", "engine-2"], False, [None, None]))
         _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'if [ $SLURM_PROCID = 0 ]; then python controller.py; else pip install x; python worker.py; fi'\n")
         self.assertEqual((experiment["start"], experiment["roles"]["learner"].get("ready")), ([["learner", "pip"], ["worker"]], None))
         self.assertEqual((experiment["roles"]["worker"]["kind"], experiment["roles"]["worker"]["ends_run"]), ("service", True))
@@ -233,7 +238,7 @@ class GivenBySomebodyElse(Import):
         _, experiment, _ = self.planned(script)
         self.assertEqual(experiment["start"], [["write-files"], ["learner"]])
         role = experiment["roles"]["write-files"]
-        self.assertEqual((role.get("per"), role["ready"], role["command"][4:]), (None, "exited", [
+        self.assertEqual((role.get("per"), ready_of(role), role["command"][4:]), (None, "exited", [
             f"{self.folder}/conf/", "", "755", f"{self.folder}/conf/ds.json", '{"a": "$${b}"}\n', "644", f"{self.folder}/hosts", "${role.learner.0.host}\n${role.learner.1.host}\n", "755"]))
 
     def test_the_command_that_writes_files_does_so(self):
@@ -490,7 +495,7 @@ class SharedGpus(Import):
                  {"engine": (4, None), "learner": (4, "engine")}),
                 ("vllm serve m --tensor-parallel-size 2 &\nsleep 9\ntorchrun --nproc_per_node 4 train.py\n",
                  {"engine": (2, "learner"), "learner": (4, None)}),
-                ("CUDA_VISIBLE_DEVICES=2 vllm serve m &\nCUDA_VISIBLE_DEVICES=3 vllm serve n &\nsleep 9\n"
+                ("CUDA_VISIBLE_DEVICES=2 vllm serve m &\nCUDA_VISIBLE_DEVICES=3 vllm serve n --port 8001 &\nsleep 9\n"
                  "CUDA_VISIBLE_DEVICES=2,3 torchrun --nproc_per_node 2 train.py\n",
                  {"engine": (1, "learner"), "engine-2": (1, "learner"), "learner": (2, None)})):
             with self.subTest(script):
