@@ -142,8 +142,8 @@ Lookup sync_rank_on_node(const AtNode& at) {
                  true};
 }
 
-constexpr std::string_view kList = "list|";
-constexpr std::string_view kPorts = "ports.";
+constexpr std::string_view kListForm = "list|";
+constexpr std::string_view kPortOfAll = "ports.";
 
 /// What stands behind the role of "role.engine.0.ports.http".
 struct OneOf {
@@ -204,7 +204,7 @@ struct ListForm {
   std::string_view separator = ",";
 };
 ListForm list_form(std::string_view behind_role) {
-  const auto form = behind_role.substr(kList.size());
+  const auto form = behind_role.substr(kListForm.size());
   const auto bar = form.find('|');
   if (bar == std::string_view::npos) return {form};
   return {form.substr(0, bar), form.substr(bar + 1)};
@@ -470,8 +470,8 @@ std::vector<std::string> names_in(std::string_view family) {
 const Row* find_row(std::string_view family, std::string_view name) {
   // One process of a role is named by any number.
   if (family == "role" && one_of(name)) name = "0.host";
-  if (family == "role" && name.starts_with(kList)) name = "list|FORM|SEPARATOR";
-  if (family == "role" && name.starts_with(kPorts)) name = "ports";
+  if (family == "role" && name.starts_with(kListForm)) name = "list|FORM|SEPARATOR";
+  if (family == "role" && name.starts_with(kPortOfAll)) name = "ports";
   const auto found = std::ranges::find_if(kRows, [&](const Row& row) {
     return row.family == family && (stands_for_any(row) || row.name == name);
   });
