@@ -29,8 +29,10 @@ bool is_env(const Path& path) {
 }
 
 bool is_in_env(Path path) {
-  for (; !path.empty(); path.pop_back())
+  while (!path.empty()) {
+    path.pop_back();
     if (is_env(path)) return true;
+  }
   return false;
 }
 
@@ -53,10 +55,16 @@ class Merger {
 
   void merge(Node& base, Node over, const Path& path) {
     if (base.kind != Node::Kind::map || over.kind != Node::Kind::map || is_whole(path)) {
+      const bool names = !path.empty() && path.back() == "unset" && is_in_env(path);
+      if (names && base.kind == Node::Kind::sequence && over.kind == Node::Kind::sequence)
+        over.items.insert(over.items.begin(), base.items.begin(), base.items.end());
       base = std::move(over);
       return;
     }
-    if (is_env(path)) match_forms(base, over);
+    if (is_env(path)) {
+      match_forms(base, over);
+      forget_what_is_set_anew(base, over);
+    }
     if (is_role(path)) drop_other_choices(base, over);
     base.span = over.span;
     for (auto& entry : over.entries) put(base, std::move(entry), path);
@@ -103,6 +111,30 @@ class Merger {
     as_block(base_plain ? base : over);
   }
 
+  /// In a block, names are unset first: what the upper file sets or unsets is nothing that the lower one
+  /// says.
+  static void forget_what_is_set_anew(Node& base, const Node& over) {
+    if (is_plain_env(base)) return;
+    std::vector<std::string> names;
+    if (const auto* set = over.find("set"))
+      for (const auto& entry : set->entries) names.push_back(entry.key.value);
+    if (const auto* unset = over.find("unset")) {
+      if (unset->kind == Node::Kind::scalar) names.push_back(unset->text);
+      for (const auto& item : unset->items) names.push_back(item.text);
+    }
+    const auto named = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+    for (const auto* key : {"set", "prepend", "append"}) {
+      if (auto* block = base.find(key))
+        std::erase_if(block->entries, [&](const Entry& entry) { return named(entry.key.value); });
+    }
+    auto* unset = base.find("unset");
+    if (unset == nullptr) return;
+    std::erase_if(unset->items, [&](const Node& item) { return named(item.text); });
+    const bool one = unset->kind == Node::Kind::scalar && named(unset->text);
+    if (one || (unset->kind == Node::Kind::sequence && unset->items.empty()))
+      std::erase_if(base.entries, [](const Entry& entry) { return entry.key.value == "unset"; });
+  }
+
   static void as_block(Node& env) {
     auto block = node_at(env.span, Node::Kind::map);
     auto set = node_at(env.span, Node::Kind::map);
@@ -121,6 +153,9 @@ class Merger {
   }
 
   static void drop_other_choices(Node& base, const Node& over) {
+    if (const auto* spawned = over.find("spawned_by");
+        spawned != nullptr && spawned->kind != Node::Kind::null)
+      std::erase_if(base.entries, [](const Entry& entry) { return entry.key.value == "launcher"; });
     for (const auto& row : kOneOf) {
       const auto chosen = std::ranges::find_if(over.entries, [&](const Entry& entry) {
         return std::ranges::find(row, entry.key.value) != row.end() && entry.value.kind != Node::Kind::null;

@@ -106,6 +106,25 @@ void read_command(Keys& keys, Role& role) {
   }
 }
 
+/// A launcher starts a Python script, or a module: it takes no options of Python's own, and no other program.
+void check_script(const Role& role, Problems& problems) {
+  if (role.command.empty()) return;
+  const bool python = is_python(role.command.front().value);
+  if (python && role.command.size() == 1) return;
+  const auto& script = role.command[python ? 1 : 0];
+  const bool other = std::ranges::any_of(role.launcher_options, [](const Text& option) {
+    return option.value == "--no-python" || option.value == "--no_python";
+  });
+  if (other || script.value == "-m" || script.value.ends_with(".py") || script.value.contains("${")) return;
+  problems
+      .error("config.launcher", script.span,
+             fmt::format("'{}' is no Python script for {} to start", script.value,
+                         name_of(role.launcher->value)))
+      .hint =
+      "write [train.py, ...] or [-m, MODULE, ...]; --no-python among the launcher's options starts any "
+      "program";
+}
+
 /// `launcher: torchrun`, or a list: its name and options of its own.
 void read_launcher(Keys& keys, Role& role) {
   const auto value = keys.get("launcher");
@@ -257,6 +276,7 @@ Role read_role(const Text& name, const Value& value) {
   keys.read("venv", role.venv);
   keys.read("rendezvous", role.rendezvous);
   read_launcher(keys, role);
+  if (role.launcher) check_script(role, keys.value().problems());
   read_ports(keys, role);
   keys.list("preload", role.preload);
   keys.read("scope", role.scope);
@@ -402,6 +422,10 @@ Restart read_restart(const Value& value) {
   keys.read("backoff", restart.backoff);
   keys.finish();
   return restart;
+}
+
+bool is_python(std::string_view program) {
+  return program.substr(program.rfind('/') + 1).starts_with("python");
 }
 
 bool check_regex(const Text& pattern, Problems& problems) {

@@ -21,6 +21,9 @@ void read_signal(Keys& keys, int& target);
 /// `{policy: on-failure, max: 3, backoff: 5s}`
 Restart read_restart(const Value& value);
 /// Reports what is no regular expression (of RE2); true when it is one.
+/// A command's first word starts Python: python, /opt/bin/python3.12.
+bool is_python(std::string_view program);
+
 bool check_regex(const Text& pattern, Problems& problems);
 /// Of one whose first group is to be a number: reports one without a group, too.
 void check_number_regex(const Text& pattern, Problems& problems);

@@ -172,13 +172,20 @@ class Gpus {
     auto& kept = job_.kept[i];
     const bool learns = !job_.ray && job_.is_in_place_of_training(kept);
     const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
+    const auto each = job_.allocation.gpus_per_node / most_on_a_node(job_.part_of(kept));
     if (!needs || job_.allocation.gpus_per_node == 0) return;
+    if (each == 0) {
+      job_.out.parts[kept.part].problem =
+          fmt::format("{} of its processes have the {} of a node, which others have too",
+                      most_on_a_node(job_.part_of(kept)), text::count(job_.allocation.gpus_per_node, "GPU"));
+      return;
+    }
     for (std::size_t other = 0; other < job_.kept.size(); ++other) {
       const auto& partner = job_.kept[other];
       if (are_at_once(i, other) && partner.gpus > 0 && partner.shares_with.empty())
         kept.shares_with.push_back(other);
     }
-    kept.gpus = job_.allocation.gpus_per_node / most_on_a_node(job_.part_of(kept));
+    kept.gpus = each;
   }
 
   /// More GPUs are asked for than there are: nothing but the others' are left.

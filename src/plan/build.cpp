@@ -119,7 +119,7 @@ class Builder {
     for (const int signal : {SIGUSR1, SIGUSR2}) plan_.signals.try_emplace(signal, to_learners);
     workdir_ = experiment_.workdir
                    ? absolute(resolve(*experiment_.workdir), folder_of(*experiment_.workdir), home())
-                   : folder_of_experiment();
+                   : default_folder();
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
@@ -136,6 +136,12 @@ class Builder {
     if (scheduler_.shares_files) return own;
     const auto& workdir = experiment_.beaker.workdir ? experiment_.beaker.workdir : site_.beaker.workdir;
     return workdir ? absolute(resolve(*workdir), "/", "") : own;
+  }
+
+  /// Where commands run that say nothing else: in the folder of the file that the others extend.
+  std::string default_folder() {
+    if (experiment_.extends.empty() || !scheduler_.shares_files) return folder_of_experiment();
+    return fs::path(experiment_.extends.front()).parent_path().string();
   }
 
   /// Where a relative path begins that a file below the experiment may have.
@@ -323,7 +329,7 @@ class Builder {
         diagnostics_
             .error("plan.weight-sync", name.span,
                    fmt::format("'{}' has no GPU that could be in the group", name.value))
-            .hint = "name roles with GPUs, and of their processes those that there are: learner.0";
+            .hint = "name roles with `gpus`, and of their processes those that there are";
       }
       for (const auto& member : members) {
         const auto& process = plan_.processes[member.process];
@@ -338,11 +344,25 @@ class Builder {
       }
     }
     const auto& master = experiment_.weight_sync_master;
-    if (master && find_process(plan_, master->value) == nullptr) {
+    if (!experiment_.weight_sync_order.empty() && seen.size() == 1) {
       diagnostics_
-          .error("plan.weight-sync", master->span, fmt::format("there is no process '{}'", master->value))
-          .hint = "write a process of the group: engine.0";
+          .error("plan.weight-sync", experiment_.weight_sync_order.front().span,
+                 fmt::format("nobody but {} is in the group", seen.begin()->second))
+          .hint = "name those that send weights and those that get them: [learner.0, engine]";
     }
+    if (!master || diagnostics_.has_errors()) return;
+    const auto* process = find_process(plan_, master->value);
+    plan_.weight_sync.world_size = weight_sync_size(plan_);
+    const auto members = sync_members(plan_);
+    const bool is_member = std::ranges::any_of(
+        members, [&](const Member& member) { return &plan_.processes[member.process] == process; });
+    if (is_member) return;
+    diagnostics_
+        .error("plan.weight-sync", master->span,
+               process == nullptr
+                   ? fmt::format("there is no process '{}'", master->value)
+                   : fmt::format("'{}' is not in the group, which cannot meet there", master->value))
+        .hint = "write a process of the group: engine.0";
   }
 
   void add_processes(std::uint32_t role, const std::vector<Placed>& placed) {

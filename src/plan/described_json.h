@@ -62,7 +62,8 @@ inline constexpr std::string_view kLeftOut<Condition> = " nodes gpu arch kind li
 template <>
 inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
 template <>
-inline constexpr std::string_view kLeftOut<Role> = " share_gpus_with gpu_memory wrapper wrapper_origin ";
+inline constexpr std::string_view kLeftOut<Role> =
+    " share_gpus_with gpu_memory wrapper wrapper_origin launcher ";
 
 template <>
 inline constexpr std::string_view kLeftOut<WeightSync> = " order master ";

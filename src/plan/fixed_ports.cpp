@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "plan/container.h"
 #include "sys/net_check.h"
 
 namespace nlaunch::plan {
@@ -107,11 +108,19 @@ std::string who_shares(const Plan& plan, const FixedPort& a, const FixedPort& b)
 
 }  // namespace
 
-std::vector<std::uint16_t> fixed_ports_of(const Role& role) {
-  if (const auto number = port_of_check(role.ready)) return {static_cast<std::uint16_t>(*number)};
-  std::vector<std::uint16_t> found;
-  if (role.kind == RoleKind::learner) return found;
-  for (const auto& [port, at] : ports_in_command(role)) found.push_back(port);
+std::vector<FixedPortOf> fixed_ports_of(const Role& role) {
+  if (role.kind == RoleKind::learner || is_container(role.wrapper)) return {};
+  const bool engine = role.kind == RoleKind::engine;
+  std::vector<FixedPortOf> found;
+  if (const auto number = port_of_check(role.ready))
+    found.push_back({static_cast<std::uint16_t>(*number), engine});
+  for (const auto& [port, at] : ports_in_command(role)) {
+    const auto same = std::ranges::find(found, port, &FixedPortOf::number);
+    if (same == found.end())
+      found.push_back({port, engine});
+    else
+      same->sure = true;
+  }
   return found;
 }
 

@@ -14,9 +14,13 @@ namespace nlaunch::plan {
 /// placed.
 void check_fixed_ports(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
 
-/// The ports by number on which a process of the role listens: as its readiness check asks on them, or else
-/// by
-/// `--port N` in its command, which of a learner may be another role's.
-std::vector<std::uint16_t> fixed_ports_of(const Role& role);
+/// A port by number on which a process of the role listens.
+struct FixedPortOf {
+  std::uint16_t number = 0;
+  bool sure = false;  ///< an engine's; what another program is told may be a port that it connects to
+};
+/// By the readiness check, and by `--port N` in the command. None of a learner, whose may be another role's,
+/// and none of a role in a container: it may have a network of its own.
+std::vector<FixedPortOf> fixed_ports_of(const Role& role);
 
 }  // namespace nlaunch::plan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace nlaunch::plan {
@@ -106,13 +107,36 @@ bool share_gpus(const Role& a, const Role& b) {
          std::ranges::find_first_of(a.share_gpus_with, b.share_gpus_with) != a.share_gpus_with.end();
 }
 
+namespace {
+
+using Gpus = std::set<std::pair<std::uint32_t, std::uint16_t>>;
+
+Gpus gpus_of(const Plan& plan, std::size_t role) {
+  Gpus gpus;
+  for (const auto& process : plan.processes) {
+    if (process.role != role) continue;
+    for (const auto gpu : process.gpus) gpus.emplace(process.node, gpu);
+  }
+  return gpus;
+}
+
+/// Some of their processes are on one GPU, at once.
+bool meet_on_a_gpu(const Plan& plan, std::size_t a, std::size_t b) {
+  if (!share_gpus(plan.roles[a], plan.roles[b])) return false;
+  const auto of_a = gpus_of(plan, a);
+  return std::ranges::any_of(gpus_of(plan, b), [&](const auto& gpu) { return of_a.contains(gpu); });
+}
+
+}  // namespace
+
 bool is_in_weight_sync(const Plan& plan, std::size_t role) {
   const auto& engine = plan.roles[role];
   if (engine.kind != RoleKind::engine || engine.gpus == 0) return false;
+  const auto sender = std::ranges::find(plan.roles, RoleKind::learner, &Role::kind) - plan.roles.begin();
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {
-    const auto& other = plan.roles[i];
-    const bool first = other.kind == RoleKind::learner || (other.kind == RoleKind::engine && i < role);
-    if (i != role && first && share_gpus(engine, other)) return false;
+    if (i == role || !meet_on_a_gpu(plan, role, i)) continue;
+    if (std::cmp_equal(i, sender)) return false;
+    if (plan.roles[i].kind == RoleKind::engine && i < role && is_in_weight_sync(plan, i)) return false;
   }
   return true;
 }

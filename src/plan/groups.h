@@ -14,8 +14,8 @@ std::vector<Group> make_groups(const Plan& plan);
 /// Whether processes of two roles may be on one GPU at once: one shares the other's, or both a third's.
 bool share_gpus(const Role& a, const Role& b);
 
-/// Whether weights are sent to the engines of this role over the network: an engine on a learner's GPUs gets
-/// them there (CUDA IPC), and of engines on the same GPUs one is in the group, the first.
+/// Whether weights are sent to the engines of this role over the network: an engine on GPUs of the first
+/// learner role gets them there (CUDA IPC), and of engines on the same GPUs one is in the group, the first.
 bool is_in_weight_sync(const Plan& plan, std::size_t role);
 
 /// The process of that name, "engine.0", or of a role, "engine", its first; nullptr where there is none.

@@ -64,11 +64,12 @@ struct Role : RoleSettings {
   std::string command_origin;        ///< where it was asked for
   std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
   std::string wrapper_origin;
-  std::string workdir;         ///< absolute; ${run.dir} and ${node.scratch} may stand in front
-  std::string workdir_origin;  ///< where it was asked for; empty: the experiment file's own folder
-  std::string venv;            ///< absolute, or empty
-  std::uint32_t count = 0;     ///< processes in the whole job
-  std::uint32_t gpus = 0;      ///< for each process
+  std::optional<Launcher> launcher;  ///< in front of the command: it starts a rank for each GPU of a process
+  std::string workdir;               ///< absolute; ${run.dir} and ${node.scratch} may stand in front
+  std::string workdir_origin;        ///< where it was asked for; empty: the experiment file's own folder
+  std::string venv;                  ///< absolute, or empty
+  std::uint32_t count = 0;           ///< processes in the whole job
+  std::uint32_t gpus = 0;            ///< for each process
   std::vector<std::string> share_gpus_with;  ///< roles on whose GPUs its processes are, at the same time
   std::optional<double> gpu_memory;   ///< share of the memory of each of its GPUs that a process may use
   std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
@@ -86,7 +87,12 @@ BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, gpus,
                        share_gpus_with, gpu_memory, rendezvous, rendezvous_port, ports, preload, scope, ready,
                        heartbeat, stop, restart, ends_run, exit_ok, leave, spawned_by, classify, wrapper,
-                       wrapper_origin, env))
+                       wrapper_origin, launcher, env))
+
+/// A process of the role starts ranks of its own, a launcher's, and is a node to them.
+inline bool makes_ranks(const Role& role) {
+  return role.gpus > 1 || role.launcher.has_value();
+}
 
 /// One instance of a role. Holds only what differs from its siblings.
 struct Process {

@@ -103,11 +103,6 @@ const Role& own_role(const AtNode& at) {
   return at.names.plan().role_of(*at.process);
 }
 
-/// Each of its processes starts several ranks, and counts as a node among them (see own_environment.cpp).
-bool makes_ranks(const Role& role) {
-  return role.gpus > 1;
-}
-
 /// The process of a role that the others meet at.
 const Process& first_of(const Plan& plan, const Role& role) {
   return *std::ranges::find_if(plan.processes,
@@ -136,9 +131,10 @@ Lookup sync_rank_on_node(const AtNode& at) {
   const auto& plan = at.names.plan();
   const bool on_others = plan.role_of(*at.process).kind == RoleKind::engine;
   return Unknown{fmt::format("{} is not in the weight-sync group: {}", plan.name_of(*at.process),
-                             on_others ? "it shares its GPUs with a learner or another engine, and a "
-                                         "communicator has a GPU once"
-                                       : "learner 0 and the engines are"),
+                             !plan.weight_sync.order.empty() ? "`weight_sync.order` does not name it"
+                             : on_others ? "it shares its GPUs with a learner or another engine, and a "
+                                           "communicator has a GPU once"
+                                         : "learner 0 and the engines are"),
                  true};
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "config/role.h"
 #include "plan/container.h"
 #include "sys/net_check.h"
 
@@ -39,13 +40,6 @@ std::string_view health_path(ReadyServer server) {
   return server == ReadyServer::vllm ? "/health" : "/health_generate";
 }
 
-/// [python, train.py], [/usr/bin/python3, -m, package.train]
-bool is_python(const std::vector<config::Text>& command) {
-  if (command.empty()) return false;
-  const std::string_view program(command.front().value);
-  return program.substr(program.rfind('/') + 1).starts_with("python");
-}
-
 }  // namespace
 
 std::string absolute(const std::string& path, const std::string& base, const std::string& home) {
@@ -71,7 +65,8 @@ Role RoleBuilder::build(const config::Role& role) {
   static_cast<RoleSettings&>(made) = role;
   made.name = role.name.value;
   if (role.launcher) add_launcher(made, role);
-  const std::size_t first = role.launcher && is_python(role.command) ? 1 : 0;  // the launcher starts it
+  const std::size_t first =
+      role.launcher && config::is_python(role.command.front().value) ? 1 : 0;  // the launcher starts it
   for (std::size_t i = first; i < role.command.size(); ++i)
     made.command.push_back(names_.resolve(role.command[i], &role, diagnostics_));
   if (!role.command.empty()) made.command_origin = role.command.front().span.where();
@@ -106,25 +101,31 @@ Role RoleBuilder::build(const config::Role& role) {
 void RoleBuilder::add_launcher(Role& made, const config::Role& role) {
   const auto gpus = std::max(1U, role.gpus.value);
   const auto self = fmt::format("role.{}", role.name.value);
+  const bool torchrun = role.launcher->value == Launcher::torchrun;
   std::vector<std::string> words;
-  if (role.launcher->value == Launcher::torchrun) {
-    words = {"torchrun",
-             fmt::format("--nnodes=${{{}.count}}", self),
-             "--node_rank=${self.index}",
-             fmt::format("--nproc_per_node={}", gpus),
-             "--master_addr=${self.master_addr}",
-             "--master_port=${self.master_port}"};
+  if (const auto& python = role.command.front().value; config::is_python(python) && python.contains('/'))
+    words = {names_.resolve(role.command.front(), &role, diagnostics_), "-m",
+             torchrun ? "torch.distributed.run" : "accelerate.commands.launch"};
+  else if (torchrun)
+    words = {"torchrun"};
+  else
+    words = {"accelerate", "launch"};
+  std::vector<std::string> options;
+  if (torchrun) {
+    options = {fmt::format("--nnodes=${{{}.count}}", self), "--node_rank=${self.index}",
+               fmt::format("--nproc_per_node={}", gpus), "--master_addr=${self.master_addr}",
+               "--master_port=${self.master_port}"};
   } else {
-    words = {"accelerate",
-             "launch",
-             fmt::format("--num_machines=${{{}.count}}", self),
-             "--machine_rank=${self.index}",
-             "--num_processes=${self.world_size}",
-             "--main_process_ip=${self.master_addr}",
-             "--main_process_port=${self.master_port}",
-             "--rdzv_backend=static"};
+    options = {fmt::format("--num_machines=${{{}.count}}", self),
+               "--machine_rank=${self.index}",
+               "--num_processes=${self.world_size}",
+               "--main_process_ip=${self.master_addr}",
+               "--main_process_port=${self.master_port}",
+               "--rdzv_backend=static"};
   }
+  made.launcher = role.launcher->value;
   made.command = std::move(words);
+  made.command.insert(made.command.end(), options.begin(), options.end());
   for (const auto& option : role.launcher_options)
     made.command.push_back(names_.resolve(option, &role, diagnostics_));
 }

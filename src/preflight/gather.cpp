@@ -19,11 +19,11 @@ void add(std::vector<Folder>& folders, Folder folder) {
 std::vector<PortFact> ask_ports(const plan::Plan& plan, const plan::BoundNode& node) {
   std::vector<PortFact> out;
   for (const auto& process : node.processes) {
-    for (const auto port : process.ports) out.push_back({process.name, port, ""});
+    for (const auto port : process.ports) out.push_back({process.name, port, "", true});
     for (const auto port : plan::fixed_ports_of(plan.role_of(plan.processes[process.process]))) {
-      if (std::ranges::find(out, port, &PortFact::port) != out.end()) continue;
-      const auto trouble = sys::try_to_listen(port);
-      out.push_back({process.name, port, trouble ? trouble.message() : ""});
+      if (std::ranges::find(out, port.number, &PortFact::port) != out.end()) continue;
+      const auto trouble = sys::try_to_listen(port.number);
+      out.push_back({process.name, port.number, trouble ? trouble.message() : "", port.sure});
     }
   }
   return out;

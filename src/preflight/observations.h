@@ -59,6 +59,7 @@ struct PortFact {
   std::string process;
   std::uint16_t port = 0;
   std::string error;  ///< empty: free
+  bool sure = true;   ///< that the process listens there
 };
 /// One that the run will use; nlaunch-probe is asked about it ("folder/PATH").
 struct Folder {

@@ -61,7 +61,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
 
   void start() {
     if (ready.exited) {
-      last = fmt::format("it goes on after {}", format_duration(ready.timeout));
+      last = fmt::format("it took longer than its timeout of {}", format_duration(ready.timeout));
       if (ready.timeout > Duration{})
         deadline = loop.after(ready.timeout, [this] { finish(then.timed_out); });
       return;

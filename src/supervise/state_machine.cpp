@@ -74,8 +74,7 @@ class Transition {
   void on(const event::ReadyTimeout& event) {
     if (!is_any<Running>(life_of(event.process))) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
-    const bool task = rules_.processes[event.process].ready == ProcessRules::Ready::exited;
-    if (task && going && may_restart(event.process)) return kill(event.process);
+    if (is_task(event.process) && going && may_restart(event.process)) return stop(event.process);
     decide(NeverReady{event.process, false});
   }
 
@@ -85,11 +84,13 @@ class Transition {
     const bool going = std::holds_alternative<Going>(state_.phase);
     const bool failed = is_failure(event.process, event.status);
     const bool unready = is_any<Running>(phase) && is_awaited(event.process);
-    const bool restart = going && (failed || unready) && may_restart(event.process);
+    // Its time was over, however it took the stop.
+    const bool cut_off = going && is_any<Stopping, Killed>(phase) && is_task(event.process);
+    const bool restart = going && (failed || unready || cut_off) && may_restart(event.process);
     phase = CleaningUp{restart};
     act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
     if (failed && !restart) return decide(ProcessFailed{event.process, event.status});
-    if (unready && !restart) return decide(NeverReady{event.process, true});
+    if ((unready || cut_off) && !restart) return decide(NeverReady{event.process, !cut_off});
     if (run_is_over()) return decide(Finished{});
     advance();
     continue_ending();
@@ -193,16 +194,22 @@ class Transition {
     return rules.ready == ProcessRules::Ready::checked && !rules.ends_run;
   }
 
+  /// What comes after it waits for its end, and so does the run.
+  [[nodiscard]] bool is_task(ProcessIndex process) const {
+    return rules_.processes[process].ready == ProcessRules::Ready::exited;
+  }
+
   [[nodiscard]] bool may_restart(ProcessIndex process) const {
     const auto& restart = rules_.processes[process].restart;
     return restart.on_failure && state_.processes[process].restarts < restart.max;
   }
 
-  /// Every process that ends the run has done so; where there is none of that kind, every process has ended.
+  /// Every process that ends the run has done so, and every task; where there is none of the first kind,
+  /// every process has ended.
   [[nodiscard]] bool run_is_over() const {
     const bool some = some_end_the_run();
     for (std::size_t i = 0; i < rules_.processes.size(); ++i) {
-      if (some && !rules_.processes[i].ends_run) continue;
+      if (some && !rules_.processes[i].ends_run && !is_task(static_cast<ProcessIndex>(i))) continue;
       if (!is_over(state_.processes[i].phase)) return false;
     }
     return true;

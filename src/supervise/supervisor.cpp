@@ -171,6 +171,8 @@ void Supervisor::perform(const action::ArmGrace& arm) {
 
 void Supervisor::perform(const action::ArmBackoff& arm) {
   record("process-restart", {{"process", name_of(arm.process)}, {"in_ms", arm.backoff.count()}});
+  if (rules_.processes[arm.process].ready == ProcessRules::Ready::exited)
+    say(fmt::format("{} has failed, and starts again in {}", name_of(arm.process), in_seconds(arm.backoff)));
   loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
 }
 

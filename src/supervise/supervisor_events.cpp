@@ -65,6 +65,8 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
 
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
   outcome_.not_ready = not_ready.waited;
+  if (rules_.processes[not_ready.process].ready == ProcessRules::Ready::exited)
+    say(fmt::format("{} is stopped ({})", name_of(not_ready.process), not_ready.waited));
   handle(event::ReadyTimeout{not_ready.process});
 }
 

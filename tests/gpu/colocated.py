@@ -20,7 +20,7 @@ def wait_for(path):
 
 
 def write(path, data):
-    new = path.with_suffix(".new")
+    new = path.with_name(path.name + ".new")
     new.write_bytes(data)
     new.rename(path)
 
@@ -49,7 +49,8 @@ def serve(folder, index, share):
     print("holds its share,", len(cache) >> 20, "MiB", flush=True)
     owner, (rebuild, arguments) = pickle.loads(wait_for(folder / f"weights.{index}").read_bytes())
     assert owner == uuid(), f"the learner is on {owner}, this engine on {uuid()}"
-    weights = rebuild(*arguments)
+    # The learner sees the GPUs of all learners, and the engine its own alone (rebuild_cuda_tensor's seventh argument).
+    weights = rebuild(*arguments[:6], torch.cuda.current_device(), *arguments[7:])
     print("weights", weights[0].item(), "on", owner, flush=True)
     weights.fill_(42)
     torch.cuda.synchronize()

@@ -266,7 +266,7 @@ class Readiness(SuperviseCase):
     def test_a_task_that_takes_too_long_ends_the_run(self):
         run = self.staged({"exited": True, "timeout_ms": 300}, shell("echo half; sleep 100"))
         self.assertEqual(run.code, 72)
-        self.assertEqual(run.summary()["what"], "engine.0 was not ready in time (its end: it goes on after 300ms)")
+        self.assertEqual(run.summary()["what"], "engine.0 was not ready in time (its end: it took longer than its timeout of 300ms)")
         self.assertEqual(run.summary()["processes"][0]["last_lines"], ["half"])
         self.assertIsNone(run.summary()["processes"][1]["started_ms"])
 

@@ -19,7 +19,8 @@ EnvOp own(std::string name, std::string value) {
 /// under torchrun), otherwise those in its own reach.
 std::vector<std::uint16_t> seen_gpus(const plan::Plan& plan, const plan::Process& process) {
   const auto& role = plan.role_of(process);
-  if (role.rendezvous != Rendezvous::torch || role.gpus != 1) return gpus_in_reach(plan, process);
+  if (role.rendezvous != Rendezvous::torch || role.gpus != 1 || makes_ranks(role))
+    return gpus_in_reach(plan, process);
   std::vector<std::uint16_t> gpus;
   for (const auto& other : plan.processes) {
     if (other.role == process.role && other.node == process.node) {
@@ -33,7 +34,7 @@ void add_ranks(std::vector<EnvOp>& operations, const plan::Role& role, const pla
                const std::string& master_address) {
   operations.push_back(own("MASTER_ADDR", master_address));
   operations.push_back(own("MASTER_PORT", std::to_string(role.rendezvous_port)));
-  if (role.gpus > 1) {  // its own launcher (torchrun) makes the ranks
+  if (makes_ranks(role)) {  // its own launcher (torchrun) does
     operations.push_back(own("NNODES", std::to_string(role.count)));
     operations.push_back(own("NODE_RANK", std::to_string(process.index)));
     return;

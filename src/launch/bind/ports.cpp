@@ -49,12 +49,15 @@ std::optional<std::uint16_t> Ports::take(std::uint16_t wish) {
   const auto [first, last] = range_;
   const auto size = static_cast<unsigned>(last - first) + 1;
   if (kernel_.has(wish)) wish = static_cast<std::uint16_t>(first + wish % size);
-  for (unsigned tries = 0; tries < size; ++tries) {
-    if (!kernel_.has(wish) && lock(wish) && !sys::try_to_listen(wish)) {
-      taken_[wish] = sys::hold_port(wish);
-      return wish;
+  // Where the kernel leaves too few, one of its own is held all the same.
+  for (const bool outside : {true, false}) {
+    for (unsigned tries = 0; tries < size; ++tries) {
+      if (!(outside && kernel_.has(wish)) && lock(wish) && !sys::try_to_listen(wish)) {
+        taken_[wish] = sys::hold_port(wish);
+        return wish;
+      }
+      wish = wish >= last ? first : static_cast<std::uint16_t>(wish + 1);
     }
-    wish = wish >= last ? first : static_cast<std::uint16_t>(wish + 1);
   }
   return std::nullopt;
 }

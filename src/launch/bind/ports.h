@@ -29,7 +29,7 @@ class Ports {
   explicit Ports(const std::string& folder = port_folder(), sys::KernelPorts kernel = sys::kernel_ports());
 
   /// The first port from `wish` upwards that nobody has; after the last of the range, its first. One that the
-  /// kernel may give away is not taken, and a wish for it means another of the range.
+  /// kernel may give away, or that is reserved, is taken only where there is no other.
   std::optional<std::uint16_t> take(std::uint16_t wish);
   /// The run's own programs may listen on them from now on.
   void let_go() {

@@ -27,11 +27,15 @@ std::vector<std::string> words_of(const std::vector<std::string>& command) {
 }
 
 const Server* server_in(const std::vector<std::string>& words) {
-  for (const auto& word : words) {
-    const auto program = std::string_view(word).substr(word.rfind('/') + 1);
-    if (program == "vllm" || program == "vllm-serve" || program.starts_with("vllm.entrypoints."))
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const auto program = std::string_view(words[i]).substr(words[i].rfind('/') + 1);
+    const auto& next = words[i + 1];
+    const bool module = program == "-m";
+    if ((program == "vllm" && next == "serve") || (program == "trl" && next == "vllm-serve") ||
+        (module && next.starts_with("vllm.entrypoints.")))
       return &kVllm;
-    if (program == "sglang" || program == "sglang.launch_server") return &kSglang;
+    if ((program == "sglang" && next == "serve") || (module && next == "sglang.launch_server"))
+      return &kSglang;
   }
   return nullptr;
 }

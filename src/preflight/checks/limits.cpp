@@ -133,6 +133,7 @@ std::vector<Row> check_ports(const NodeObservations& observations) {
     } else {
       rows.push_back(failed("ports", port.process, fmt::format("port {}: {}", port.port, port.error), "free",
                             {"end what holds it (ss -ltnp names it), or choose another port"}));
+      if (!port.sure) rows.back().status = Status::warn;
     }
   }
   if (!free.empty()) rows.push_back(passed("ports", "this machine", free, "free"));

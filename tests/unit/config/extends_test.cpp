@@ -100,6 +100,10 @@ TEST_F(Extends, EnvironmentsOfBothFormsGoTogether) {
   EXPECT_EQ(of("{A: 1, B: 2}", "{B: null}"), "-B A=1") << "null unsets, as in one file";
   EXPECT_EQ(of("{A: 1, N: null}", "{set: {A: 2}, append: {P: /x}}"), "-N A=2 P=/x");
   EXPECT_EQ(of("{set: {A: 1}, unset: [U]}", "{A: 2, B: 3}"), "-U A=2 B=3");
+  EXPECT_EQ(of("{set: {A: 1, B: 2}, prepend: {P: /x}}", "{A: null, P: /y}"), "-A B=2 P=/y")
+      << "the upper file wins";
+  EXPECT_EQ(of("{unset: [U, V]}", "{set: {U: 1}, unset: [W]}"), "-V -W U=1");
+  EXPECT_EQ(of("{A: 1}", "null"), "");
 }
 
 TEST_F(Extends, WhatStandsForAnotherTakesItsPlace) {

@@ -121,6 +121,18 @@ TEST_F(Groups, OfEnginesOnTheSameGpusTheFirstIsInTheWeightSync) {
   EXPECT_FALSE(share_gpus(plan.roles[0], plan.roles[4]));
 }
 
+TEST_F(Groups, AnEngineOnTheGpusOfAnotherLearnerIsSentItsWeights) {
+  role("actor", RoleKind::learner, 1);
+  process(0, {0});
+  role("critic", RoleKind::learner, 1);
+  process(0, {1});
+  role("engine", RoleKind::engine, 1);
+  process(0, {1});
+  plan.roles.back().share_gpus_with = {"critic"};
+  EXPECT_EQ(made().back(), "weight sync (weight-sync): 0/0 2/1");
+  EXPECT_EQ(sync_rank(plan, plan.processes[2]), 1);
+}
+
 TEST_F(Groups, TheWeightSyncHasTheOrderThatIsAskedFor) {
   role("learner", RoleKind::learner, 2);
   process(0, {0, 1});

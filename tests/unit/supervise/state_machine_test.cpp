@@ -202,12 +202,25 @@ TEST_F(Machine, ATaskThatTakesTooLongIsKilledAndStartedAgainWhileItMay) {
   rules.processes[2].restart = {.on_failure = true, .max = 1, .backoff = 1s};
   start();
   on(event::Started{2});
-  EXPECT_EQ(on(event::ReadyTimeout{2}), "kill 2");
-  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGKILL)}), "clean 2");
+  EXPECT_EQ(on(event::ReadyTimeout{2}), "SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(ended(2), "clean 2") << "it has not done its work, whatever it says";
   EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 1s");
   EXPECT_EQ(on(event::BackoffOver{2}), "start 2");
   EXPECT_EQ(on(event::Started{2}), "await 2");
   EXPECT_EQ(on(event::ReadyTimeout{2}).substr(0, 18), "decide not ready 2");
+}
+
+TEST_F(Machine, TheRunWaitsForATaskBehindItsLearners) {
+  rules.processes[2].ready = rules.processes[3].ready = Ready::exited;
+  rules.processes[0].ready = rules.processes[1].ready = Ready::exited;
+  rules.stages = {{0, 1}, {2, 3}};
+  EXPECT_EQ(start(), "start 0, start 1");
+  for (const ProcessIndex learner : {0U, 1U}) on(event::Started{learner});
+  EXPECT_EQ(ended(0), "clean 0");
+  EXPECT_EQ(ended(1), "clean 1, start 2, start 3");
+  for (const ProcessIndex task : {2U, 3U}) on(event::Started{task});
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(ended(3).substr(0, 23), "clean 3, decide finishe");
 }
 
 TEST_F(Machine, ALostNodeEndsTheRunAndNobodyCleansUpThere) {

@@ -31,6 +31,7 @@ TEST(GpuMemory, AServerThatIsNotToldItsShareTakesMost) {
   EXPECT_EQ(of({"python", "-m", "sglang.launch_server"}).size(), 1U);
   EXPECT_EQ(of({"vllm", "serve", "m"}, 0.45, ""), Texts{}) << "alone";
   EXPECT_EQ(of({"python", "server.py"}), Texts{});
+  EXPECT_EQ(of({"python", "train.py", "--backend", "vllm"}), Texts{});
 }
 
 TEST(GpuMemory, MoreThanTheRolesShareIsTold) {
