@@ -42,7 +42,7 @@ class Documents(unittest.TestCase):
                 path.write_text(text)
                 for base in re.findall(r"^extends: (\w+\.yaml)", text, re.M):
                     shutil.copy(SOURCE / "configs" / base, folder)
-                if "\nextends:" in text:
+                if re.search(r"^extends: \w+\.yaml", text, re.M):
                     done = nlaunch("plan", path, "--site", "isambard")
                 elif "\nroles:" in text:
                     site = "nvlink-box" if "preload:" in text else "local"
