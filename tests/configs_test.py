@@ -35,7 +35,7 @@ class Configs(unittest.TestCase):
 
     def test_every_experiment_of_one_node_plans_on_every_box(self):
         for experiment in EXPERIMENTS:
-            if experiment in PRELOADED or experiment in RECIPES:
+            if experiment in PRELOADED or experiment in RECIPES or experiment == "ray.yaml":  # of several nodes
                 continue
             for site in ("local", "nvlink-box", "h100-nvlink", "h200-nvlink", "pcie-box"):
                 with self.subTest(experiment=experiment, site=site):
