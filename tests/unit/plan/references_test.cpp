@@ -152,6 +152,8 @@ TEST_F(OneNode, TellsTheRankInTheWeightSyncGroup) {
   EXPECT_EQ(resolve("${self.sync_rank:-none}", &plan.processes[2]), "none");
   plan.roles[1].kind = RoleKind::engine;
   plan.roles[1].share_gpus_with = {"learner"};
+  plan.processes[0].gpus = plan.processes[2].gpus = {0};
+  plan.processes[2].node = plan.processes[0].node;
   resolve("${self.sync_rank}", &plan.processes[2]);
   EXPECT_EQ(
       mistakes.first_message(),
