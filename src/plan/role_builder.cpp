@@ -64,9 +64,10 @@ Role RoleBuilder::build(const config::Role& role) {
   Role made;
   static_cast<RoleSettings&>(made) = role;
   made.name = role.name.value;
-  if (role.launcher) add_launcher(made, role);
+  const bool launched = role.launcher && !role.command.empty();  // a role with a mistake may have no command
+  if (launched) add_launcher(made, role);
   const std::size_t first =
-      role.launcher && config::is_python(role.command.front().value) ? 1 : 0;  // the launcher starts it
+      launched && config::is_python(role.command.front().value) ? 1 : 0;  // the launcher starts it
   for (std::size_t i = first; i < role.command.size(); ++i)
     made.command.push_back(names_.resolve(role.command[i], &role, diagnostics_));
   if (!role.command.empty()) made.command_origin = role.command.front().span.where();

@@ -259,7 +259,7 @@ class Readiness(SuperviseCase):
                                      {"name": "learner", "stage": 1, "ends_run": True, "command": shell("exit 0")}])
                 self.assertEqual(run.code, 0, run.err)
                 task, learner = run.summary()["processes"]
-                self.assertEqual((task["restarts"], task["last_lines"]), (1, ["converted"]))
+                self.assertEqual((task["restarts"], task["last_lines"]), (1, ["first try", "converted"]))
                 self.assertEqual(learner["last_lines"], [])
                 self.assertGreaterEqual(learner["started_ms"], task["ready_ms"])
 

@@ -114,7 +114,8 @@ const std::tuple kEvents{
     Example{
         event::ChildEnded{2, 4712, "VLLM::EngineCore", sys::WaitStatus(SIGKILL), {{"engine.0", 9}}},
         R"({"logs":{"engine.0":9},"pid":4712,"process":2,"status":9,"title":"VLLM::EngineCore","type":"child-ended"})"},
-    Example{event::CleanedUp{2, {"sh pid 5"}}, R"({"killed":["sh pid 5"],"process":2,"type":"cleaned"})"},
+    Example{event::CleanedUp{2, {"sh pid 5"}, {"done"}},
+            R"({"killed":["sh pid 5"],"last_lines":["done"],"process":2,"type":"cleaned"})"},
     Example{event::NotKillable{2}, R"({"process":2,"type":"not-killable"})"},
     Example{event::Signal{SIGTERM}, R"({"signal":15,"type":"signal"})"},
     Example{event::NodeLost{"n1", "gone", {2, 3}},
