@@ -133,8 +133,8 @@ class Together {
         const auto in_script = common(*of_a, *of_b);
         if (both != in_script)
           return tell(*b.part, fmt::format("{} and {} share {}, and {} in the script (CUDA_VISIBLE_DEVICES)",
-                                           plan_.name_of(one), plan_.name_of(other), text::count(both, "GPU"),
-                                           in_script));
+                                           plan_.name_of(one), plan_.name_of(other),
+                                           text::count(static_cast<std::size_t>(both), "GPU"), in_script));
       }
     }
   }
