@@ -24,6 +24,12 @@ struct Pair {
   std::size_t stage = 0;
 };
 
+/// There is a stage in which both run: one that exits is there in its own alone.
+bool run_at_once(const Pair& a, const Pair& b) {
+  const auto last = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
+  return a.stage <= last(b) && b.stage <= last(a);
+}
+
 class Together {
  public:
   Together(const Imported& imported, const shell::Recording& recording, const plan::Plan& plan)
@@ -119,8 +125,7 @@ class Together {
     };
     const auto of_a = seen_by(a);
     const auto of_b = seen_by(b);
-    const auto until = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
-    if (!of_a || !of_b || a.stage > until(b) || b.stage > until(a)) return;
+    if (!of_a || !of_b || !run_at_once(a, b)) return;
     const auto common = [](const auto& one, const auto& other) {
       return std::ranges::count_if(
           one, [&](const auto& gpu) { return std::ranges::find(other, gpu) != other.end(); });
@@ -150,13 +155,12 @@ class Together {
       if (host == environment.end() || port == environment.end()) return std::nullopt;
       return host->second + ":" + port->second;
     };
-    const auto until = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       const auto& a = pairs_[i];
       const auto address = address_of(a);
       for (std::size_t k = i + 1; address && k < pairs_.size(); ++k) {
         const auto& b = pairs_[k];
-        if (address == address_of(b) && a.stage <= until(b) && b.stage <= until(a))
+        if (address == address_of(b) && run_at_once(a, b))
           tell(*b.part, fmt::format("{} and {} meet at {} in the script, and each has a port of its own in "
                                     "the plan",
                                     a.role->name, b.role->name, text::printable(*address)));

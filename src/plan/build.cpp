@@ -56,10 +56,10 @@ class Builder {
     set_node();
     if (!diagnostics_.has_errors()) place_roles();
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
+    plan_.weight_sync.world_size = weight_sync_size(plan_);
     if (!diagnostics_.has_errors()) check_weight_sync();
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     set_ports();
-    plan_.weight_sync.world_size = weight_sync_size(plan_);
     plan_.groups = make_groups(plan_);
     if (experiment_.bench) plan_.bench = make_bench(*experiment_.bench, plan_, diagnostics_);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
@@ -329,7 +329,7 @@ class Builder {
         diagnostics_
             .error("plan.weight-sync", name.span,
                    fmt::format("'{}' has no GPU that could be in the group", name.value))
-            .hint = "name roles with `gpus`, and of their processes those that there are";
+            .hint = "name roles that have `gpus`; 'learner.0' is the first process of the role 'learner'";
       }
       for (const auto& member : members) {
         const auto& process = plan_.processes[member.process];
@@ -352,7 +352,6 @@ class Builder {
     }
     if (!master || diagnostics_.has_errors()) return;
     const auto* process = find_process(plan_, master->value);
-    plan_.weight_sync.world_size = weight_sync_size(plan_);
     const auto members = sync_members(plan_);
     const bool is_member = std::ranges::any_of(
         members, [&](const Member& member) { return &plan_.processes[member.process] == process; });

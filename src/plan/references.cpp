@@ -69,6 +69,12 @@ std::string_view after_dot(std::string_view text) {
   return dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1);
 }
 
+std::vector<std::string> port_names(const config::Role& role) {
+  std::vector<std::string> names;
+  for (const auto& port : role.ports) names.push_back(port.value);
+  return names;
+}
+
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -110,8 +116,7 @@ const Process& first_of(const Plan& plan, const Role& role) {
 }
 
 Lookup ports_in_plan(const AtPlan& at) {
-  std::vector<std::string> ports;
-  for (const auto& port : at.role->ports) ports.push_back(port.value);
+  const auto ports = port_names(*at.role);
   const auto port = after_dot(at.rest);
   if (has(ports, port)) return Keep{};
   if (!ports.empty()) return unknown(fmt::format("self.{}", at.rest), port, ports);
@@ -174,8 +179,7 @@ Lookup one_in_plan(const AtPlan& at) {
   if (what == "host") return Keep{};
   const auto name = fmt::format("role.{}", at.rest);
   if (!what.starts_with("ports.")) return unknown(name, what, {"host", "ports.NAME"});
-  std::vector<std::string> ports;
-  for (const auto& port : role.ports) ports.push_back(port.value);
+  const auto ports = port_names(role);
   if (has(ports, after_dot(what))) return Keep{};
   if (!ports.empty()) return unknown(name, after_dot(what), ports);
   return Unknown{fmt::format("'${{{}}}': role '{}' declares no ports", name, role.name.value)};
@@ -262,8 +266,7 @@ Lookup cache_on_node(const AtNode& at) {
 
 Lookup port_of_all_in_plan(const AtPlan& at) {
   const auto port = after_dot(after_dot(at.rest));
-  std::vector<std::string> ports;
-  for (const auto& one : at.role->ports) ports.push_back(one.value);
+  const auto ports = port_names(*at.role);
   if (has(ports, port)) return Keep{};
   if (!ports.empty()) return unknown(fmt::format("role.{}", at.rest), port, ports);
   return Unknown{fmt::format("'${{role.{}}}': role '{}' declares no ports", at.rest, at.role->name.value)};
