@@ -344,7 +344,7 @@ class Builder {
       }
     }
     const auto& master = experiment_.weight_sync_master;
-    if (!experiment_.weight_sync_order.empty() && seen.size() == 1) {
+    if (!diagnostics_.has_errors() && !experiment_.weight_sync_order.empty() && seen.size() == 1) {
       diagnostics_
           .error("plan.weight-sync", experiment_.weight_sync_order.front().span,
                  fmt::format("nobody but {} is in the group", seen.begin()->second))

@@ -67,6 +67,41 @@ PlanOptions with_env(const std::string& option) {
   return options;
 }
 
+TEST_F(Messages, OfTheWeightSyncSayWhoCannotBeInIt) {
+  const auto of = [&](const std::string& weight_sync) {
+    return mistakes(R"(roles:
+  learner: {kind: learner, gpus: 1, command: [t]}
+  engine: {kind: engine, gpus: 1, command: [s]}
+  twin: {kind: engine, gpus: 1, share_gpus_with: engine, command: [s]}
+  judge: {kind: service, command: [j]}
+weight_sync: {)" + weight_sync +
+                        "}\n",
+                    kOneMachine);
+  };
+  using Lines = std::vector<std::string>;
+  const std::string named =
+      " -> name roles that have `gpus`; 'learner.0' is the first process of the role 'learner'";
+  EXPECT_EQ(of("order: [learner.0, judge]"),
+            Lines{"8:34 'judge' has no GPU that could be in the group" + named});
+  EXPECT_EQ(of("order: [learner.3, engine]"),
+            Lines{"8:23 'learner.3' has no GPU that could be in the group" + named});
+  EXPECT_EQ(
+      of("order: [engine, twin]"),
+      Lines{
+          "8:31 GPU 1 of node 0 would be in the group twice: engine.0 and twin.0 -> a communicator has a GPU "
+          "once: leave one of them out"});
+  EXPECT_EQ(of("order: [learner.0]"), Lines{"8:23 nobody but learner.0 is in the group -> name those that "
+                                            "send weights and those that get them: "
+                                            "[learner.0, engine]"});
+  EXPECT_EQ(of("order: [engine, learner.0], master: engine.7"),
+            Lines{"8:51 there is no process 'engine.7' -> write a process of the group: engine.0"});
+  EXPECT_EQ(
+      of("order: [engine, learner.0], master: judge.0"),
+      Lines{"8:51 'judge.0' is not in the group, which cannot meet there -> write a process of the group: "
+            "engine.0"});
+  EXPECT_EQ(of("master: engine.0"), Lines{});
+}
+
 TEST_F(Messages, OfOptionsSayWhatTheyTake) {
   const auto experiment = "roles:\n" + learner("gpus: 1");
   for (const auto* wrong : {"A", "=1", "1A=2", "A-B=1", "learner:=1"})
