@@ -21,7 +21,8 @@ OPENRLHF = os.environ.get("NLAUNCH_TEST_OPENRLHF")
 WHERE = "scripts/test.sh fetches it, or set"
 
 # One GPU for each role: there are as many slots as cores.
-ONE_EACH = {"verl": ["learner.per_node"], "areal": ["learner.per_node"], "slime": ["learner.count", "engine.count", "engine.gpus"],
+ONE_EACH = {"verl": ["learner.per_node", "engine.per_node"], "areal": ["learner.per_node"],
+            "slime": ["learner.count", "engine.count", "engine.gpus"],
             **{name: ["learner.count", "engine.count"] for name in
                ("verl-async", "openrlhf", "slime-ray", "nemo-rl", "open-instruct", "skyrl")}}
 
