@@ -90,8 +90,9 @@ Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const 
 void check_frozen(const PlanArgs& args) {
   if (args.plan_file.empty()) return;
   const std::pair<bool, const char*> given[] = {
-      {!args.site.empty(), "--site"}, {!args.set.empty(), "--set"},        {!args.with.empty(), "--with"},
-      {!args.env.empty(), "--env"},   {args.nodes.has_value(), "--nodes"}, {args.spares > 0, "--spares"}};
+      {!args.site.empty(), "--site"},         {!args.set.empty(), "--set"},
+      {!args.with.empty(), "--with"},         {!args.env.empty(), "--env"},
+      {!args.nodes_given.empty(), "--nodes"}, {!args.spares_given.empty(), "--spares"}};
   std::vector<std::string> names;
   for (const auto& [is_given, name] : given) {
     if (is_given) names.emplace_back(name);
@@ -102,6 +103,20 @@ void check_frozen(const PlanArgs& args) {
                   "EXPERIMENT {} ... "
                   "--json",
                   text::join(names, ", no "), names.front()));
+}
+
+constexpr std::uint32_t kMostNodes = 100'000;
+constexpr std::uint32_t kMostSpares = 1024;
+
+/// "4", of all nodes, or "train=4", of a pool's.
+std::pair<std::string, std::uint32_t> count_of_nodes(const char* option, const std::string& word,
+                                                     std::uint32_t most) {
+  const auto equals = word.find('=');
+  const auto number = text::whole_number<std::uint32_t>(
+      equals == std::string::npos ? std::string_view(word) : std::string_view(word).substr(equals + 1));
+  if (!number || *number > most || equals == 0)
+    wrong_usage(fmt::format("{} takes N or POOL=N, N at most {}, and not '{}'", option, most, word));
+  return {equals == std::string::npos ? "" : word.substr(0, equals), *number};
 }
 
 }  // namespace
@@ -126,10 +141,28 @@ void add_site_options(Command command, PlanArgs& args) {
   command.option("--with", args.with, "Overlay of the site or the experiment; may be repeated")
       .one_word_each();
   command.option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated").one_word_each();
-  command.option("--nodes", args.nodes, "Number of nodes");
-  command.option("--spares", args.spares, "So many nodes more, for those that fail the preflight")
-      .in_range(0, 1024);
-  command.after_parsing([&args] { check_frozen(args); });
+  command.option("--nodes", args.nodes_given, "Number of nodes: N, or POOL=N of one pool; may be repeated")
+      .value_name("[POOL=]N")
+      .one_word_each();
+  command
+      .option("--spares", args.spares_given,
+              "So many nodes more, for those that fail the preflight: N, or POOL=N; may be repeated")
+      .value_name("[POOL=]N")
+      .one_word_each();
+  command.after_parsing([&args] {
+    for (const auto& word : args.nodes_given) {
+      const auto [pool, number] = count_of_nodes("--nodes", word, kMostNodes);
+      if (pool.empty())
+        args.nodes = number;
+      else
+        args.nodes_of[pool] = number;
+    }
+    for (const auto& word : args.spares_given) {
+      const auto [pool, number] = count_of_nodes("--spares", word, kMostSpares);
+      (pool.empty() ? args.spares : args.spares_of[pool]) = number;
+    }
+    check_frozen(args);
+  });
 }
 
 Result<config::Site> load_site(const PlanArgs& args, const Context& context, launch::MachineSource& machine) {
@@ -145,7 +178,7 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launc
   if (!args.plan_file.empty()) return launch::read_plan(args.plan_file);
   const auto settings = parse_settings(args.set);
   if (!settings) return std::unexpected(settings.error());
-  const plan::PlanOptions options{args.nodes, args.spares, args.with, args.env};
+  const auto options = args.plan_options();
   const auto site = find_site(args, context, machine, *settings);
   config::Problems problems;
   const auto experiment = config::read_experiment(

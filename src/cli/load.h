@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "config/site.h"
 #include "launch/install.h"
 #include "launch/machine.h"
+#include "plan/build.h"
 #include "plan/plan.h"
 
 namespace nlaunch::cli {
@@ -23,6 +25,11 @@ struct PlanArgs {
   std::vector<std::string> env;
   std::optional<std::uint32_t> nodes;
   std::uint32_t spares = 0;
+  std::map<std::string, std::uint32_t> nodes_of, spares_of;  ///< by pool
+  std::vector<std::string> nodes_given, spares_given;        ///< as they were written
+  [[nodiscard]] plan::PlanOptions plan_options() const {
+    return {nodes, spares, with, env, nodes_of, spares_of};
+  }
 };
 enum class Experiment { required, optional };
 /// An experiment, or a frozen plan in its place. `args` outlives the app's parsing.

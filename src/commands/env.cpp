@@ -114,7 +114,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
       std::ranges::find_if(plan.processes, [&](const auto& p) { return &plan.role_of(p) == &role; });
   if (process != plan.processes.end()) {
     plan::BoundNode node;
-    for (std::uint32_t gpu = 0; !plan.node.cpu_slots && gpu < plan.node.gpus; ++gpu) {
+    for (std::uint32_t gpu = 0; !plan.node.cpu_slots && gpu < plan.node_of(process->node).gpus; ++gpu) {
       node.gpus.push_back({std::to_string(gpu), "", ""});
     }
     const launch::RunPaths paths{"${run.id}", "${run.dir}", "${run.dir}/attempt-0"};
@@ -125,7 +125,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
     view.operations.insert(view.operations.end(), own.begin(), own.end());
   }
   add_preload(plan, role, source.install(), view);
-  view.facts = {plan.node.count, plan.node.gpu_model, plan.node.arch, role.kind, {}};
+  view.facts = {plan.node.count, plan.node_of(role).gpu_model, plan.node.arch, role.kind, {}};
   for (const auto& [name, library] : plan.libraries) {
     const auto bound = launch::bind_library(name, library, source.install().probe);
     if (bound && !bound->version.empty()) view.facts.library_versions[name] = bound->version;

@@ -51,6 +51,23 @@ int run_beside(const ProcessView& process, const std::vector<std::string>& comma
   return become(*program, command, environment, context);
 }
 
+/// The node of a process, in its component of a heterogeneous job.
+launch::Allocation node_of(const plan::Plan& plan, const std::string& job, const ProcessView& view) {
+  launch::Allocation allocation{.job_id = job, .nodes = {view.host}, .gpus = {}};
+  const auto process = std::ranges::find_if(
+      plan.processes, [&](const plan::Process& one) { return plan.name_of(one) == view.name; });
+  std::uint32_t after = 0;
+  for (const auto& component : plan.slurm.components) {
+    if (process == plan.processes.end()) break;
+    after += component.nodes;
+    allocation.components.push_back({});
+    if (process->node >= after) continue;
+    allocation.components.back().nodes = 1;
+    break;
+  }
+  return allocation;
+}
+
 /// The same command once more, as a step on the node of the process.
 int run_on_its_node(const RunView& view, const ProcessView& process, const std::vector<std::string>& command,
                     const Context& context) {
@@ -66,8 +83,8 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
   auto there = launch::pyxis_options(*plan, install, folder);
   there.insert(there.end(), {install.program, "exec", folder, process.name, "--"});
   there.insert(there.end(), command.begin(), command.end());
-  const auto step = launch::srun_command(*plan, {.job_id = view.job, .nodes = {}, .gpus = {}}, {process.host},
-                                         there, ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
+  const auto step = launch::srun_command(*plan, node_of(*plan, view.job, process), {process.host}, there,
+                                         ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
   const auto srun = sys::find_program(step[0], sys::env_value(context.environment, "PATH"), "");
   if (!srun) return context.console.error(srun.error());
   return become(*srun, step, launch::srun_environment(context.environment), context);

@@ -116,7 +116,8 @@ void add_logs(Command program, Context& context) {
   auto args = std::make_shared<LogsArgs>();
   auto command = program.subcommand("logs", "The output of a run's processes");
   command.option("RUN", args->run, kRunHelp).required();
-  command.option("--role", args->role, "A role, or one process of it (ROLE.INDEX)");
+  command.option("--role", args->role,
+                 "A role, a replica or a process of it (ROLE, ROLE.INDEX, ROLE.INDEX.RANK)");
   command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
   command.option("--attempt", args->attempt, "An earlier start of the job, from 0 (the last)");
   command.flag("-f,--follow", args->follow, "Go on until the run ends");

@@ -11,6 +11,7 @@
 #include "config/env_block.h"
 #include "config/extends.h"
 #include "config/names.h"
+#include "config/pools.h"
 #include "config/role.h"
 #include "config/setting.h"
 
@@ -198,6 +199,18 @@ void check_member(const std::vector<Role>& roles, const Text& name, Problems& pr
       .hint = fmt::format("write {} for all of them, or {}.0 for the first", role.value, role.value);
 }
 
+void read_pools_of(Keys& keys, Experiment& out) {
+  const auto pools = keys.get("pools");
+  if (!pools) return;
+  out.pools = read_pools(*pools, false);
+  const auto nodes = keys.get("nodes");
+  if (!nodes) return;
+  auto& problem =
+      pools->problems().error("config.exclusive", nodes->key_span(), "both 'nodes' and 'pools' are given");
+  problem.notes.push_back({"'pools' is here", pools->key_span()});
+  problem.hint = "each pool says how many nodes it has: remove 'nodes'";
+}
+
 void read_head(Keys& keys, Experiment& out) {
   check_version(keys);
   std::ignore = keys.get("extends");
@@ -206,6 +219,7 @@ void read_head(Keys& keys, Experiment& out) {
     if (name->is(Kind::scalar)) check_name(out.name, name->problems());
   }
   keys.number("nodes", out.nodes, 1, 100'000);
+  read_pools_of(keys, out);
   keys.read("cpu_slots", out.cpu_slots);
   keys.read("workdir", out.workdir);
   keys.read("venv", out.venv);
@@ -224,6 +238,7 @@ void read_roles_and_order(Keys& keys, Experiment& out) {
     out.roles_whole = false;
   }
   check_role_names(out.roles, keys.value().problems());
+  check_pool_names(out.roles, out.pools, keys.value().problems());
   if (const auto start = keys.get("start"))
     read_start(*start, out);
   else
@@ -259,11 +274,13 @@ void read_policies(Keys& keys, Experiment& out) {
   if (const auto beaker = keys.get("beaker")) out.beaker = read_beaker(*beaker);
 }
 
-/// A setting for a role or a var that the file does not have: it would make a new one, which nobody wants.
+/// A setting for a role, a pool or a var that the file does not have: it would make a new one, which nobody
+/// wants.
 bool names_unknown(const Node& root, const Setting& setting, Problems& problems) {
   const auto parts = text::split(setting.path.value, '.');
-  if (parts.size() < 2 || (parts[0] != "roles" && parts[0] != "vars")) return false;
+  if (parts.size() < 2 || (parts[0] != "roles" && parts[0] != "vars" && parts[0] != "pools")) return false;
   const bool role = parts[0] == "roles";
+  const bool pool = parts[0] == "pools";
   const auto* known = root.find(parts[0]);
   if (known == nullptr ? role : known->entry(parts[1]) != nullptr) return false;
   std::vector<std::string> names;
@@ -272,9 +289,14 @@ bool names_unknown(const Node& root, const Setting& setting, Problems& problems)
   }
   const Text name{parts[1],
                   part_of(setting.path.span, setting.path.value, parts[0].size() + 1, parts[1].size())};
-  const auto message = role ? fmt::format("there is no role '{}'", name.value)
-                            : fmt::format("the experiment defines no var '{}'", name.value);
-  report_unknown(problems, role ? "config.unknown-role" : "config.unknown-var", name, message, names);
+  const auto message = role   ? fmt::format("there is no role '{}'", name.value)
+                       : pool ? fmt::format("there is no pool '{}'", name.value)
+                              : fmt::format("the experiment defines no var '{}'", name.value);
+  report_unknown(problems,
+                 role   ? "config.unknown-role"
+                 : pool ? "config.unknown-pool"
+                        : "config.unknown-var",
+                 name, message, names);
   return true;
 }
 

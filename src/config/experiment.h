@@ -44,6 +44,24 @@ struct Ready {
   std::optional<Duration> timeout;
 };
 
+/// Nodes that are alike.
+struct Pool {
+  Text name;
+  Located<std::uint32_t> nodes{1, {}};
+  std::optional<Located<std::uint32_t>> gpus;  ///< on each node; 0: none is used, and none asked for
+  std::optional<std::uint32_t> cpus;
+  std::optional<Text> gpu, interface;
+  std::vector<std::pair<Text, Text>> directives;  ///< for its nodes alone, over those of the run
+};
+
+/// A unit of several processes, which is ready, fails and starts again as one.
+struct Replica {
+  SourceSpan span;
+  Located<std::uint32_t> nodes{1, {}};
+  Located<std::uint32_t> per_node{1, {}};  ///< processes on each of them
+  [[nodiscard]] std::uint32_t size() const { return nodes.value * per_node.value; }
+};
+
 struct Role : RoleSettings {
   Text name;
   bool whole = true;  ///< no mistake was found in it: what it lacks, it does not have
@@ -52,7 +70,9 @@ struct Role : RoleSettings {
   enum class Per { job, node };
   BOOST_DESCRIBE_NESTED_ENUM(Per, job, node)
   std::optional<Located<Per>> per;
-  std::optional<Text> except;  ///< of `per: node`: not on the node where this role runs
+  std::optional<Text> except;      ///< of `per: node`: not on the node where this role runs
+  std::optional<Replica> replica;  ///< `count` is then a number of these
+  std::vector<Text> pools;         ///< on whose nodes it may stand; empty: all
   Located<std::uint32_t> gpus{0, {}};
   std::vector<Text> share_gpus_with;          ///< roles on whose GPUs it stands, at the same time
   std::optional<Located<double>> gpu_memory;  ///< share of the memory of each of its GPUs, above 0, at most 1
@@ -92,8 +112,9 @@ struct Experiment {
   std::string path;                  ///< absolute
   std::vector<std::string> extends;  ///< the files below it, absolute, the most basic first
   Text name;
-  Located<std::uint32_t> nodes{1, {}};
-  bool cpu_slots = false;  ///< where a node has no GPU, `gpus` counts CPU slots
+  Located<std::uint32_t> nodes{1, {}};  ///< without pools
+  std::vector<Pool> pools;              ///< in file order; empty: all nodes are alike
+  bool cpu_slots = false;               ///< where a node has no GPU, `gpus` counts CPU slots
   std::optional<Text> workdir;
   std::optional<Text> venv;
   std::vector<std::pair<Text, Text>> vars;  ///< in file order

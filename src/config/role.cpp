@@ -25,12 +25,6 @@ bool is_role_name(std::string_view name) {
          std::ranges::all_of(name, [&](char c) { return lower(c) || other(c); });
 }
 
-void check_simple_name(const Text& name, std::string_view what, Problems& problems) {
-  if (is_role_name(name.value)) return;
-  problems.error("config.name", name.span, fmt::format("'{}' cannot be the name of {}", name.value, what))
-      .hint = "lower-case letters, digits, - and _, starting with a letter";
-}
-
 void read_counts(Keys& keys, Role& role) {
   keys.number("per_node", role.per_node, 1, kMostGpus);
   keys.number("count", role.count, 1, kMostProcesses);
@@ -56,6 +50,48 @@ void read_counts(Keys& keys, Role& role) {
         .error("config.except", role.except->span, "'except' leaves a node out of 'per: node'")
         .hint = "write per: node, or remove 'except'";
   }
+}
+
+constexpr std::uint32_t kMostNodes = 100'000;
+
+/// What `count` counts: units of some processes on some nodes.
+void read_replica(Keys& keys, Role& role) {
+  const auto value = keys.get("replica");
+  if (!value) return;
+  Replica replica;
+  replica.span = value->key_span();
+  Keys inner(*value);
+  inner.number("nodes", replica.nodes, 1, kMostNodes);
+  inner.number("per_node", replica.per_node, 1, kMostGpus);
+  if (value->is(Node::Kind::map) && !inner.get("nodes") && !inner.get("per_node")) {
+    value->error("config.replica", fmt::format("'{}' does not say how large a replica is", value->path()))
+        .hint = "write replica: {nodes: 2}, a process on each of two nodes, or {nodes: N, per_node: M}";
+  }
+  inner.finish();
+  role.replica = replica;
+  const auto processes = std::uint64_t{replica.size()} * (role.count ? role.count->value : 1);
+  if (replica.nodes.value > kMostProcesses / replica.per_node.value || processes > kMostProcesses) {
+    value->error("config.number",
+                 fmt::format("'{}' makes more than {} processes of the role", value->path(), kMostProcesses));
+  }
+  const auto refuse = [&](std::string_view key, std::string_view hint) {
+    const auto other = keys.get(key);
+    if (!other) return;
+    auto& problem =
+        value->problems().error("config.exclusive", other->key_span(),
+                                fmt::format("'{}' has both 'replica' and '{}'", keys.value().path(), key));
+    problem.notes.push_back({"'replica' is here", value->key_span()});
+    problem.hint = hint;
+  };
+  constexpr std::string_view kCount = "count: N is the number of replicas";
+  refuse("per_node", kCount);
+  refuse("per", kCount);
+  constexpr std::string_view kOwn =
+      "a replica's processes meet as its program says: ${self.replica.rank}, ${self.replica.size} and "
+      "${self.replica.host} are there for that";
+  refuse("launcher", kOwn);
+  if (role.rendezvous != Rendezvous::none) refuse("rendezvous", kOwn);
+  refuse("spawned_by", "the role that starts its processes decides which belong together");
 }
 
 void read_gpus(Keys& keys, Role& role) {
@@ -270,11 +306,13 @@ Role read_role(const Text& name, const Value& value) {
   Keys keys(value);
   if (keys.require("kind", "kind: learner, engine, service or task")) keys.read("kind", role.kind);
   read_counts(keys, role);
+  keys.list("pool", role.pools);
   read_gpus(keys, role);
   read_command(keys, role);
   keys.read("workdir", role.workdir);
   keys.read("venv", role.venv);
   keys.read("rendezvous", role.rendezvous);
+  read_replica(keys, role);
   read_launcher(keys, role);
   if (role.launcher) check_script(role, keys.value().problems());
   read_ports(keys, role);
@@ -353,6 +391,12 @@ void check_sharing(const std::vector<Role>& roles, const Role& role, Problems& p
 }
 
 }  // namespace
+
+void check_simple_name(const Text& name, std::string_view what, Problems& problems) {
+  if (is_role_name(name.value)) return;
+  problems.error("config.name", name.span, fmt::format("'{}' cannot be the name of {}", name.value, what))
+      .hint = "lower-case letters, digits, - and _, starting with a letter";
+}
 
 std::vector<Role> read_roles(const Value& value) {
   std::vector<Role> roles;

@@ -20,10 +20,14 @@ bool check_role(const std::vector<Role>& roles, const Text& name, Problems& prob
 void read_signal(Keys& keys, int& target);
 /// `{policy: on-failure, max: 3, backoff: 5s}`
 Restart read_restart(const Value& value);
-/// Reports what is no regular expression (of RE2); true when it is one.
 /// A command's first word starts Python: python, /opt/bin/python3.12.
 bool is_python(std::string_view program);
 
+/// Reports what cannot be the name of a role, a port, a pool: [a-z][a-z0-9_-]*, for it becomes part of file
+/// names, host lists and references. `what`: "a role".
+void check_simple_name(const Text& name, std::string_view what, Problems& problems);
+
+/// Reports what is no regular expression (of RE2); true when it is one.
 bool check_regex(const Text& pattern, Problems& problems);
 /// Of one whose first group is to be a number: reports one without a group, too.
 void check_number_regex(const Text& pattern, Problems& problems);

@@ -6,6 +6,7 @@
 #include "config/document.h"
 #include "config/env_block.h"
 #include "config/match.h"
+#include "config/pools.h"
 #include "config/profile.h"
 
 namespace nlaunch::config {
@@ -134,6 +135,7 @@ void read_head(Keys& keys, const SiteEntry& entry, Site& site) {
 void read_body(Keys& keys, const ProfileChain& chain, Site& site) {
   if (const auto scheduler = keys.get("scheduler")) read_scheduler(*scheduler, site);
   if (const auto node = keys.get("node")) read_node(*node, site);
+  if (const auto pools = keys.get("pools")) site.pools = read_pools(*pools, true);
   if (const auto modules = keys.get("modules")) read_modules(*modules, site.modules);
   if (const auto libraries = keys.get("libraries")) read_libraries(*libraries, site);
   const auto names = library_names(site);

@@ -73,6 +73,7 @@ struct Site {
   EnvBlock env;
   std::vector<std::pair<std::string, Library>> libraries;
   std::vector<Overlay> overlays;
+  std::vector<Pool> pools;  ///< that experiments may have nodes of, by name
   std::vector<Expectation> all_reduce_busbw;
   std::string intra_node, inter_node;  ///< expected transports; empty: not judged
   std::string comment;                 ///< `description:`, one line about the site

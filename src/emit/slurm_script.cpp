@@ -25,23 +25,46 @@ class DirectivesWriter {
   explicit DirectivesWriter(const plan::Plan& plan) : plan_(plan) {}
 
   Result<std::string> write(const SlurmJob& job) {
-    add_default("job-name", plan_.name);
-    add("nodes", std::to_string(plan_.node.count + plan_.slurm.spares));
-    add("ntasks-per-node", "1");
-    add_output(job.output);
-    add("open-mode", "append");
-    // Else Slurm ends the whole job when a node dies, and there is nothing left for the spares to take over.
-    if (plan_.slurm.spares > 0 && plan_.restart.on_failure) add_default("no-kill", "");
-    add_walltime();
-    for (const auto& option : plan_.slurm.directives) add(option.name, option.value);
+    const auto& components = plan_.slurm.components;
+    add_part({plan_.node.count, plan_.slurm.spares, &plan_.slurm.directives}, components, 0, job);
+    for (std::size_t i = 1; i < components.size(); ++i) {
+      lines_.emplace_back("#SBATCH hetjob");
+      add_part({}, components, i, job);
+    }
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     return text::join(lines_, "\n");
   }
 
  private:
+  struct Part {
+    std::uint32_t nodes = 0;
+    std::uint32_t spares = 0;
+    const std::vector<plan::Directive>* directives = nullptr;
+  };
+
+  /// The job, or one component of it, of which the first runs the script and hears its signals.
+  void add_part(Part part, const std::vector<plan::SlurmComponent>& components, std::size_t index,
+                const SlurmJob& job) {
+    if (!components.empty()) {
+      const auto& one = components[index];
+      part = {one.nodes, one.spares, &one.directives};
+      lines_.push_back(
+          fmt::format("# {} {}", one.pools.size() == 1 ? "pool" : "pools", text::join(one.pools, ", ")));
+    }
+    given_ = part.directives;
+    add_default("job-name", plan_.name);
+    add("nodes", std::to_string(part.nodes + part.spares));
+    add("ntasks-per-node", "1");
+    if (index == 0) add_output(job.output);
+    if (index == 0) add("open-mode", "append");
+    // Else Slurm ends the whole job when a node dies, and there is nothing left for the spares to take over.
+    if (part.spares > 0 && plan_.restart.on_failure) add_default("no-kill", "");
+    add_walltime(index == 0);
+    for (const auto& option : *part.directives) add(option.name, option.value);
+  }
+
   [[nodiscard]] bool given(std::string_view name) const {
-    const auto& all = plan_.slurm.directives;
-    return std::ranges::find(all, name, &plan::Directive::name) != all.end();
+    return std::ranges::find(*given_, name, &plan::Directive::name) != given_->end();
   }
 
   void add_default(const std::string& name, const std::string& value) {
@@ -58,10 +81,10 @@ class DirectivesWriter {
     add("output", path);
   }
 
-  void add_walltime() {
+  void add_walltime(bool first) {
     const auto& rule = plan_.walltime;
     add(rule && rule->then == Walltime::Then::requeue ? "requeue" : "no-requeue", "");
-    if (!rule) return;
+    if (!rule || !first) return;
     constexpr std::chrono::seconds kMost{65535};  // Slurm keeps it in 16 bits
     const auto before =
         std::max(std::chrono::seconds(1), std::chrono::ceil<std::chrono::seconds>(rule->before));
@@ -90,6 +113,7 @@ class DirectivesWriter {
   }
 
   const plan::Plan& plan_;
+  const std::vector<plan::Directive>* given_ = nullptr;  ///< of the part that is being written
   std::vector<std::string> lines_;
   Diagnostics diagnostics_;
 };

@@ -30,16 +30,17 @@ pid_t parent_of(pid_t pid) {
 
 /// By which the other nodes reach this one: on the site's interface, else the way that led to this
 /// connection.
-Result<std::string> address_for(const plan::Plan& plan, const sys::Channel& channel) {
-  if (plan.node.interface.empty()) return channel.own_address();
+Result<std::string> address_for(const plan::Plan& plan, std::uint32_t node, const sys::Channel& channel) {
+  const auto& interface = plan.node_of(node).interface;
+  if (interface.empty()) return channel.own_address();
   std::vector<std::string> seen;
   for (const auto& one : sys::ipv4_addresses()) {
-    if (one.interface.starts_with(plan.node.interface)) return one.address;
+    if (one.interface.starts_with(interface)) return one.address;
     seen.push_back(fmt::format("{} {}", one.interface, one.address));
   }
   return failure("launch.interface",
                  "no interface here begins with '{}' (node.nics.interface of site '{}'): there are {}",
-                 plan.node.interface, plan.site, text::join(seen, ", "));
+                 interface, plan.site, text::join(seen, ", "));
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void Agent::give_up(const std::string& why) {
 }
 
 message::Hello Agent::introduce(const sys::Channel& channel) {
-  const auto address = address_for(worker_.plan(), channel);
+  const auto address = address_for(worker_.plan(), index_, channel);
   if (!address) {
     give_up(address.error().first_message());
     leave(exit_code::bad_input);

@@ -125,8 +125,8 @@ class PlanInputBuilder {
     if (!role.wrapper.empty()) environment.wrapper_span = span_of(role.wrapper_origin);
     add_releases(role, environment);
     auto versions = facts_.library_versions;
-    const plan::ConditionFacts facts{plan_.node.count, plan_.node.gpu_model, plan_.node.arch, role.kind,
-                                     versions};
+    const plan::ConditionFacts facts{plan_.node.count, plan_.node_of(role).gpu_model, plan_.node.arch,
+                                     role.kind, versions};
     std::set<std::string> set;
     for (const auto& op : role.env) {
       if (op.layer == plan::Layer::nlaunch) continue;

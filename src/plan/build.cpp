@@ -53,7 +53,7 @@ class Builder {
     resolve_texts();
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     set_stages();
-    set_node();
+    check_nodes_and_gpus();
     if (!diagnostics_.has_errors()) place_roles();
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
     plan_.weight_sync.world_size = weight_sync_size(plan_);
@@ -81,6 +81,8 @@ class Builder {
     names_.resolve_vars(diagnostics_);
     plan_.vars = names_.vars();
     set_identity();
+    set_node();
+    set_pools();
     set_site_values();
     add_roles();
   }
@@ -157,7 +159,7 @@ class Builder {
     plan_.scheduler = site_.scheduler;
     if (const auto* part = find_part(plan_.scheduler)) {
       const auto port = static_cast<std::uint16_t>(kFirstPort + hash_of(plan_.name) / kPorts % kPorts);
-      part->make({experiment_, site_, options_.spares, port,
+      part->make({experiment_, site_, options_.spares, options_.spares_of, port,
                   [this](const config::Text& text) { return resolve(text); },
                   [this](const std::string& path, const std::string& base) {
                     return absolute(path, base.empty() ? workdir_ : base, home());
@@ -165,11 +167,12 @@ class Builder {
                   diagnostics_},
                  plan_);
     }
-    if (!scheduler_.spares && options_.spares > 0) {
+    const auto spares = spares_asked();
+    if (!scheduler_.spares && !spares.empty()) {
       diagnostics_
           .error("plan.spares", {},
-                 fmt::format("--spares {}: site '{}' has no scheduler that would give more nodes",
-                             options_.spares, site_.name.value))
+                 fmt::format("--spares {}: site '{}' has no scheduler that would give more nodes", spares,
+                             site_.name.value))
           .hint = "leave --spares out, or name another --site (`nlaunch sites` lists them)";
     }
     plan_.walltime = experiment_.walltime;
@@ -232,6 +235,124 @@ class Builder {
     return is_container(wrapper);
   }
 
+  /// As it was written: "1", "train=1"; empty for none.
+  [[nodiscard]] std::string spares_asked() const {
+    if (options_.spares > 0) return std::to_string(options_.spares);
+    for (const auto& [pool, number] : options_.spares_of)
+      if (number > 0) return fmt::format("{}={}", pool, number);
+    return "";
+  }
+
+  void check_nodes_and_gpus() {
+    check_pool_options("--nodes", options_.nodes ? std::optional(*options_.nodes) : std::nullopt,
+                       options_.nodes_of);
+    check_pool_options("--spares", options_.spares > 0 ? std::optional(options_.spares) : std::nullopt,
+                       options_.spares_of);
+    check_nodes();
+    set_gpus();
+  }
+
+  /// What the command line says of pools that are not there, or of all where there are several.
+  void check_pool_options(const char* option, std::optional<std::uint32_t> all,
+                          const std::map<std::string, std::uint32_t>& by_pool) {
+    std::vector<std::string> known;
+    for (const auto& pool : experiment_.pools) known.push_back(pool.name.value);
+    for (const auto& [name, number] : by_pool) {
+      if (std::ranges::find(known, name) != known.end()) continue;
+      auto& error =
+          diagnostics_.error("plan.unknown-pool", {},
+                             fmt::format("{} {}={}: there is no pool '{}'", option, name, number, name));
+      const auto near = text::nearest(name, known);
+      error.hint = known.empty() ? fmt::format("the experiment has no pools: {} {}", option, number)
+                   : near        ? fmt::format("did you mean {} {}={}?", option, *near, number)
+                                 : fmt::format("there are: {}", text::join(known, ", "));
+    }
+    if (!all || known.size() < 2) return;
+    diagnostics_
+        .error("plan.pools", {},
+               fmt::format("{} {}: the experiment has {} pools, and this says not of which", option, *all,
+                           known.size()))
+        .hint =
+        fmt::format("{} {}={}; the pools are {}", option, known.front(), *all, text::join(known, ", "));
+  }
+
+  /// What the experiment says of a pool's nodes, over what the profile says of the pool of that name, over
+  /// what it says of all nodes.
+  void set_pools() {
+    for (const auto& pool : experiment_.pools) {
+      const auto at_site = std::ranges::find_if(
+          site_.pools, [&](const config::Pool& one) { return one.name.value == pool.name.value; });
+      Pool made{pool.name.value, 0, plan_.node};
+      made.node.gpus = site_gpus();
+      if (at_site != site_.pools.end()) apply(*at_site, made.node);
+      apply(pool, made.node);
+      const auto given = options_.nodes_of.find(made.name);
+      made.node.count = given != options_.nodes_of.end() ? given->second
+                        : experiment_.pools.size() == 1  ? options_.nodes.value_or(pool.nodes.value)
+                                                         : pool.nodes.value;
+      made.first = plan_.pools.empty() ? 0 : plan_.pools.back().first + plan_.pools.back().node.count;
+      plan_.pools.push_back(std::move(made));
+    }
+    if (plan_.pools.empty()) return;
+    plan_.node.count = plan_.pools.back().first + plan_.pools.back().node.count;
+  }
+
+  static void apply(const config::Pool& from, Node& node) {
+    if (from.gpus) node.gpus = from.gpus->value;
+    if (from.cpus) node.cpus = *from.cpus;
+    if (from.gpu) node.gpu_model = from.gpu->value;
+    if (from.interface) node.interface = from.interface->value;
+    if (from.gpus && from.gpus->value == 0) {  // nor the cards that serve GPUs
+      node.gpu_model.clear();
+      node.nic_kind.clear();
+      node.nic_count = 0;
+    }
+  }
+
+  void check_nodes() {
+    const auto& node = plan_.node;
+    if (node.count == 0 && plan_.pools.empty())
+      diagnostics_.error("plan.no-nodes", experiment_.nodes.span, "a run needs at least one node");
+    for (const auto& pool : plan_.pools) {
+      if (pool.node.count == 0)
+        diagnostics_.error("plan.no-nodes", {},
+                           fmt::format("the pool '{}' needs at least one node", pool.name));
+    }
+    if (scheduler_.this_machine && node.count > 1) {
+      const bool from_options = options_.nodes || !options_.nodes_of.empty();
+      const auto& pools = experiment_.pools;
+      auto& error = diagnostics_.error(
+          "plan.one-machine",
+          from_options    ? SourceSpan{}
+          : pools.empty() ? experiment_.nodes.span
+                          : pools.back().nodes.span,
+          fmt::format("{} nodes are asked for{}, and site '{}' is one machine", node.count,
+                      pools.empty() ? "" : fmt::format(" by {}", text::count(pools.size(), "pool")),
+                      site_.name.value));
+      error.hint = fmt::format("{}a site with a scheduler: `nlaunch sites` lists them",
+                               pools.empty() ? "--nodes 1, or " : "");
+    }
+    if (!traits_of(plan_.scheduler).pools) refuse_unlike_pools();
+  }
+
+  /// Where a scheduler gives nodes that are all alike.
+  void refuse_unlike_pools() {
+    for (std::size_t i = 0; i < plan_.pools.size(); ++i) {
+      const auto& pool = experiment_.pools[i];
+      if (pool.directives.empty() && plan_.pools[i].node.gpus == plan_.pools.front().node.gpus) continue;
+      diagnostics_
+          .error(
+              "plan.pools", pool.name.span,
+              fmt::format("the pool '{}' has nodes of its own kind, and all nodes of a job of {} are alike",
+                          pool.name.value, scheduler_.title))
+          .hint = "leave out `gpus` and `slurm` of the pools, or name another --site";
+    }
+  }
+
+  [[nodiscard]] std::uint32_t site_gpus() const {
+    return site_.gpus ? site_.gpus->value : static_cast<std::uint32_t>(facts_.gpus.size());
+  }
+
   void set_node() {
     auto& node = plan_.node;
     node.count = options_.nodes.value_or(experiment_.nodes.value);
@@ -242,32 +363,20 @@ class Builder {
     node.nic_count = site_.nics.count;
     node.scratch = site_.scratch ? resolve(*site_.scratch) : "/tmp";
     node.gpu_model = site_.gpu ? site_.gpu->value : facts_.gpus.empty() ? "" : facts_.gpus.front();
-    if (node.count == 0) {
-      diagnostics_.error("plan.no-nodes", experiment_.nodes.span, "a run needs at least one node");
-    }
-    if (scheduler_.this_machine && node.count > 1) {
-      diagnostics_
-          .error("plan.one-machine", options_.nodes ? SourceSpan{} : experiment_.nodes.span,
-                 fmt::format("{} nodes are asked for, and site '{}' is one machine", node.count,
-                             site_.name.value))
-          .hint = "--nodes 1, or a site with a scheduler: `nlaunch sites` lists them";
-    }
-    set_gpus();
   }
 
   void set_gpus() {
     auto& node = plan_.node;
-    if (site_.gpus) {
-      node.gpus = site_.gpus->value;
-    } else {
-      node.gpus = static_cast<std::uint32_t>(facts_.gpus.size());
+    node.gpus = site_gpus();
+    if (!plan_.pools.empty()) {
+      node.gpus = 0;
+      for (const auto& pool : plan_.pools) node.gpus = std::max(node.gpus, pool.node.gpus);
     }
     const auto needed =
         std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
     if (node.gpus > 0 || needed == experiment_.roles.end()) return;
     if (experiment_.cpu_slots && !traits_of(plan_.weight_sync.backend).needs_gpu) {
-      node.cpu_slots = true;
-      node.gpus = gpus_on_one_node(demands_of(experiment_));
+      set_cpu_slots();
       return;
     }
     auto& error = diagnostics_.error(
@@ -283,6 +392,20 @@ class Builder {
               "--set site.node.gpus=N plans for another machine"
             : "state node.gpus in the profile, or --set site.node.gpus=N; where nodes have no GPU, "
               "`cpu_slots: true` with `weight_sync: {backend: gloo}` runs on their CPUs";
+  }
+
+  /// A pool of which the experiment says that it has no GPUs gets no slots either.
+  void set_cpu_slots() {
+    auto& node = plan_.node;
+    const auto demands = demands_of(experiment_);
+    node.cpu_slots = true;
+    if (plan_.pools.empty()) node.gpus = gpus_on_one_node(demands, 0);
+    for (std::size_t i = 0; i < plan_.pools.size(); ++i) {
+      auto& pool = plan_.pools[i].node;
+      pool.cpu_slots = true;
+      if (!experiment_.pools[i].gpus) pool.gpus = gpus_on_one_node(demands, i);
+      node.gpus = std::max(node.gpus, pool.gpus);
+    }
   }
 
   void add_roles() {
@@ -312,7 +435,10 @@ class Builder {
 
   void place_roles() {
     const auto wanted = demands_of(experiment_);
-    auto placement = place(wanted, plan_.node.count, plan_.node.gpus);
+    std::vector<NodeRange> ranges;
+    for (const auto& pool : plan_.pools) ranges.push_back({pool.node.count, pool.node.gpus});
+    if (ranges.empty()) ranges.push_back({plan_.node.count, plan_.node.gpus});
+    auto placement = place(wanted, ranges);
     for (const auto& misfit : placement.misfits)
       report_misfit(misfit, wanted, experiment_, plan_, diagnostics_);
     check_gpu_memory(wanted, placement, experiment_, diagnostics_);
@@ -367,33 +493,21 @@ class Builder {
   void add_processes(std::uint32_t role, const std::vector<Placed>& placed) {
     auto& of = plan_.roles[role];
     of.count = static_cast<std::uint32_t>(placed.size());
-    std::uint32_t node_rank = 0;
+    std::map<std::uint32_t, std::uint32_t> on_node;    // processes so far
+    std::map<std::uint32_t, std::uint32_t> node_rank;  // of nodes in the order in which they come
     for (std::size_t i = 0; i < placed.size(); ++i) {
       Process process{role, static_cast<std::uint32_t>(i), -1, placed[i].node, 0, 1, 0, placed[i].gpus, {}};
-      if (i > 0) {
-        const auto& before = plan_.processes.back();
-        const bool same_node = before.node == process.node;
-        process.local_rank = same_node ? before.local_rank + 1 : 0;
-        node_rank += same_node ? 0 : 1;
-      }
-      process.node_rank = node_rank;
+      process.local_rank = on_node[process.node]++;
+      process.node_rank =
+          node_rank.try_emplace(process.node, static_cast<std::uint32_t>(node_rank.size())).first->second;
       if (of.rendezvous == Rendezvous::torch) {
         process.rank = static_cast<std::int32_t>(i * std::max<std::uint32_t>(1, of.gpus));
       }
       plan_.processes.push_back(std::move(process));
     }
-    set_local_sizes(placed.size());
-  }
-
-  /// Of the last `count` processes, which belong to one role.
-  void set_local_sizes(std::size_t count) {
-    const auto end = plan_.processes.end();
-    for (auto first = end - static_cast<std::ptrdiff_t>(count); first != end;) {
-      const auto last =
-          std::find_if(first, end, [&](const Process& process) { return process.node != first->node; });
-      for (auto it = first; it != last; ++it) it->local_size = static_cast<std::uint32_t>(last - first);
-      first = last;
-    }
+    for (auto it = plan_.processes.end() - static_cast<std::ptrdiff_t>(placed.size());
+         it != plan_.processes.end(); ++it)
+      it->local_size = on_node[it->node];
   }
 
   void set_ports() {
@@ -415,11 +529,17 @@ class Builder {
           fmt::format("there is no GPU here: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
     } else if (!plan_.idle_gpus.empty()) {
       warnings.push_back(fmt::format("{} of {} {} idle", text::count(plan_.idle_gpus.size(), "GPU"),
-                                     plan_.node.count * plan_.node.gpus,
-                                     plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
+                                     all_gpus(), plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
     if (experiment_.walltime && scheduler_.walltime == WalltimeUse::ignored)
       warnings.push_back(fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime));
+  }
+
+  [[nodiscard]] std::uint64_t all_gpus() const {
+    if (plan_.pools.empty()) return std::uint64_t{plan_.node.count} * plan_.node.gpus;
+    std::uint64_t all = 0;
+    for (const auto& pool : plan_.pools) all += std::uint64_t{pool.node.count} * pool.node.gpus;
+    return all;
   }
 
   [[nodiscard]] std::string home() const {

@@ -23,8 +23,10 @@ struct MachineFacts {
 struct PlanOptions {
   std::optional<std::uint32_t> nodes;
   std::uint32_t spares = 0;
-  std::vector<std::string> with;  ///< overlays, in order
-  std::vector<std::string> env;   ///< "[ROLE:]NAME=VALUE", in order
+  std::vector<std::string> with;                     ///< overlays, in order
+  std::vector<std::string> env;                      ///< "[ROLE:]NAME=VALUE", in order
+  std::map<std::string, std::uint32_t> nodes_of{};   ///< `nodes` of single pools, by name
+  std::map<std::string, std::uint32_t> spares_of{};  ///< likewise
 };
 
 /// Resolves an experiment and a site into a plan. All mistakes are reported together; nothing is touched.

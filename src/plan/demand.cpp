@@ -32,9 +32,57 @@ std::string gpus_of(const std::vector<config::Text>& roles) {
   return fmt::format("the GPUs of {}", text::join(names, " and "));
 }
 
+/// "2 nodes × 4 GPUs"
+std::string nodes_and_gpus(const Node& node) {
+  return fmt::format("{} × {}", text::count(node.count, "node"), text::count(node.gpus, "GPU"));
+}
+
+/// Where a role may stand: "2 nodes × 4 GPUs", "the pool 'rollout' (2 nodes × 4 GPUs)"
+std::string where_of(const Demand& demand, const Plan& plan) {
+  if (plan.pools.empty()) return nodes_and_gpus(plan.node);
+  std::vector<std::string> pools;
+  for (std::size_t i = 0; i < plan.pools.size(); ++i) {
+    if (may_stand_in(demand, i))
+      pools.push_back(fmt::format("'{}' ({})", plan.pools[i].name, nodes_and_gpus(plan.pools[i].node)));
+  }
+  return fmt::format("{} {}", pools.size() == 1 ? "the pool" : "the pools", text::join(pools, " and "));
+}
+
+/// "2 processes of 4 GPUs", "2 replicas of 2 nodes × 4 processes of 1 GPU"
+std::string units_of(const Demand& demand, const config::Role& role) {
+  const auto gpus = text::count(demand.gpus, "GPU");
+  if (!role.replica) return fmt::format("{} of {}", text::count(demand.number, "process"), gpus);
+  return fmt::format("{} of {} × {} of {}", text::count(demand.number, "replica"),
+                     text::count(demand.unit_nodes, "node"), text::count(demand.unit_per_node, "process"),
+                     gpus);
+}
+
+/// "--nodes 4", "--nodes rollout=4"
+std::string more_nodes(const Demand& demand, const Plan& plan, std::uint32_t nodes) {
+  if (plan.pools.empty()) return fmt::format("--nodes {}", nodes);
+  std::size_t pool = plan.pools.size() - 1;
+  while (!may_stand_in(demand, pool)) --pool;
+  return fmt::format("--nodes {}={}", plan.pools[pool].name, nodes);
+}
+
+/// (on each node, for `per_node`)
+std::uint64_t gpus_of_all(const Demand& demand) {
+  return std::uint64_t{demand.number} * demand.unit_nodes * demand.unit_per_node * demand.gpus;
+}
+
+/// There is a pool where both may stand.
+bool may_meet(const Demand& a, const Demand& b) {
+  return a.pools.empty() || b.pools.empty() || std::ranges::find_first_of(a.pools, b.pools) != a.pools.end();
+}
+
 }  // namespace
 
 std::vector<Demand> demands_of(const config::Experiment& experiment) {
+  const auto pool_of = [&](const std::string& name) {
+    const auto found =
+        std::ranges::find_if(experiment.pools, [&](const auto& p) { return p.name.value == name; });
+    return static_cast<std::size_t>(found - experiment.pools.begin());
+  };
   const auto index_of = [&](const std::string& name) {
     const auto found =
         std::ranges::find_if(experiment.roles, [&](const auto& r) { return r.name.value == name; });
@@ -50,6 +98,11 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
     if (role.except) demand.except = index_of(role.except->value);
     for (const auto& spawner : role.spawned_by) demand.spawners.push_back(index_of(spawner.value));
     for (const auto& partner : role.share_gpus_with) demand.shares_with.push_back(index_of(partner.value));
+    for (const auto& pool : role.pools) demand.pools.push_back(pool_of(pool.value));
+    if (role.replica) {
+      demand.unit_nodes = role.replica->nodes.value;
+      demand.unit_per_node = role.replica->per_node.value;
+    }
     demand.first_stage = stage_of(experiment, role);
     if (role.ready && role.ready->exited) demand.last_stage = demand.first_stage;
     demands.push_back(std::move(demand));
@@ -64,33 +117,34 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
   const bool per_node = demand.spread == Demand::Spread::per_node;
   const auto span = role.count ? role.count->span : role.per_node ? role.per_node->span : role.gpus.span;
   const bool shares = !demand.shares_with.empty();
-  const auto where = shares ? gpus_of(role.share_gpus_with)
-                            : fmt::format("{} × {}", text::count(plan.node.count, "node"),
-                                          text::count(plan.node.gpus, "GPU"));
+  const auto where = shares ? gpus_of(role.share_gpus_with) : where_of(demand, plan);
   const auto idle = shares ? std::string()
                            : fmt::format(", and {} {} idle", text::count(misfit.idle, "GPU"),
                                          misfit.idle == 1 ? "stays" : "stay");
-  auto& error =
-      diagnostics.error("plan.does-not-fit", span,
-                        fmt::format("role '{}': {} of {}{} {} not fit on {}: {} {}{}{}", demand.name,
-                                    text::count(demand.number, "process"), text::count(demand.gpus, "GPU"),
-                                    per_node ? " on each node" : "", demand.number == 1 ? "does" : "do",
-                                    where, misfit.fit == 0 ? "none" : std::to_string(misfit.fit),
-                                    misfit.fit == 1 ? "fits" : "fit", per_node ? " on each" : "", idle));
+  auto& error = diagnostics.error(
+      "plan.does-not-fit", span,
+      fmt::format("role '{}': {}{} {} not fit on {}: {} {}{}{}", demand.name, units_of(demand, role),
+                  per_node ? " on each node" : "", demand.number == 1 ? "does" : "do", where,
+                  misfit.fit == 0 ? "none" : std::to_string(misfit.fit), misfit.fit == 1 ? "fits" : "fit",
+                  per_node ? " on each" : "", idle));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const bool concerned = !shares || std::ranges::find(demand.shares_with, i) != demand.shares_with.end();
+    const bool concerned = shares ? std::ranges::find(demand.shares_with, i) != demand.shares_with.end()
+                                  : may_meet(demand, wanted[i]);
     if (i == misfit.demand || wanted[i].gpus == 0 || !concerned) continue;
-    error.notes.push_back({fmt::format("role '{}' takes {}{}", wanted[i].name,
-                                       text::count(wanted[i].number * wanted[i].gpus, "GPU"),
-                                       wanted[i].spread == Demand::Spread::per_node ? " on each node" : ""),
-                           experiment.roles[i].name.span});
+    error.notes.push_back(
+        {fmt::format("role '{}' takes {}{}", wanted[i].name, text::count(gpus_of_all(wanted[i]), "GPU"),
+                     wanted[i].spread == Demand::Spread::per_node ? " on each node" : ""),
+         experiment.roles[i].name.span});
   }
   if (demand.gpus > 1) error.notes.push_back({"a process never spans two nodes", {}});
   std::vector<std::string> ways;
   const auto key = per_node ? "per_node" : "count";
   if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
   if (misfit.on_nodes && !traits_of(plan.scheduler).this_machine)
-    ways.push_back(fmt::format("--nodes {}", *misfit.on_nodes));
+    ways.push_back(more_nodes(demand, plan, *misfit.on_nodes));
+  if (!role.replica && role.kind == RoleKind::engine && plan.node.gpus > 0 && demand.gpus > plan.node.gpus)
+    ways.push_back(fmt::format("write `replica: {{nodes: {}}}` and `gpus: {}`: an engine over several nodes",
+                               (demand.gpus + plan.node.gpus - 1) / plan.node.gpus, plan.node.gpus));
   error.hint = text::join(ways, ", or ");
 }
 

@@ -63,8 +63,10 @@ template <>
 inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
 template <>
 inline constexpr std::string_view kLeftOut<Role> =
-    " share_gpus_with gpu_memory wrapper wrapper_origin launcher ";
+    " replica pools share_gpus_with gpu_memory wrapper wrapper_origin launcher ";
 
+template <>
+inline constexpr std::string_view kLeftOut<Slurm> = " components ";
 template <>
 inline constexpr std::string_view kLeftOut<WeightSync> = " order master ";
 

@@ -43,10 +43,11 @@ bool needs_value(const DirectiveSyntax& syntax, std::string_view option);
 /// takes it away.
 class DirectiveMerger {
  public:
-  /// All arguments outlive this.
+  /// All arguments but `below`, over which the others go, outlive this.
   DirectiveMerger(const DirectiveSyntax& syntax,
-                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics)
-      : syntax_(syntax), resolve_(resolve), diagnostics_(diagnostics) {}
+                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics,
+                  std::vector<Directive> below = {})
+      : syntax_(syntax), resolve_(resolve), diagnostics_(diagnostics), options_(std::move(below)) {}
 
   /// A name or a value that the command could take for something else, and an option that nlaunch sets
   /// itself, are errors at their place.

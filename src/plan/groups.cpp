@@ -86,13 +86,15 @@ std::vector<Group> make_groups(const Plan& plan) {
   groups.push_back(world(plan));
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     const auto& process = plan.processes[i];
-    if (plan.role_of(process).kind != RoleKind::engine) continue;
-    Group group{fmt::format("{} tensor parallel", plan.name_of(process)),
-                GroupKind::tensor_parallel,
-                plan.weight_sync.backend,
-                {}};
-    add_members(group, plan, i);
-    groups.push_back(std::move(group));
+    const auto& role = plan.role_of(process);
+    if (role.kind != RoleKind::engine) continue;
+    const auto at = in_replica(role, process);
+    if (at.rank == 0)
+      groups.push_back({fmt::format("{}.{} tensor parallel", role.name, at.index),
+                        GroupKind::tensor_parallel,
+                        plan.weight_sync.backend,
+                        {}});
+    add_members(groups.back(), plan, i);
   }
   groups.push_back({"weight sync", GroupKind::weight_sync, plan.weight_sync.backend, sync_members(plan)});
   std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
@@ -141,9 +143,20 @@ bool is_in_weight_sync(const Plan& plan, std::size_t role) {
   return true;
 }
 
+namespace {
+
+/// "engine.2" of a role with replicas: all processes of its third.
+bool is_in(const Plan& plan, const Process& process, std::string_view replica) {
+  const auto& role = plan.role_of(process);
+  return role.replica && fmt::format("{}.{}", role.name, in_replica(role, process).index) == replica;
+}
+
+}  // namespace
+
 const Process* find_process(const Plan& plan, std::string_view name) {
   const auto found = std::ranges::find_if(plan.processes, [&](const Process& process) {
-    return plan.name_of(process) == name || (process.index == 0 && plan.role_of(process).name == name);
+    return plan.name_of(process) == name || (process.index == 0 && plan.role_of(process).name == name) ||
+           is_in(plan, process, name);
   });
   return found == plan.processes.end() ? nullptr : &*found;
 }
@@ -154,7 +167,7 @@ std::vector<Member> sync_members(const Plan& plan, std::string_view entry) {
     const auto& process = plan.processes[i];
     const auto& role = plan.role_of(process);
     if (role.name == entry) add_members(group, plan, i);
-    if (plan.name_of(process) != entry) continue;
+    if (plan.name_of(process) != entry && !is_in(plan, process, entry)) continue;
     add_members(group, plan, i);
     if (role.kind == RoleKind::learner && group.members.size() > 1) group.members.resize(1);
   }

@@ -18,7 +18,8 @@ bool share_gpus(const Role& a, const Role& b);
 /// learner role gets them there (CUDA IPC), and of engines on the same GPUs one is in the group, the first.
 bool is_in_weight_sync(const Plan& plan, std::size_t role);
 
-/// The process of that name, "engine.0", or of a role, "engine", its first; nullptr where there is none.
+/// The process of that name, "engine.0"; of a replica its leader, of a role, "engine", its first; nullptr
+/// where there is none.
 const Process* find_process(const Plan& plan, std::string_view name);
 
 /// Whom an entry of WeightSync::order stands for: "learner.0", "engine".

@@ -31,7 +31,8 @@ Process read_process(const json& from, const std::map<std::string, std::uint32_t
   if (process.node >= plan.node.count)
     throw std::domain_error(fmt::format("there is no node {}", process.node));
   for (const auto gpu : process.gpus) {
-    if (gpu >= plan.node.gpus) throw std::domain_error(fmt::format("there is no GPU {} on a node", gpu));
+    if (gpu >= plan.node_of(process.node).gpus)
+      throw std::domain_error(fmt::format("there is no GPU {} on a node", gpu));
   }
   return process;
 }
@@ -82,6 +83,29 @@ void read_groups(const json& from, Plan& plan) {
   }
 }
 
+/// They have all nodes, one pool after the other.
+void read_pools(const json& from, Plan& plan) {
+  read_value(from, plan.pools);
+  std::uint64_t next = 0;
+  for (const auto& pool : plan.pools) {
+    if (pool.first != next) throw std::domain_error(fmt::format("pool '{}' is not at its place", pool.name));
+    next += pool.node.count;
+  }
+  if (next != plan.node.count) throw std::domain_error("the pools do not have all nodes");
+}
+
+/// A role's processes are whole replicas.
+void check_replicas(const Plan& plan) {
+  for (const auto& role : plan.roles) {
+    const auto& replica = role.replica;
+    if (!replica) continue;
+    constexpr std::uint64_t kMost = 1U << 30U;
+    const auto size = std::uint64_t{replica->nodes} * replica->per_node;
+    if (size == 0 || size > kMost || role.count % size != 0)
+      throw std::domain_error(fmt::format("'{}' has no whole replicas", role.name));
+  }
+}
+
 void read_processes(const json& from, Plan& plan) {
   std::map<std::string, std::uint32_t> roles;
   for (std::uint32_t i = 0; i < plan.roles.size(); ++i) roles[plan.roles[i].name] = i;
@@ -108,9 +132,11 @@ Plan read_plan(const json& from) {
   if (find_scheduler(plan.scheduler) == nullptr)
     throw std::domain_error(fmt::format("unknown word {}", json_text(from.at("scheduler"))));
   read_value(from.at("node"), plan.node);
+  if (from.contains("pools")) read_pools(from.at("pools"), plan);
   if (const auto* part = find_part(plan.scheduler)) part->read(from.at(plan.scheduler), plan);
   if (from.contains("walltime")) read_value(from.at("walltime"), plan.walltime);
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
+  check_replicas(plan);
   read_processes(from, plan);
   read_groups(from.at("groups"), plan);
   read_value(from.at("weight_sync"), plan.weight_sync);
@@ -183,6 +209,7 @@ ordered_json to_json(const Plan& plan) {
   out["site_path"] = plan.site_path;
   out["scheduler"] = plan.scheduler;
   out["node"] = to_value(plan.node);
+  if (!plan.pools.empty()) out["pools"] = to_value(plan.pools);
   if (const auto* part = find_part(plan.scheduler)) out[plan.scheduler] = part->write(plan);
   if (plan.walltime) out["walltime"] = to_value(plan.walltime);
   out["roles"] = to_value(plan.roles);

@@ -19,10 +19,17 @@ bool share(const std::vector<Demand>& demands, std::size_t a, std::size_t b) {
 /// Who has which GPU of each node.
 class Board {
  public:
-  Board(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node)
-      : demands_(demands), used_(nodes, std::vector<Uses>(gpus_per_node)) {}
+  Board(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools) : demands_(demands) {
+    for (std::size_t pool = 0; pool < pools.size(); ++pool) {
+      for (std::uint32_t node = 0; node < pools[pool].nodes; ++node) {
+        used_.emplace_back(pools[pool].gpus);
+        pool_of_.push_back(pool);
+      }
+    }
+  }
 
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(used_.size()); }
+  [[nodiscard]] std::size_t pool_of(std::uint32_t node) const { return pool_of_[node]; }
   [[nodiscard]] std::uint32_t free_on(std::uint32_t node, std::size_t demand) const {
     return static_cast<std::uint32_t>(
         std::ranges::count_if(used_[node], [&](const Uses& uses) { return is_free(uses, demand); }));
@@ -70,6 +77,7 @@ class Board {
 
   const std::vector<Demand>& demands_;
   std::vector<std::vector<Uses>> used_;
+  std::vector<std::size_t> pool_of_;  ///< by node
 };
 
 std::vector<bool> nodes_of(const std::vector<Placed>& placed, std::uint32_t nodes) {
@@ -80,8 +88,8 @@ std::vector<bool> nodes_of(const std::vector<Placed>& placed, std::uint32_t node
 
 class Placer {
  public:
-  Placer(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node)
-      : demands_(demands), board_(demands, nodes, gpus_per_node) {
+  Placer(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools)
+      : demands_(demands), board_(demands, pools) {
     result_.by_demand.resize(demands.size());
   }
 
@@ -132,6 +140,7 @@ class Placer {
   [[nodiscard]] std::vector<bool> allowed_nodes(std::size_t i) const {
     const auto& demand = demands_[i];
     std::vector<bool> allowed(board_.nodes(), demand.spawners.empty());
+    const auto in_its_pools = [&](std::uint32_t node) { return may_stand_in(demand, board_.pool_of(node)); };
     for (const auto spawner : demand.spawners) {
       const auto marks = nodes_of(result_.by_demand[spawner], board_.nodes());
       for (std::uint32_t node = 0; node < board_.nodes(); ++node)
@@ -142,6 +151,8 @@ class Placer {
       for (std::uint32_t node = 0; node < board_.nodes(); ++node)
         allowed[node] = allowed[node] && !marks[node];
     }
+    for (std::uint32_t node = 0; node < board_.nodes(); ++node)
+      allowed[node] = allowed[node] && in_its_pools(node);
     return allowed;
   }
 
@@ -164,15 +175,33 @@ class Placer {
   void place_count(std::size_t i) {
     const auto& demand = demands_[i];
     const auto allowed = allowed_nodes(i);
-    std::uint32_t node = 0;
+    std::uint32_t first = 0;
     for (std::uint32_t k = 0; k < demand.number; ++k) {
-      while (node < board_.nodes() && (!allowed[node] || board_.free_on(node, i) < demand.gpus)) ++node;
-      if (node == board_.nodes()) {
+      const auto nodes = nodes_for_unit(i, allowed, first);
+      if (nodes.empty()) {
         note_misfit(i, k);
         return;
       }
-      result_.by_demand[i].push_back(board_.take(node, i));
+      first = nodes.front();
+      for (const auto node : nodes) {
+        for (std::uint32_t n = 0; n < demand.unit_per_node; ++n)
+          result_.by_demand[i].push_back(board_.take(node, i));
+      }
     }
+  }
+
+  /// The first nodes of one pool with room for a unit, from `node` on; empty where there are none.
+  [[nodiscard]] std::vector<std::uint32_t> nodes_for_unit(std::size_t i, const std::vector<bool>& allowed,
+                                                          std::uint32_t node) const {
+    const auto& demand = demands_[i];
+    std::vector<std::uint32_t> nodes;
+    for (; node < board_.nodes() && nodes.size() < demand.unit_nodes; ++node) {
+      if (!allowed[node] || board_.free_on(node, i) < demand.gpus * demand.unit_per_node) continue;
+      if (!nodes.empty() && board_.pool_of(nodes.front()) != board_.pool_of(node)) nodes.clear();
+      nodes.push_back(node);
+    }
+    if (nodes.size() < demand.unit_nodes) nodes.clear();
+    return nodes;
   }
 
   /// What shares with a role that does not fit itself is not spoken of.
@@ -180,7 +209,10 @@ class Placer {
     const auto& partners = demands_[i].shares_with;
     if (std::ranges::find_first_of(result_.misfits, partners, {}, &Misfit::demand) != result_.misfits.end())
       return;
-    result_.misfits.push_back({i, fit, static_cast<std::uint32_t>(board_.idle().size()), std::nullopt});
+    const auto idle = std::ranges::count_if(board_.idle(), [&](const GpuRef& gpu) {
+      return may_stand_in(demands_[i], board_.pool_of(gpu.node));
+    });
+    result_.misfits.push_back({i, fit, static_cast<std::uint32_t>(idle), std::nullopt});
   }
 
   const std::vector<Demand>& demands_;
@@ -188,26 +220,33 @@ class Placer {
   Placement result_;
 };
 
-bool fits(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {
-  return Placer(demands, nodes, gpus_per_node).run().misfits.empty();
+bool fits(const std::vector<Demand>& demands, std::vector<NodeRange> pools, std::size_t pool,
+          std::uint32_t nodes) {
+  pools[pool].nodes = nodes;
+  return Placer(demands, pools).run().misfits.empty();
 }
 
-/// The fewest nodes, more than `nodes`, on which everything fits.
-std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands, std::uint32_t nodes,
-                                          std::uint32_t gpus_per_node) {
+/// The fewest nodes of `pool`, more than it has, with which everything fits.
+std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands,
+                                          const std::vector<NodeRange>& pools, std::size_t pool) {
   constexpr std::uint32_t kMostNodes = 1U << 16U;
-  std::uint32_t too_few = nodes;
-  std::uint32_t enough = nodes;
+  std::uint32_t too_few = pools[pool].nodes;
+  std::uint32_t enough = too_few;
   do {
     too_few = enough;
     enough *= 2;
     if (enough > kMostNodes) return std::nullopt;
-  } while (!fits(demands, enough, gpus_per_node));
+  } while (!fits(demands, pools, pool, enough));
   while (enough - too_few > 1) {
     const auto middle = too_few + (enough - too_few) / 2;
-    (fits(demands, middle, gpus_per_node) ? enough : too_few) = middle;
+    (fits(demands, pools, pool, middle) ? enough : too_few) = middle;
   }
   return enough;
+}
+
+/// The last one where it may stand.
+std::size_t last_pool(const Demand& demand, std::size_t pools) {
+  return demand.pools.empty() ? pools - 1 : std::ranges::max(demand.pools);
 }
 
 }  // namespace
@@ -216,23 +255,34 @@ bool are_at_once(const Demand& a, const Demand& b) {
   return a.first_stage <= b.last_stage && b.first_stage <= a.last_stage;
 }
 
-Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {
-  auto placement = Placer(demands, nodes, gpus_per_node).run();
+bool may_stand_in(const Demand& demand, std::size_t pool) {
+  return demand.pools.empty() || std::ranges::find(demand.pools, pool) != demand.pools.end();
+}
+
+Placement place(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools) {
+  auto placement = Placer(demands, pools).run();
   for (auto& misfit : placement.misfits) {
     const auto& demand = demands[misfit.demand];
-    const bool ever = demand.spread == Demand::Spread::count && demand.gpus <= gpus_per_node && nodes > 0;
-    if (ever) misfit.on_nodes = fewest_nodes(demands, nodes, gpus_per_node);
+    const auto pool = last_pool(demand, pools.size());
+    const bool ever = demand.spread == Demand::Spread::count && pools[pool].nodes > 0 &&
+                      demand.gpus * demand.unit_per_node <= pools[pool].gpus;
+    if (ever) misfit.on_nodes = fewest_nodes(demands, pools, pool);
   }
   return placement;
 }
 
-std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands) {
+Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {
+  return place(demands, {{nodes, gpus_per_node}});
+}
+
+std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands, std::size_t pool) {
   std::uint32_t most = 0;
   for (const auto& at : demands) {
     std::uint32_t together = 0;
     for (const auto& demand : demands) {
       const bool there = demand.first_stage <= at.first_stage && at.first_stage <= demand.last_stage;
-      if (there && demand.shares_with.empty()) together += demand.number * demand.gpus;
+      if (there && demand.shares_with.empty() && may_stand_in(demand, pool))
+        together += demand.number * demand.unit_per_node * demand.gpus;
     }
     most = std::max(most, together);
   }

@@ -12,7 +12,7 @@ namespace nlaunch::plan {
 /// What one role asks for.
 struct Demand {
   enum class Spread {
-    count,     ///< so many in the whole job, packed onto the first nodes with room
+    count,     ///< so many units in the whole job, packed onto the first nodes with room
     per_node,  ///< so many on each node
   };
   std::string name;
@@ -27,6 +27,16 @@ struct Demand {
   /// what comes later.
   std::uint32_t first_stage = 0;
   std::uint32_t last_stage = UINT32_MAX;
+  /// Of `count`: each unit has so many processes on each of so many nodes, all of one pool.
+  std::uint32_t unit_nodes = 1;
+  std::uint32_t unit_per_node = 1;
+  std::vector<std::size_t> pools{};  ///< on whose nodes alone it may stand; empty: anywhere
+};
+
+/// Nodes that are alike. The nodes of the first come first.
+struct NodeRange {
+  std::uint32_t nodes = 0;
+  std::uint32_t gpus = 0;  ///< on each
 };
 
 struct Placed {
@@ -37,9 +47,11 @@ struct Placed {
 /// A role that does not fit.
 struct Misfit {
   std::size_t demand = 0;
-  std::uint32_t fit = 0;                  ///< so many of its processes fit (on each node, for `per_node`)
-  std::uint32_t idle = 0;                 ///< GPUs that would stay idle with those
-  std::optional<std::uint32_t> on_nodes;  ///< the fewest nodes on which all of it would fit; nothing: on none
+  std::uint32_t fit = 0;   ///< so many of its units fit (on each node, for `per_node`)
+  std::uint32_t idle = 0;  ///< GPUs that would stay idle with those, where it may stand
+  /// The fewest nodes of the last pool where it may stand with which everything would fit; nothing: there is
+  /// no such number.
+  std::optional<std::uint32_t> on_nodes;
 };
 
 struct Placement {
@@ -50,13 +62,19 @@ struct Placement {
 
 /// Two processes have the same GPU only in different stages, or where one shares the other's, or both share
 /// those of a third. Roles `per_node` come first, then `count` roles in file order, but whom a role needs
-/// comes before it. Each process is on the first node with enough free GPUs: a process never spans two nodes.
+/// comes before it. Each process is on the first node with enough free GPUs, and each unit on the first of
+/// those: a process never spans two nodes.
+Placement place(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools);
+/// Where all nodes are alike.
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node);
+
+/// Whether it may stand on nodes of this pool.
+bool may_stand_in(const Demand& demand, std::size_t pool);
 
 /// Whether there is a stage in which both have their GPUs.
 bool are_at_once(const Demand& a, const Demand& b);
 
-/// GPUs that one node needs for all demands: what `place` would use on a single node.
-std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands);
+/// GPUs that one node needs for all demands in this pool: what `place` would use on a single node.
+std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands, std::size_t pool = 0);
 
 }  // namespace nlaunch::plan

@@ -3,11 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace nlaunch::plan {
 
 std::string Plan::name_of(const Process& process) const {
-  return fmt::format("{}.{}", role_of(process).name, process.index);
+  const auto& role = role_of(process);
+  if (!role.replica) return fmt::format("{}.{}", role.name, process.index);
+  const auto at = in_replica(role, process);
+  return fmt::format("{}.{}.{}", role.name, at.index, at.rank);
+}
+
+InReplica in_replica(const Role& role, const Process& process) {
+  const auto size = replica_size(role);
+  return {process.index / size, process.index % size, process.index - process.index % size};
+}
+
+const Node& Plan::node_of(std::uint32_t index) const {
+  const auto after = std::ranges::upper_bound(pools, index, {}, &Pool::first);
+  return after == pools.begin() ? node : std::prev(after)->node;
+}
+
+const Node& Plan::node_of(const Role& role) const {
+  const auto first =
+      std::ranges::find_if(processes, [&](const Process& process) { return &role_of(process) == &role; });
+  return first == processes.end() ? node : node_of(first->node);
 }
 
 const Role* Plan::find_role(std::string_view role_name) const {

@@ -58,6 +58,15 @@ struct Ready {
 };
 BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, exited, timeout))
 
+/// A unit of several processes of a role, which is ready when the first of them is, and fails and starts
+/// again as one.
+struct Replica {
+  std::uint32_t nodes = 1;
+  std::uint32_t per_node = 1;  ///< processes on each of them
+  [[nodiscard]] std::uint32_t size() const { return nodes * per_node; }
+};
+BOOST_DESCRIBE_STRUCT(Replica, (), (nodes, per_node))
+
 struct Role : RoleSettings {
   std::string name;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
@@ -69,6 +78,8 @@ struct Role : RoleSettings {
   std::string workdir_origin;        ///< where it was asked for; empty: the experiment file's own folder
   std::string venv;                  ///< absolute, or empty
   std::uint32_t count = 0;           ///< processes in the whole job
+  std::optional<Replica> replica;    ///< a process's index counts through one replica after the other
+  std::vector<std::string> pools;    ///< on whose nodes they may be; empty: all
   std::uint32_t gpus = 0;            ///< for each process
   std::vector<std::string> share_gpus_with;  ///< roles on whose GPUs its processes are, at the same time
   std::optional<double> gpu_memory;   ///< share of the memory of each of its GPUs that a process may use
@@ -84,10 +95,19 @@ struct Role : RoleSettings {
   std::string heartbeat;  ///< file of each process whose new time is progress; may hold references
 };
 BOOST_DESCRIBE_STRUCT(Role, (),
-                      (name, kind, command, command_origin, workdir, workdir_origin, venv, count, gpus,
-                       share_gpus_with, gpu_memory, rendezvous, rendezvous_port, ports, preload, scope, ready,
-                       heartbeat, stop, restart, ends_run, exit_ok, leave, spawned_by, classify, wrapper,
-                       wrapper_origin, launcher, env))
+                      (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
+                       pools, gpus, share_gpus_with, gpu_memory, rendezvous, rendezvous_port, ports, preload,
+                       scope, ready, heartbeat, stop, restart, ends_run, exit_ok, leave, spawned_by, classify,
+                       wrapper, wrapper_origin, launcher, env))
+
+/// Processes in a replica of the role; 1 where it has none.
+inline std::uint32_t replica_size(const Role& role) {
+  return role.replica ? role.replica->size() : 1;
+}
+/// Replicas of the role: its processes, where each stands for itself.
+inline std::uint32_t replicas(const Role& role) {
+  return role.count / replica_size(role);
+}
 
 /// A process of the role starts ranks of its own, a launcher's, and is a node to them.
 inline bool makes_ranks(const Role& role) {
@@ -214,6 +234,14 @@ BOOST_DESCRIBE_STRUCT(Node, (),
                       (count, gpus, cpus, cpu_slots, gpu_model, arch, interface, nic_kind, nic_count,
                        scratch))
 
+/// A range of the run's nodes, which are alike.
+struct Pool {
+  std::string name;
+  std::uint32_t first = 0;  ///< the others follow: `node.count` in all
+  Node node;
+};
+BOOST_DESCRIBE_STRUCT(Pool, (), (name, first, node))
+
 /// A long option of a submit command, without its dashes.
 struct Directive {
   std::string name;
@@ -221,6 +249,15 @@ struct Directive {
   std::string origin;
 };
 BOOST_DESCRIBE_STRUCT(Directive, (), (name, value, origin))
+
+/// One part of a heterogeneous job: the nodes of pools that are asked for in the same way.
+struct SlurmComponent {
+  std::vector<std::string> pools;
+  std::uint32_t nodes = 0;   ///< of the plan
+  std::uint32_t spares = 0;  ///< besides
+  std::vector<Directive> directives;
+};
+BOOST_DESCRIBE_STRUCT(SlurmComponent, (), (pools, nodes, spares, directives))
 
 /// What Slurm is told; empty under another scheduler.
 struct Slurm {
@@ -231,8 +268,10 @@ struct Slurm {
   std::uint32_t spares = 0;           ///< nodes of the job that the plan does not need
   std::string bad_nodes;              ///< the site's ledger; empty: none
   Duration bad_nodes_ttl{};
+  std::vector<SlurmComponent> components{};  ///< of a heterogeneous job, in its order; empty: one for all
 };
-BOOST_DESCRIBE_STRUCT(Slurm, (), (directives, submit, srun, template_file, spares, bad_nodes, bad_nodes_ttl))
+BOOST_DESCRIBE_STRUCT(Slurm, (),
+                      (directives, components, submit, srun, template_file, spares, bad_nodes, bad_nodes_ttl))
 
 /// A folder of the container, and where Beaker takes it from.
 struct BeakerMount {
@@ -323,7 +362,8 @@ struct Plan {
   Beaker beaker;
   Flux flux;
   std::optional<Walltime> walltime;
-  Node node;
+  Node node;                ///< all nodes; with pools, `gpus` is what a node has at most
+  std::vector<Pool> pools;  ///< as the experiment names them; empty: the nodes are alike
   std::vector<Role> roles;
   std::vector<Process> processes;  ///< by role, then index
   std::vector<Group> groups;
@@ -346,10 +386,22 @@ struct Plan {
   std::map<std::string, std::string> vars;
 
   [[nodiscard]] const Role& role_of(const Process& process) const { return roles[process.role]; }
-  /// "learner.0"
+  /// "learner.0"; of replicas "engine.2.1", the second process of the third
   [[nodiscard]] std::string name_of(const Process& process) const;
   [[nodiscard]] const Role* find_role(std::string_view role_name) const;
+  /// What the node of that index is like. Its `count` is that of its pool.
+  [[nodiscard]] const Node& node_of(std::uint32_t index) const;
+  /// Of a role: what the nodes are like that its processes are on, the first of them.
+  [[nodiscard]] const Node& node_of(const Role& role) const;
 };
+
+/// Where a process stands in its replica.
+struct InReplica {
+  std::uint32_t index = 0;   ///< of the replica
+  std::uint32_t rank = 0;    ///< 0: the leader
+  std::uint32_t leader = 0;  ///< index of the leader within the role
+};
+InReplica in_replica(const Role& role, const Process& process);
 
 /// The GPUs that a process may touch: its own, and those of the processes on its node that it spawns.
 std::vector<std::uint16_t> gpus_in_reach(const Plan& plan, const Process& process);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
 
 #include "base/secrets.h"
 #include "base/text.h"
@@ -143,6 +145,74 @@ Lookup sync_rank_on_node(const AtNode& at) {
                  true};
 }
 
+/// Whether others reach a role's processes at this one: a replica is reached at its leader.
+bool is_reached(const Role& role, const Process& process) {
+  return in_replica(role, process).rank == 0;
+}
+
+// ${self.replica.NAME}
+
+Lookup replica_in_plan(const AtPlan& at) {
+  const auto name = fmt::format("self.{}", at.rest);
+  if (!at.role->replica)
+    return Unknown{fmt::format("'${{{}}}': role '{}' has no replicas: write `replica: {{nodes: N}}`", name,
+                               at.role->name.value)};
+  const auto what = after_dot(at.rest);
+  const std::vector<std::string> known{"index", "rank", "size", "nodes", "gpus", "host", "ports.NAME"};
+  if (!what.starts_with("ports.")) return has(known, what) ? Lookup(Keep{}) : unknown(name, what, known);
+  const auto ports = port_names(*at.role);
+  if (has(ports, after_dot(what))) return Keep{};
+  if (!ports.empty()) return unknown(name, after_dot(what), ports);
+  return Unknown{fmt::format("'${{{}}}': role '{}' declares no ports", name, at.role->name.value)};
+}
+
+Lookup replica_on_node(const AtNode& at) {
+  const auto& plan = at.names.plan();
+  const auto& role = own_role(at);
+  const auto own = in_replica(role, *at.process);
+  const auto what = after_dot(at.rest);
+  if (what == "index") return std::to_string(own.index);
+  if (what == "rank") return std::to_string(own.rank);
+  if (what == "size") return std::to_string(replica_size(role));
+  if (what == "nodes") return std::to_string(role.replica ? role.replica->nodes : 1);
+  if (what == "gpus") return std::to_string(replica_size(role) * role.gpus);
+  const auto leader = std::ranges::find_if(plan.processes, [&](const Process& one) {
+    return one.role == at.process->role && one.index == own.leader;
+  });
+  if (leader == plan.processes.end()) return Unknown{fmt::format("'${{self.{}}}' is not known", at.rest)};
+  if (what == "host") return at.names.address_of(*leader);
+  const auto port = std::ranges::find(role.ports, after_dot(what));
+  if (port == role.ports.end()) return Unknown{fmt::format("'${{self.{}}}' is not known", at.rest)};
+  return std::to_string(leader->ports.at(static_cast<std::size_t>(port - role.ports.begin())));
+}
+
+// ${pool.NAME.WHAT}
+
+Lookup pool_in_plan(const AtPlan& at) {
+  const auto& pools = at.names.experiment().pools;
+  std::vector<std::string> names;
+  for (const auto& pool : pools) names.push_back(pool.name.value);
+  const auto pool = at.rest.substr(0, at.rest.find('.'));
+  const auto name = fmt::format("pool.{}", at.rest);
+  if (names.empty()) return Unknown{fmt::format("'${{{}}}': the experiment has no pools", name)};
+  if (!has(names, pool)) return unknown(name, pool, names);
+  const auto what = after_dot(at.rest);
+  const std::vector<std::string> known{"gpus", "hosts", "nodes"};
+  return has(known, what) ? Lookup(Keep{}) : unknown(name, what, known);
+}
+
+Lookup pool_on_node(const AtNode& at) {
+  const auto& pools = at.names.plan().pools;
+  const auto pool = std::ranges::find(pools, at.rest.substr(0, at.rest.find('.')), &Pool::name);
+  if (pool == pools.end()) return Unknown{fmt::format("'${{pool.{}}}' is not known", at.rest)};
+  const auto what = after_dot(at.rest);
+  if (what == "gpus") return std::to_string(pool->node.gpus);
+  if (what == "nodes") return std::to_string(pool->node.count);
+  std::vector<std::string> hosts;
+  for (std::uint32_t i = 0; i < pool->node.count; ++i) hosts.push_back(at.names.address_of(pool->first + i));
+  return text::join(hosts, ",");
+}
+
 constexpr std::string_view kListForm = "list|";
 constexpr std::string_view kPortOfAll = "ports.";
 
@@ -160,22 +230,23 @@ std::optional<OneOf> one_of(std::string_view behind_role) {
 
 /// How many processes a role has, where the file says it without the nodes' help.
 std::optional<std::uint32_t> count_of(const config::Role& role) {
+  // Of a role with replicas these are counted, whose leaders others reach.
   if (role.per_node || (role.per && role.per->value == config::Role::Per::node)) return std::nullopt;
   return role.count ? role.count->value : 1;
 }
 
-Unknown no_such_index(std::string_view rest, std::string_view role, std::uint32_t count) {
+Unknown no_such_index(std::string_view rest, std::string_view role, std::uint32_t count,
+                      std::string_view what) {
   const auto last =
       count == 1 ? fmt::format("'{}.0'", role) : fmt::format("'{0}.0' to '{0}.{1}'", role, count - 1);
-  return {
-      fmt::format("'${{role.{}}}': role '{}' has {}, {}", rest, role, text::count(count, "process"), last)};
+  return {fmt::format("'${{role.{}}}': role '{}' has {}, {}", rest, role, text::count(count, what), last)};
 }
 
 Lookup one_in_plan(const AtPlan& at) {
   const auto& role = *at.role;
   const auto [index, what] = *one_of(after_dot(at.rest));
   if (const auto count = count_of(role); count && index >= *count)
-    return no_such_index(at.rest, role.name.value, *count);
+    return no_such_index(at.rest, role.name.value, *count, role.replica ? "replica" : "process");
   if (what == "host") return Keep{};
   const auto name = fmt::format("role.{}", at.rest);
   if (!what.starts_with("ports.")) return unknown(name, what, {"host", "ports.NAME"});
@@ -189,9 +260,11 @@ Lookup one_on_node(const AtNode& at) {
   const auto [index, what] = *one_of(after_dot(at.rest));
   const auto& plan = at.names.plan();
   const auto process = std::ranges::find_if(plan.processes, [&, wanted = index](const Process& one) {
-    return &plan.role_of(one) == at.role && one.index == wanted;
+    return &plan.role_of(one) == at.role && one.index == wanted * replica_size(*at.role);
   });
-  if (process == plan.processes.end()) return no_such_index(at.rest, at.role->name, at.role->count);
+  if (process == plan.processes.end())
+    return no_such_index(at.rest, at.role->name, replicas(*at.role),
+                         at.role->replica ? "replica" : "process");
   if (what == "host") return at.names.address_of(*process);
   const auto port = std::ranges::find(at.role->ports, after_dot(what));
   return std::to_string(process->ports.at(static_cast<std::size_t>(port - at.role->ports.begin())));
@@ -243,11 +316,12 @@ Lookup list_on_node(const AtNode& at) {
   const auto& plan = at.names.plan();
   std::vector<std::string> parts;
   for (const auto& process : plan.processes) {
-    if (&plan.role_of(process) != at.role) continue;
+    if (&plan.role_of(process) != at.role || !is_reached(*at.role, process)) continue;
     parts.push_back(fill(form, [&](std::string_view name) -> std::string {
       if (name == "host") return at.names.address_of(process);
-      if (name == "index") return std::to_string(process.index);
-      if (name == "name") return plan.name_of(process);
+      const auto index = in_replica(*at.role, process).index;
+      if (name == "index") return std::to_string(index);
+      if (name == "name") return fmt::format("{}.{}", at.role->name, index);
       if (name == "node") return std::to_string(process.node);
       const auto port = std::ranges::find(at.role->ports, after_dot(name));
       return std::to_string(
@@ -277,7 +351,7 @@ Lookup port_of_all_on_node(const AtNode& at) {
   const auto port = std::ranges::find(at.role->ports, after_dot(after_dot(at.rest)));
   std::vector<std::string> numbers;
   for (const auto& process : plan.processes) {
-    if (&plan.role_of(process) == at.role)
+    if (&plan.role_of(process) == at.role && is_reached(*at.role, process))
       numbers.push_back(
           std::to_string(process.ports.at(static_cast<std::size_t>(port - at.role->ports.begin()))));
   }
@@ -389,6 +463,13 @@ const std::vector<Row> kRows{
      }},
     {"self", "gpu_memory", [](const AtPlan& at) { return gpu_memory_of(*at.role, "self.gpu_memory"); }},
     {"self", "ports", ports_in_plan, port_on_node},
+    {"self", "replica", replica_in_plan, replica_on_node},
+    {"self", "pool", nullptr,
+     [](const AtNode& at) -> Lookup {
+       const auto& pools = at.names.plan().pools;
+       const auto after = std::ranges::upper_bound(pools, at.process->node, {}, &Pool::first);
+       return after == pools.begin() ? std::string() : std::prev(after)->name;
+     }},
     {"self", "sync_rank", nullptr, sync_rank_on_node},
     {"run", "dir", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().run.string(); }},
     {"run", "attempt_dir", nullptr,
@@ -411,12 +492,15 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup { return text::join(at.names.hosts(*at.role), ","); }},
     {"role", "nodes", nullptr,
      [](const AtNode& at) -> Lookup { return std::to_string(at.names.hosts(*at.role).size()); }},
-    {"role", "count", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(at.role->count); }},
+    {"role", "count", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(replicas(*at.role)); }},
     {"role", "gpus", [](const AtPlan& at) -> Lookup { return std::to_string(at.role->gpus.value); }},
     {"role", "gpu_memory",
      [](const AtPlan& at) { return gpu_memory_of(*at.role, fmt::format("role.{}", at.rest)); }},
     {"role", "env_file", nullptr,
      [](const AtNode& at) -> Lookup { return at.names.env_file(at.role->name).string(); }},
+    {"pool", "NAME.nodes", pool_in_plan, pool_on_node},
+    {"pool", "NAME.hosts", pool_in_plan, pool_on_node},
+    {"pool", "NAME.gpus", pool_in_plan, pool_on_node},
     {"library", "NAME.path", library_in_plan, library_on_node},
     {"site", "name", [](const AtPlan& at) -> Lookup { return at.names.site().name.value; }},
     {"site", "gpus",
@@ -493,7 +577,7 @@ Lookup self_in_plan(const PlanNames& names, std::string_view rest, const config:
   const auto* row = find_row("self", word);
   if (row == nullptr) return unknown(fmt::format("self.{}", rest), word, names_in("self"));
   if (!role->whole) return Keep{};
-  if (word != rest && row->in_plan != ports_in_plan)
+  if (word != rest && row->in_plan != ports_in_plan && row->in_plan != replica_in_plan)
     return unknown(fmt::format("self.{}", rest), rest, names_in("self"));
   return value_of(*row, {names, rest, role});
 }
@@ -637,7 +721,7 @@ std::string NodeNames::resolve(const std::string& text, const Process* process,
 std::vector<std::string> NodeNames::addresses(const Role& role) const {
   std::vector<std::string> out;
   for (const auto& process : plan_.processes) {
-    if (&plan_.role_of(process) != &role || process.ports.empty()) continue;
+    if (&plan_.role_of(process) != &role || process.ports.empty() || !is_reached(role, process)) continue;
     out.push_back(fmt::format("{}:{}", address_of(process), process.ports.front()));
   }
   return out;
@@ -645,10 +729,10 @@ std::vector<std::string> NodeNames::addresses(const Role& role) const {
 
 std::vector<std::string> NodeNames::hosts(const Role& role) const {
   std::vector<std::string> out;
+  std::set<std::uint32_t> seen;
   for (const auto& process : plan_.processes) {
-    if (&plan_.role_of(process) != &role) continue;
-    const auto& host = address_of(process);
-    if (out.empty() || out.back() != host) out.push_back(host);
+    if (&plan_.role_of(process) == &role && seen.insert(process.node).second)
+      out.push_back(address_of(process));
   }
   return out;
 }

@@ -72,7 +72,7 @@ class NodeNames {
   /// becomes a diagnostic that says in whose text.
   std::string resolve(const std::string& text, const Process* process, Diagnostics& diagnostics) const;
 
-  /// HOST:PORT of the first port of each process of a role.
+  /// HOST:PORT of the first port of each process of a role; of replicas, of their leaders.
   [[nodiscard]] std::vector<std::string> addresses(const Role& role) const;
   /// The address of each node that a role is on, in plan order.
   [[nodiscard]] std::vector<std::string> hosts(const Role& role) const;
@@ -83,8 +83,9 @@ class NodeNames {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const BoundNode& node() const { return node_; }
   [[nodiscard]] const Folders& folders() const { return folders_; }
+  [[nodiscard]] const std::string& address_of(std::uint32_t node) const { return addresses_.at(node); }
   [[nodiscard]] const std::string& address_of(const Process& process) const {
-    return addresses_.at(process.node);
+    return address_of(process.node);
   }
   /// Of the node where the weight-sync group meets.
   [[nodiscard]] const std::string& sync_address() const;

@@ -15,9 +15,15 @@ namespace {
 /// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
 void make_slurm_part(const PartInput& input, Plan& plan) {
   auto& slurm = plan.slurm = make_slurm(input.experiment, input.site, input.resolve, input.diagnostics);
-  for (auto& option : slurm.directives) {
-    if (option.name == "output" || option.name == "error") option.value = input.absolute(option.value, "");
-  }
+  slurm.components =
+      components_of(input.experiment, input.site, plan, input.spares_of, input.resolve, input.diagnostics);
+  const auto place_logs = [&](std::vector<Directive>& directives) {
+    for (auto& option : directives) {
+      if (option.name == "output" || option.name == "error") option.value = input.absolute(option.value, "");
+    }
+  };
+  place_logs(slurm.directives);
+  for (auto& component : slurm.components) place_logs(component.directives);
   const auto of_the_site = [&](const std::optional<config::Text>& path) {
     if (!path) return std::string();
     const auto file = std::filesystem::absolute(path->span.file->name);
@@ -26,6 +32,10 @@ void make_slurm_part(const PartInput& input, Plan& plan) {
   slurm.template_file = of_the_site(input.site.template_file);
   slurm.bad_nodes = of_the_site(input.site.bad_nodes_file);
   slurm.spares = input.spares;
+  for (const auto& [pool, spares] : input.spares_of) slurm.spares += spares;
+  // One component is a job like any other.
+  if (slurm.components.size() == 1) slurm.directives = std::move(slurm.components.front().directives);
+  if (slurm.components.size() == 1) slurm.components.clear();
 }
 
 const Registered<SchedulerPart> slurm_part{

@@ -1,5 +1,7 @@
 #include "plan/slurm.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -60,7 +62,76 @@ constexpr DirectiveSyntax kSbatch{
     .hint_forbidden =
         "${env.NAME} is a variable where nlaunch was called; Slurm knows %j, %u and %x in paths"};
 
+/// "gpu:4", "gpu:a100:4", "4", "a100:4" with another number.
+std::string with_number(const std::string& value, std::uint32_t gpus) {
+  const auto colon = value.rfind(':');
+  return fmt::format("{}{}", colon == std::string::npos ? "" : value.substr(0, colon + 1), gpus);
+}
+
+/// `gres: gpu:4,nvme:1` for nodes with so many GPUs; empty where nothing is left.
+std::string gres_for(const std::string& value, std::uint32_t gpus) {
+  std::vector<std::string> parts;
+  for (const auto& part : text::split(value, ',')) {
+    if (part != "gpu" && !part.starts_with("gpu:"))
+      parts.push_back(part);
+    else if (gpus > 0)
+      parts.push_back(part == "gpu" ? fmt::format("gpu:{}", gpus) : with_number(part, gpus));
+  }
+  return text::join(parts, ",");
+}
+
+/// The directives of all nodes, as they are for nodes with another number of GPUs.
+std::vector<Directive> for_gpus(const std::vector<Directive>& directives, std::uint32_t gpus) {
+  constexpr std::array<std::string_view, 9> kOfGpus{"gpus",          "gpus-per-node", "gpus-per-socket",
+                                                    "gpus-per-task", "gpu-bind",      "gpu-freq",
+                                                    "cpus-per-gpu",  "mem-per-gpu",   "ntasks-per-gpu"};
+  std::vector<Directive> out;
+  for (auto option : directives) {
+    const bool of_gpus = std::ranges::find(kOfGpus, option.name) != kOfGpus.end();
+    if (of_gpus && gpus == 0) continue;
+    if (option.name == "gpus-per-node") option.value = with_number(option.value, gpus);
+    if (option.name == "gres") option.value = gres_for(option.value, gpus);
+    if (option.name != "gres" || !option.value.empty()) out.push_back(std::move(option));
+  }
+  return out;
+}
+
+bool are_alike(const std::vector<Directive>& a, const std::vector<Directive>& b) {
+  return std::ranges::equal(a, b, [](const Directive& one, const Directive& two) {
+    return one.name == two.name && one.value == two.value;
+  });
+}
+
 }  // namespace
+
+std::vector<SlurmComponent> components_of(const config::Experiment& experiment, const config::Site& site,
+                                          const Plan& plan,
+                                          const std::map<std::string, std::uint32_t>& spares,
+                                          const std::function<std::string(const config::Text&)>& resolve,
+                                          Diagnostics& diagnostics) {
+  std::vector<SlurmComponent> components;
+  for (std::size_t i = 0; i < plan.pools.size(); ++i) {
+    const auto& pool = plan.pools[i];
+    const auto at_site = std::ranges::find_if(
+        site.pools, [&](const config::Pool& one) { return one.name.value == pool.name; });
+    const bool own_gpus = experiment.pools[i].gpus || (at_site != site.pools.end() && at_site->gpus);
+    DirectiveMerger merger(
+        kSbatch, resolve, diagnostics,
+        own_gpus ? for_gpus(plan.slurm.directives, pool.node.gpus) : plan.slurm.directives);
+    if (at_site != site.pools.end()) {
+      for (const auto& [name, value] : at_site->directives) merger.add(name, value);
+    }
+    for (const auto& [name, value] : experiment.pools[i].directives) merger.add(name, value);
+    auto directives = std::move(merger).take();
+    if (components.empty() || !are_alike(components.back().directives, directives))
+      components.push_back({{}, 0, 0, std::move(directives)});
+    auto& component = components.back();
+    component.pools.push_back(pool.name);
+    component.nodes += pool.node.count;
+    if (const auto more = spares.find(pool.name); more != spares.end()) component.spares += more->second;
+  }
+  return components;
+}
 
 Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics) {

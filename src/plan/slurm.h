@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,14 @@ namespace nlaunch::plan {
 /// something else, and an option that nlaunch sets itself, are errors at their place.
 Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics);
+
+/// The components of the job: those of pools that follow each other and have the same directives are one.
+/// `plan` knows its pools and the directives of all. A pool without GPUs asks for none. `spares`: by pool.
+std::vector<SlurmComponent> components_of(const config::Experiment& experiment, const config::Site& site,
+                                          const Plan& plan,
+                                          const std::map<std::string, std::uint32_t>& spares,
+                                          const std::function<std::string(const config::Text&)>& resolve,
+                                          Diagnostics& diagnostics);
 
 /// The options of sbatch that are known, by their long names. A newer Slurm and a site's plugins have more.
 std::vector<std::string> sbatch_options();

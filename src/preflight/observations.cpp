@@ -16,6 +16,11 @@ std::optional<std::string> NodeObservations::variable(const Rank& rank, const st
   return variable_of(node.processes[rank.bound], name);
 }
 
+const plan::Node& NodeObservations::planned() const {
+  return node.processes.empty() ? plan.node
+                                : plan.node_of(plan.processes[node.processes.front().process].node);
+}
+
 bool NodeObservations::for_the_machine() const {
   return std::ranges::find(plan.sources, plan.experiment) == plan.sources.end();
 }

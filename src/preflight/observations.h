@@ -120,6 +120,8 @@ struct NodeObservations {
     return found == answers.end() ? nullptr : &found->second;
   }
   [[nodiscard]] bool has_gpus() const { return !node.gpus.empty(); }
+  /// What the plan says of this node. Its `count` is that of the node's pool.
+  [[nodiscard]] const plan::Node& planned() const;
   /// The plan is of this machine's parts, and no experiment's: what the profile says of a node is all that
   /// counts.
   [[nodiscard]] bool for_the_machine() const;

@@ -11,21 +11,54 @@ namespace {
 
 using plan::Plan;
 
+/// "8", "4 replicas of 2 × 1": of two nodes, with one on each
+std::string processes_of(const plan::Role& role) {
+  if (!role.replica) return std::to_string(role.count);
+  return fmt::format("{} of {} × {}", text::count(plan::replicas(role), "replica"), role.replica->nodes,
+                     role.replica->per_node);
+}
+
+/// The pools, where the experiment has some.
+std::string pool_table(const Plan& plan, const Paint& paint) {
+  if (plan.pools.empty()) return "";
+  Table table({"pool", "nodes", "GPUs", "model", "asked for with"});
+  for (const auto& pool : plan.pools) {
+    const auto component = std::ranges::find_if(plan.slurm.components, [&](const auto& one) {
+      return std::ranges::find(one.pools, pool.name) != one.pools.end();
+    });
+    std::vector<std::string> options;
+    if (component != plan.slurm.components.end()) {
+      for (const auto& option : component->directives)
+        options.push_back(option.value.empty() ? option.name
+                                               : fmt::format("{}={}", option.name, option.value));
+    }
+    const auto last = pool.first + pool.node.count - 1;
+    table.add({paint.bold(pool.name),
+               pool.node.count == 1 ? std::to_string(pool.first) : fmt::format("{}-{}", pool.first, last),
+               std::to_string(pool.node.gpus), pool.node.cpu_slots ? "CPU slots" : pool.node.gpu_model,
+               text::join(options, " ")});
+  }
+  return table.str(paint) + "\n";
+}
+
 std::string role_table(const Plan& plan, const Paint& paint) {
-  Table table({"role", "kind", "processes", "GPUs each", "shared with", "memory", "nodes", "rendezvous",
-               "preload", "spawned by"});
+  Table table({"role", "kind", "processes", "GPUs each", "shared with", "memory", "pool", "nodes",
+               "rendezvous", "preload", "spawned by"});
   for (std::uint32_t i = 0; i < plan.roles.size(); ++i) {
     const auto& role = plan.roles[i];
     std::vector<std::uint32_t> nodes;
     for (const auto& process : plan.processes) {
       if (process.role == i && (nodes.empty() || nodes.back() != process.node)) nodes.push_back(process.node);
     }
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     const auto preload = role.preload.empty()
                              ? std::string()
                              : fmt::format("{} ({})", text::join(role.preload, ", "), name_of(role.scope));
-    table.add({paint.bold(role.name), std::string(name_of(role.kind)), std::to_string(role.count),
+    table.add({paint.bold(role.name), std::string(name_of(role.kind)), processes_of(role),
                std::to_string(role.gpus), text::join(role.share_gpus_with, ", "),
-               role.gpu_memory ? fmt::format("{:g}", *role.gpu_memory) : "", ranges(nodes),
+               role.gpu_memory ? fmt::format("{:g}", *role.gpu_memory) : "", text::join(role.pools, ", "),
+               ranges(nodes),
                role.rendezvous == Rendezvous::none ? "" : std::string(name_of(role.rendezvous)), preload,
                text::join(role.spawned_by, ", ")});
   }
@@ -126,12 +159,13 @@ std::string ranges(const std::vector<std::uint32_t>& numbers) {
 
 std::string plan_text(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
   const auto& node = plan.node;
-  const auto gpus = node.gpus == 0
+  const auto gpus = node.gpus == 0 || !plan.pools.empty()
                         ? std::string()
                         : fmt::format(" × {}{}", text::count(node.gpus, node.cpu_slots ? "CPU slot" : "GPU"),
                                       node.gpu_model.empty() || node.cpu_slots ? "" : " " + node.gpu_model);
   auto out = fmt::format("{} on {} ({}): {}{}\n\n", paint.bold(plan.name), paint.bold(plan.site),
                          plan.site_path, text::count(node.count, "node"), gpus);
+  out += pool_table(plan, paint);
   out += role_table(plan, paint) + "\n" + node_table(plan, paint, most_nodes) + "\n";
   out += group_lines(plan) + stage_line(plan) + wrapper_lines(plan);
   for (const auto& warning : plan.warnings) out += fmt::format("{} {}\n", paint.yellow("warning:"), warning);
@@ -149,7 +183,7 @@ std::string placement_line(const Plan& plan) {
     const auto where = gpus.empty() || plan.node.count > 1
                            ? std::string()
                            : fmt::format(" on {} {}", plan.node.cpu_slots ? "slot" : "GPU", ranges(gpus));
-    parts.push_back(fmt::format("{} {}{}", plan.roles[i].count, plan.roles[i].name, where));
+    parts.push_back(fmt::format("{} {}{}", plan::replicas(plan.roles[i]), plan.roles[i].name, where));
   }
   return text::join(parts, " · ");
 }

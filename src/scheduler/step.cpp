@@ -24,10 +24,11 @@ std::string StepLauncher::starter() const {
 
 /// That on the interface of the site, by which its nodes reach each other.
 std::string StepLauncher::address() const {
-  if (plan_.node.interface.empty()) return "";
+  const auto& interface = plan_.node_of(0).interface;  // the leader's node is of the first pool
+  if (interface.empty()) return "";
   const auto all = sys::ipv4_addresses();
-  const auto found = std::ranges::find_if(
-      all, [&](const auto& one) { return one.interface.starts_with(plan_.node.interface); });
+  const auto found =
+      std::ranges::find_if(all, [&](const auto& one) { return one.interface.starts_with(interface); });
   return found == all.end() ? "" : found->address;
 }
 

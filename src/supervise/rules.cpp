@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/scheduler_traits.h"
 #include "supervise/state_machine.h"
@@ -6,7 +8,9 @@
 namespace nlaunch::supervise {
 namespace {
 
-ProcessRules::Ready ready_of(const plan::Ready& ready) {
+/// Of a replica the leader says when it is ready.
+ProcessRules::Ready ready_of(const plan::Ready& ready, bool leads) {
+  if (!leads && !ready.exited) return ProcessRules::Ready::started;
   if (ready.exited) return ProcessRules::Ready::exited;
   return ready.given() ? ProcessRules::Ready::checked : ProcessRules::Ready::started;
 }
@@ -18,6 +22,7 @@ Rules rules_of(const plan::Plan& plan) {
   rules.signals = plan.signals;
   rules.walltime = plan.walltime && traits_of(plan.scheduler).walltime == WalltimeUse::honoured;
   rules.stages.resize(std::max<std::size_t>(1, plan.stages.size()));
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<ProcessIndex>> replicas;
   for (std::uint32_t process = 0; process < plan.processes.size(); ++process) {
     const auto& role = plan.role_of(plan.processes[process]);
     if (!role.spawned_by.empty()) continue;
@@ -26,10 +31,13 @@ Rules rules_of(const plan::Plan& plan) {
     });
     // A role that no stage names is not waited for by any, and starts at once.
     const auto at = stage == plan.stages.end() ? 0 : static_cast<std::size_t>(stage - plan.stages.begin());
-    rules.stages[at].push_back(static_cast<ProcessIndex>(rules.processes.size()));
+    const auto own = static_cast<ProcessIndex>(rules.processes.size());
+    rules.stages[at].push_back(own);
+    const auto in = plan::in_replica(role, plan.processes[process]);
+    if (role.replica) replicas[{plan.processes[process].role, in.index}].push_back(own);
     rules.processes.push_back({.process = process,
                                .role = role.name,
-                               .ready = ready_of(role.ready),
+                               .ready = ready_of(role.ready, in.rank == 0),
                                .stop = role.stop,
                                .restart = role.restart,
                                .ends_run = role.ends_run,
@@ -38,6 +46,10 @@ Rules rules_of(const plan::Plan& plan) {
     if (rules.walltime && role.kind == RoleKind::learner) {
       rules.processes.back().walltime_signal = plan.walltime->signal;
     }
+  }
+  for (const auto& [where, members] : replicas) {
+    if (members.size() < 2) continue;
+    for (const auto member : members) rules.processes[member].replica = members;
   }
   return rules;
 }

@@ -46,8 +46,11 @@ class Transition {
 
   void on(const event::Started& event) {
     auto& phase = life_of(event.process);
-    if (!is_any<Starting>(phase)) return;
+    const auto* starting = std::get_if<Starting>(&phase);
+    if (starting == nullptr) return;
+    const bool unwanted = starting->stop;
     phase = Running{};
+    if (unwanted) return stop(event.process);
     switch (rules_.processes[event.process].ready) {
       case ProcessRules::Ready::checked:
       case ProcessRules::Ready::exited:
@@ -86,9 +89,11 @@ class Transition {
     const bool unready = is_any<Running>(phase) && is_awaited(event.process);
     // Its time was over, however it took the stop.
     const bool cut_off = going && is_any<Stopping, Killed>(phase) && is_task(event.process);
-    const bool restart = going && (failed || unready || cut_off) && may_restart(event.process);
+    const bool restart = going && (((failed || unready || cut_off) && may_restart(event.process)) ||
+                                   starts_again(event.process));
     phase = CleaningUp{restart};
     act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
+    if (restart) stop_replica(event.process);
     if (failed && !restart) return decide(ProcessFailed{event.process, event.status});
     if ((unready || cut_off) && !restart) return decide(NeverReady{event.process, !cut_off});
     if (run_is_over()) return decide(Finished{});
@@ -101,7 +106,7 @@ class Transition {
     const auto& rules = rules_.processes[event.process];
     if (!is_any<Serving>(life_of(event.process)) || rules.ends_run || rules.exit_ok) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
-    if (going && may_restart(event.process)) return kill(event.process);
+    if (going && may_restart(event.process)) return kill(event.process);  // which its end is told of
     decide(PartLost{event.process, event.reason});
   }
 
@@ -110,8 +115,8 @@ class Transition {
     const auto* cleaning = std::get_if<CleaningUp>(&process.phase);
     if (cleaning == nullptr) return;
     if (cleaning->restart) {
-      process.phase = BackingOff{};
-      return act(action::ArmBackoff{event.process, rules_.processes[event.process].restart.backoff});
+      process.phase = Gathering{};
+      return start_replica_again(event.process);
     }
     process.phase = Ended{};
     continue_ending();
@@ -149,6 +154,42 @@ class Transition {
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
 
  private:
+  [[nodiscard]] std::vector<ProcessIndex> replica_of(ProcessIndex process) const {
+    const auto& replica = rules_.processes[process].replica;
+    return replica.empty() ? std::vector{process} : replica;
+  }
+
+  /// Another of its replica has failed, and all of them start again.
+  [[nodiscard]] bool starts_again(ProcessIndex process) const {
+    return std::ranges::any_of(replica_of(process), [&](ProcessIndex other) {
+      const auto& phase = state_.processes[other].phase;
+      const auto* cleaning = std::get_if<CleaningUp>(&phase);
+      return other != process && (is_any<Gathering>(phase) || (cleaning != nullptr && cleaning->restart));
+    });
+  }
+
+  /// The others of its replica, which cannot go on without it.
+  void stop_replica(ProcessIndex process) {
+    for (const auto other : replica_of(process)) {
+      auto& phase = life_of(other);
+      if (other == process) continue;
+      if (is_any<Running, Serving>(phase)) stop(other);
+      if (auto* starting = std::get_if<Starting>(&phase)) starting->stop = true;
+      if (is_any<Ended>(phase)) phase = Gathering{};
+      if (auto* cleaning = std::get_if<CleaningUp>(&phase)) cleaning->restart = true;
+    }
+  }
+
+  void start_replica_again(ProcessIndex process) {
+    const auto replica = replica_of(process);
+    const auto gathered = [&](ProcessIndex other) { return is_any<Gathering>(life_of(other)); };
+    if (!std::ranges::all_of(replica, gathered)) return;
+    for (const auto other : replica) {
+      life_of(other) = BackingOff{};
+      act(action::ArmBackoff{other, rules_.processes[other].restart.backoff});
+    }
+  }
+
   template <class What>
   void act(What what) {
     actions_.emplace_back(std::in_place_type<What>, std::move(what));
@@ -227,7 +268,7 @@ class Transition {
   void cancel_starts() {
     for (auto& process : state_.processes) {
       if (is_any<Starting>(process.phase)) process.phase = Waiting{};
-      if (is_any<BackingOff>(process.phase)) process.phase = Ended{};
+      if (is_any<Gathering, BackingOff>(process.phase)) process.phase = Ended{};
       if (is_any<CleaningUp>(process.phase)) process.phase = CleaningUp{};
     }
   }

@@ -29,6 +29,9 @@ struct ProcessRules {
   bool exit_ok = false;
   bool leave = false;
   std::optional<int> walltime_signal{};  ///< in place of the stop signal when the walltime comes near
+  /// Those that are one with it, itself among them: when one fails, all are started again. Empty: it stands
+  /// for itself.
+  std::vector<ProcessIndex> replica{};
 };
 
 /// What holds for the run.
@@ -81,8 +84,10 @@ using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, Par
                            GuardianGone, WalltimeNear, NodeLost, Aborted>;
 
 // Where a process is in its life.
-struct Waiting {};   ///< for its stage
-struct Starting {};  ///< to be spawned
+struct Waiting {};    ///< for its stage
+struct Starting {     ///< to be spawned
+  bool stop = false;  ///< once it is: another of its replica has failed
+};
 struct Running {};   ///< not ready yet
 struct Serving {};   ///< ready
 struct Stopping {};  ///< has its stop signal, and its grace runs
@@ -90,10 +95,11 @@ struct Killed {};    ///< has SIGKILL
 struct CleaningUp {  ///< its wait status is there; what it left behind is swept, its output drained
   bool restart = false;
 };
+struct Gathering {};  ///< to be started again when all of its replica have ended
 struct BackingOff {};
 struct Ended {};
-using ProcessPhase =
-    std::variant<Waiting, Starting, Running, Serving, Stopping, Killed, CleaningUp, BackingOff, Ended>;
+using ProcessPhase = std::variant<Waiting, Starting, Running, Serving, Stopping, Killed, CleaningUp,
+                                  Gathering, BackingOff, Ended>;
 
 struct ProcessState {
   ProcessPhase phase;

@@ -34,7 +34,8 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
       not_ready_(options_.plan.roles.size()) {
   for (const auto& rules : rules_.processes) {
     const auto& process = options_.plan.processes[rules.process];
-    not_ready_[process.role].insert(static_cast<ProcessIndex>(outcome_.processes.size()));
+    if (rules.ready != ProcessRules::Ready::started)
+      not_ready_[process.role].insert(static_cast<ProcessIndex>(outcome_.processes.size()));
     auto& report = outcome_.processes.emplace_back();
     report.name = options_.plan.name_of(process);
     report.rank = process.rank;
@@ -171,8 +172,12 @@ void Supervisor::perform(const action::ArmGrace& arm) {
 
 void Supervisor::perform(const action::ArmBackoff& arm) {
   record("process-restart", {{"process", name_of(arm.process)}, {"in_ms", arm.backoff.count()}});
-  if (rules_.processes[arm.process].ready == ProcessRules::Ready::exited)
+  const auto& rules = rules_.processes[arm.process];
+  if (rules.ready == ProcessRules::Ready::exited)
     say(fmt::format("{} has failed, and starts again in {}", name_of(arm.process), in_seconds(arm.backoff)));
+  else if (!rules.replica.empty() && rules.replica.front() == arm.process)
+    say(fmt::format("{}{} starts again in {}, all {} processes of it", why_again(rules.replica),
+                    replica_name(arm.process), in_seconds(arm.backoff), rules.replica.size()));
   loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
 }
 
@@ -304,6 +309,24 @@ std::optional<std::size_t> Supervisor::next_after(std::size_t first) const {
 
 Duration Supervisor::since_start() const {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+}
+
+/// "engine.2.1 was killed by SIGKILL; " of the first of a replica that nobody had asked to end; else empty.
+std::string Supervisor::why_again(const std::vector<ProcessIndex>& replica) const {
+  const ProcessReport* first = nullptr;
+  for (const auto member : replica) {
+    const auto& one = outcome_.processes[member];
+    if (one.stopped || !one.status || !one.ended) continue;
+    if (first == nullptr || *one.ended < *first->ended) first = &one;
+  }
+  return first == nullptr ? "" : fmt::format("{} {}; ", first->name, first->status->str());
+}
+
+/// "engine.2"
+std::string Supervisor::replica_name(ProcessIndex process) const {
+  const auto& of = options_.plan.processes[rules_.processes[process].process];
+  const auto& role = options_.plan.role_of(of);
+  return fmt::format("{}.{}", role.name, plan::in_replica(role, of).index);
 }
 
 const std::string& Supervisor::name_of(ProcessIndex process) const {

@@ -90,6 +90,8 @@ class Supervisor {
   [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
   [[nodiscard]] Duration since_start() const;
   [[nodiscard]] const std::string& name_of(ProcessIndex process) const;
+  [[nodiscard]] std::string replica_name(ProcessIndex process) const;
+  [[nodiscard]] std::string why_again(const std::vector<ProcessIndex>& replica) const;
   void record(std::string_view event, const Json& fields = Json::object());
   void say(std::string_view text);
 

@@ -59,8 +59,8 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
     if (role_of(other) == role) first = std::min(first, outcome_.processes[other].started.value_or(at));
   }
   const auto& of = options_.plan.roles[role];
-  say(fmt::format("{0}: {1} of {1} {2} after {3}", of.name, of.count, of.ready.exited ? "done" : "ready",
-                  in_seconds(at - first)));
+  say(fmt::format("{0}: {1} of {1} {2} after {3}", of.name, plan::replicas(of),
+                  of.ready.exited ? "done" : "ready", in_seconds(at - first)));
 }
 
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {

@@ -76,7 +76,7 @@ class Binder {
                       gpus->size(),
                       request_.machine.nvml_error.empty() ? "" : ": " + request_.machine.nvml_error));
     } else {
-      gpus->resize(std::min<std::size_t>(gpus->size(), plan_.node.gpus));
+      gpus->resize(std::min<std::size_t>(gpus->size(), plan_.node_of(request_.node).gpus));
       node_.gpus = std::move(*gpus);
     }
   }
@@ -135,7 +135,8 @@ class Binder {
   }
 
   [[nodiscard]] plan::ConditionFacts facts_for(const plan::Role& role) const {
-    plan::ConditionFacts facts{plan_.node.count, plan_.node.gpu_model, request_.machine.arch, role.kind, {}};
+    plan::ConditionFacts facts{
+        plan_.node.count, plan_.node_of(request_.node).gpu_model, request_.machine.arch, role.kind, {}};
     for (const auto& [name, library] : node_.libraries) {
       if (!library.version.empty()) facts.library_versions[name] = library.version;
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 #include "sys/spawn.h"
@@ -83,35 +84,81 @@ std::optional<std::vector<std::string>> expand_nodelist(std::string_view list) {
   return nodes;
 }
 
+namespace {
+
+/// Reads SLURM_JOB_NODELIST and what belongs to it, of a component those with its suffix.
+Result<void> add_nodes(const std::vector<std::string>& environment, const std::string& suffix,
+                       Allocation& allocation) {
+  const auto value = [&](std::string_view name) {
+    return sys::env_value(environment, fmt::format("{}{}", name, suffix));
+  };
+  const auto list = value("SLURM_JOB_NODELIST");
+  auto nodes = expand_nodelist(list);
+  if (!nodes) {
+    return failure("launch.nodelist",
+                   "SLURM_JOB_ID={} is set, and SLURM_JOB_NODELIST{}='{}' is no list of nodes",
+                   allocation.job_id, suffix, text::printable(list));
+  }
+  const auto count = value("SLURM_JOB_NUM_NODES");
+  if (!count.empty() && text::whole_number<std::uint64_t>(count) != nodes->size()) {
+    return failure("launch.allocation",
+                   "SLURM_JOB_NUM_NODES{0}={1} and SLURM_JOB_NODELIST{0}={2} contradict each other: the list "
+                   "has {3}; are "
+                   "variables of another job left in this shell?",
+                   suffix, text::printable(count), list, text::count(nodes->size(), "node"));
+  }
+  allocation.cpus = fewest(value("SLURM_JOB_CPUS_PER_NODE"));
+  if (!suffix.empty()) allocation.components.push_back({nodes->size(), allocation.cpus});
+  allocation.nodes.insert(allocation.nodes.end(), nodes->begin(), nodes->end());
+  return {};
+}
+
+}  // namespace
+
 Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>& environment) {
   const auto value = [&](std::string_view name) { return sys::env_value(environment, name); };
   Allocation allocation;
   allocation.job_id = value("SLURM_JOB_ID");
   if (allocation.job_id.empty()) return std::nullopt;
-  const auto list = value("SLURM_JOB_NODELIST");
-  auto nodes = expand_nodelist(list);
-  if (!nodes) {
-    return failure("launch.nodelist",
-                   "SLURM_JOB_ID={} is set, and SLURM_JOB_NODELIST='{}' is no list of nodes",
-                   allocation.job_id, text::printable(list));
+  constexpr std::uint32_t kMostComponents = 1024;
+  const auto size = text::whole_number<std::uint32_t>(value("SLURM_HET_SIZE")).value_or(0);
+  if (size < 2) {
+    if (const auto added = add_nodes(environment, "", allocation); !added)
+      return std::unexpected(added.error());
   }
-  allocation.nodes = std::move(*nodes);
-  const auto count = value("SLURM_JOB_NUM_NODES");
-  if (!count.empty() && text::whole_number<std::uint64_t>(count) != allocation.nodes.size()) {
-    return failure(
-        "launch.allocation",
-        "SLURM_JOB_NUM_NODES={} and SLURM_JOB_NODELIST={} contradict each other: the list has {}; are "
-        "variables of another job left in this shell?",
-        text::printable(count), list, text::count(allocation.nodes.size(), "node"));
+  for (std::uint32_t i = 0; size >= 2 && i < std::min(size, kMostComponents); ++i) {
+    if (const auto added = add_nodes(environment, fmt::format("_HET_GROUP_{}", i), allocation); !added)
+      return std::unexpected(added.error());
   }
-  allocation.cpus = fewest(value("SLURM_JOB_CPUS_PER_NODE"));
+  // Slurm says this of the first component alone.
   const auto gpus = value("SLURM_GPUS_PER_NODE");
-  if (const auto known = text::whole_number<std::uint64_t>(gpus.substr(gpus.rfind(':') + 1)))
-    allocation.gpus = static_cast<std::uint32_t>(*known);
+  const auto known = text::whole_number<std::uint64_t>(gpus.substr(gpus.rfind(':') + 1));
+  if (known && allocation.components.empty()) allocation.gpus = static_cast<std::uint32_t>(*known);
   return allocation;
 }
 
+namespace {
+
+/// Both have as many parts: those of the plan are then the job's, each in its place.
+bool correspond(const plan::Plan& plan, const Allocation& allocation) {
+  return !plan.slurm.components.empty() && plan.slurm.components.size() == allocation.components.size();
+}
+
+}  // namespace
+
 std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
+  if (correspond(plan, allocation)) {
+    for (std::size_t i = 0; i < allocation.components.size(); ++i) {
+      const auto& wanted = plan.slurm.components[i];
+      const auto there = allocation.components[i].nodes;
+      if (there < wanted.nodes) {
+        return fmt::format("component {} of job {} has {}, and the plan uses {} there ({})", i,
+                           allocation.job_id, text::count(there, "node"), wanted.nodes,
+                           text::join(wanted.pools, ", "));
+      }
+    }
+    return "";
+  }
   if (allocation.nodes.size() < plan.node.count) {
     return fmt::format("job {} has {}, and the plan uses {}", allocation.job_id,
                        text::count(allocation.nodes.size(), "node"), plan.node.count);
@@ -123,11 +170,34 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
   return "";
 }
 
-std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
-                                      const std::vector<std::string>& nodes,
-                                      const std::vector<std::string>& command, const std::string& input) {
-  std::vector<std::string> out{"srun",
-                               "--jobid=" + allocation.job_id,
+std::optional<std::vector<std::string>> choose_nodes(const plan::Plan& plan, const Allocation& allocation,
+                                                     const std::set<std::string>& out) {
+  std::vector<std::string> chosen;
+  std::size_t first = 0;
+  const auto take = [&](std::size_t from, std::size_t wanted) {
+    const auto before = chosen.size();
+    for (auto at = first; at < first + from && chosen.size() < before + wanted; ++at) {
+      if (!out.contains(allocation.nodes[at])) chosen.push_back(allocation.nodes[at]);
+    }
+    first += from;
+    return chosen.size() == before + wanted;
+  };
+  if (!correspond(plan, allocation)) {
+    if (take(allocation.nodes.size(), plan.node.count)) return chosen;
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < allocation.components.size(); ++i) {
+    if (!take(allocation.components[i].nodes, plan.slurm.components[i].nodes)) return std::nullopt;
+  }
+  return chosen;
+}
+
+namespace {
+
+std::vector<std::string> step_options(const plan::Plan& plan, const Allocation& allocation,
+                                      const std::vector<std::string>& nodes, std::uint32_t cpus,
+                                      const std::string& input) {
+  std::vector<std::string> out{"--jobid=" + allocation.job_id,
                                fmt::format("--nodes={}", nodes.size()),
                                fmt::format("--ntasks={}", nodes.size()),
                                "--ntasks-per-node=1",
@@ -139,16 +209,49 @@ std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& 
                                "--gpu-bind=none",
                                "--mem=0",
                                input};
-  if (allocation.cpus > 0) out.push_back(fmt::format("--cpus-per-task={}", allocation.cpus));
+  if (cpus > 0) out.push_back(fmt::format("--cpus-per-task={}", cpus));
   out.insert(out.end(), plan.slurm.srun.begin(), plan.slurm.srun.end());
-  out.insert(out.end(), command.begin(), command.end());
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
+                                      const std::vector<std::string>& nodes,
+                                      const std::vector<std::string>& command, const std::string& input) {
+  std::vector<std::string> out{"srun"};
+  const auto add = [&](const std::vector<std::string>& words) {
+    out.insert(out.end(), words.begin(), words.end());
+  };
+  if (allocation.components.empty()) {
+    add(step_options(plan, allocation, nodes, allocation.cpus, input));
+    add(command);
+    return out;
+  }
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < allocation.components.size(); ++i) {
+    const auto& component = allocation.components[i];
+    const std::set<std::string> own(
+        allocation.nodes.begin() + static_cast<std::ptrdiff_t>(first),
+        allocation.nodes.begin() + static_cast<std::ptrdiff_t>(first + component.nodes));
+    first += component.nodes;
+    std::vector<std::string> here;
+    std::ranges::copy_if(nodes, std::back_inserter(here),
+                         [&](const auto& node) { return own.contains(node); });
+    if (here.empty()) continue;
+    if (out.size() > 1) out.emplace_back(":");
+    out.push_back(fmt::format("--het-group={}", i));
+    add(step_options(plan, allocation, here, component.cpus, input));
+    add(command);
+  }
   return out;
 }
 
 std::vector<std::string> srun_environment(std::vector<std::string> environment) {
-  // srun takes these for its options. SLURM_JOB_* and SLURM_CONF name the job and the cluster.
+  // srun takes these for its options. SLURM_JOB_* and SLURM_CONF name the job and the cluster, and without
+  // SLURM_HET_SIZE srun does not see the components of the job.
   constexpr std::string_view kNotOptions[] = {
-      "SLURM_JOB_", "SLURM_JOBID=", "SLURM_CONF=", "SLURM_CLUSTER_NAME=", "SLURM_SUBMIT_"};
+      "SLURM_JOB_", "SLURM_JOBID=", "SLURM_HET_SIZE=", "SLURM_CONF=", "SLURM_CLUSTER_NAME=", "SLURM_SUBMIT_"};
   std::erase_if(environment, [&](const std::string& entry) {
     const bool option = entry.starts_with("SRUN_") || entry.starts_with("SLURM_");
     return option &&

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ struct Allocation {
   std::vector<std::string> nodes;
   std::uint32_t cpus = 0;             ///< on the node that has fewest; 0: not said
   std::optional<std::uint32_t> gpus;  ///< on each node, where Slurm says it
+  /// A component of a heterogeneous job: a range of `nodes`.
+  struct Component {
+    std::size_t nodes = 0;
+    std::uint32_t cpus = 0;
+  };
+  std::vector<Component> components{};  ///< in the order of their nodes; empty: the job is not heterogeneous
 };
 
 /// Nothing outside of an allocation. Variables that contradict each other are a failure.
@@ -27,8 +34,14 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
 /// Why the plan cannot run there, with both numbers; empty when it can.
 std::string misfit(const plan::Plan& plan, const Allocation& allocation);
 
+/// The nodes for the plan, in its order, without those that are left out; nothing where there are too few of
+/// a kind.
+std::optional<std::vector<std::string>> choose_nodes(const plan::Plan& plan, const Allocation& allocation,
+                                                     const std::set<std::string>& out);
+
 /// The whole command of a step with one task on each of `nodes`: `command` is what the task executes, `input`
-/// the option of srun that says what it reads.
+/// the option of srun that says what it reads. In a heterogeneous job `nodes` follow its components, and
+/// their tasks are counted through (tried with Slurm 22.05; needs SLURM_HET_SIZE).
 std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
                                       const std::vector<std::string>& nodes,
                                       const std::vector<std::string>& command,

@@ -93,6 +93,21 @@ std::string about(const BadNode& bad) {
                      bad.user.empty() ? "by nobody known" : bad.user, day);
 }
 
+/// The `exclude` of the job, or of each of its components: an option of sbatch takes the place of all.
+std::vector<plan::Directive> excluded_by(const plan::Slurm& slurm) {
+  std::vector<plan::Directive> found;
+  const auto add = [&](const std::vector<plan::Directive>& directives) {
+    for (const auto& option : directives) {
+      if (option.name == "exclude" &&
+          std::ranges::find(found, option.value, &plan::Directive::value) == found.end())
+        found.push_back(option);
+    }
+  };
+  if (slurm.components.empty()) add(slurm.directives);
+  for (const auto& component : slurm.components) add(component.directives);
+  return found;
+}
+
 std::string left_out(const plan::Slurm& slurm, const std::vector<BadNode>& nodes) {
   constexpr std::size_t kShown = 8;
   std::vector<std::string> shown;
@@ -163,16 +178,15 @@ Exclusion exclude(const plan::Slurm& slurm, const BadNodeList& ledger) {
   }
   if (ledger.nodes.empty()) return exclusion;
   std::vector<std::string> names;
-  const auto given = std::ranges::find(slurm.directives, "exclude", &plan::Directive::name);
-  if (given != slurm.directives.end()) {
+  for (const auto& given : excluded_by(slurm)) {
     // To sbatch a value with a slash is a file that lists the nodes.
-    if (given->value.find('/') != std::string::npos) {
+    if (given.value.find('/') != std::string::npos) {
       exclusion.notes.push_back(fmt::format(
           "the nodes of {} are not left out: `exclude` is the file {} ({}), which cannot be joined with them",
-          slurm.bad_nodes, given->value, given->origin));
+          slurm.bad_nodes, given.value, given.origin));
       return exclusion;
     }
-    names.push_back(given->value);
+    names.push_back(given.value);
   }
   for (const auto& bad : ledger.nodes) names.push_back(bad.node);
   exclusion.options.push_back("--exclude=" + text::join(names, ","));

@@ -101,7 +101,9 @@ Result<fs::path> folder_of(const plan::Directive& log, const std::string& job_na
 
 /// The folders of Slurm's logs, where the plan says where these are.
 Result<std::vector<fs::path>> log_folders(const plan::Plan& plan) {
-  const auto& options = plan.slurm.directives;
+  // The first component runs the script.
+  const auto& options =
+      plan.slurm.components.empty() ? plan.slurm.directives : plan.slurm.components.front().directives;
   const auto named = std::ranges::find(options, "job-name", &plan::Directive::name);
   std::vector<fs::path> folders;
   for (const auto& option : options) {

@@ -28,9 +28,23 @@ std::string field(std::string_view line, std::string_view name) {
   return "";
 }
 
-const plan::Directive* find_directive(const plan::Plan& plan, std::string_view name) {
-  const auto found = std::ranges::find(plan.slurm.directives, name, &plan::Directive::name);
-  return found == plan.slurm.directives.end() ? nullptr : &*found;
+/// A job, or a component of one: what is asked for by itself.
+struct Asked {
+  const std::vector<plan::Directive>& directives;
+  std::uint32_t nodes = 0;  ///< of the plan
+  std::uint32_t spares = 0;
+};
+
+std::vector<Asked> parts_of(const plan::Plan& plan) {
+  if (plan.slurm.components.empty()) return {{plan.slurm.directives, plan.node.count, plan.slurm.spares}};
+  std::vector<Asked> parts;
+  for (const auto& one : plan.slurm.components) parts.push_back({one.directives, one.nodes, one.spares});
+  return parts;
+}
+
+const plan::Directive* find_directive(const Asked& part, std::string_view name) {
+  const auto found = std::ranges::find(part.directives, name, &plan::Directive::name);
+  return found == part.directives.end() ? nullptr : &*found;
 }
 
 Note origin_of(const plan::Directive& option) {
@@ -39,17 +53,16 @@ Note origin_of(const plan::Directive& option) {
 
 // --- the partition ---
 
-std::string nodes_of_job(const plan::Plan& plan) {
-  const auto spares = plan.slurm.spares;
-  if (spares == 0) return std::to_string(plan.node.count);
-  return fmt::format("{} ({} of the plan and {})", plan.node.count + spares, plan.node.count,
-                     text::count(spares, "spare"));
+std::string nodes_of_job(const Asked& part) {
+  if (part.spares == 0) return std::to_string(part.nodes);
+  return fmt::format("{} ({} of the plan and {})", part.nodes + part.spares, part.nodes,
+                     text::count(part.spares, "spare"));
 }
 
 /// Why a job would never start there.
-Diagnostics judge_partition(const plan::Plan& plan, const Partition& partition) {
+Diagnostics judge_partition(const Asked& part, const Partition& partition) {
   Diagnostics errors;
-  const auto* asked = find_directive(plan, "partition");
+  const auto* asked = find_directive(part, "partition");
   const auto refuse = [&](const std::string& message) -> Diagnostic& {
     auto& error =
         errors.error("launch.partition", {}, fmt::format("partition '{}' {}", partition.name, message));
@@ -61,18 +74,18 @@ Diagnostics judge_partition(const plan::Plan& plan, const Partition& partition) 
   if (partition.state == "INACTIVE" || partition.state == "DRAIN")
     refuse(fmt::format("takes no jobs: its state is {}", partition.state));
   // A qos may permit more than its partition does.
-  if (find_directive(plan, "qos") != nullptr) return errors;
-  const auto nodes = plan.node.count + plan.slurm.spares;
+  if (find_directive(part, "qos") != nullptr) return errors;
+  const auto nodes = part.nodes + part.spares;
   if (nodes > partition.max_nodes) {
     refuse(fmt::format("gives a job at most {} (MaxNodes), and this one asks for {}",
-                       text::count(partition.max_nodes, "node"), nodes_of_job(plan)));
+                       text::count(partition.max_nodes, "node"), nodes_of_job(part)));
   } else if (nodes < partition.min_nodes) {
     refuse(fmt::format("gives a job at least {} (MinNodes), and this one asks for {}",
-                       text::count(partition.min_nodes, "node"), nodes_of_job(plan)));
+                       text::count(partition.min_nodes, "node"), nodes_of_job(part)));
   }
   // Slurm may shorten a job that has a `time-min` to that.
-  const auto* shortest = find_directive(plan, "time-min");
-  const auto* time = shortest == nullptr ? find_directive(plan, "time") : shortest;
+  const auto* shortest = find_directive(part, "time-min");
+  const auto* time = shortest == nullptr ? find_directive(part, "time") : shortest;
   const auto most = parse_time_limit(partition.max_time);
   const auto wanted = time == nullptr ? std::nullopt : parse_time_limit(time->value);
   if (most && wanted && *wanted > *most) {
@@ -84,10 +97,10 @@ Diagnostics judge_partition(const plan::Plan& plan, const Partition& partition) 
 }
 
 /// A job may name several partitions, and starts in the first that can have it.
-void judge_partitions(const plan::Plan& plan, const std::vector<Partition>& known, Precheck& out) {
+void judge_partitions(const Asked& part, const std::vector<Partition>& known, Precheck& out) {
   // Another cluster's partitions are not known here.
-  if (find_directive(plan, "clusters") != nullptr || find_directive(plan, "cluster") != nullptr) return;
-  const auto* asked = find_directive(plan, "partition");
+  if (find_directive(part, "clusters") != nullptr || find_directive(part, "cluster") != nullptr) return;
+  const auto* asked = find_directive(part, "partition");
   const auto names = asked == nullptr ? std::vector<std::string>() : text::split(asked->value, ',');
   Diagnostics errors;
   std::vector<std::string> waits;
@@ -95,7 +108,7 @@ void judge_partitions(const plan::Plan& plan, const std::vector<Partition>& know
     const bool wanted =
         asked == nullptr ? partition.is_default : std::ranges::find(names, partition.name) != names.end();
     if (!wanted) continue;
-    const auto wrong = judge_partition(plan, partition);
+    const auto wrong = judge_partition(part, partition);
     errors.append(wrong);
     if (!wrong.empty()) continue;
     if (partition.state != "DOWN") return;
@@ -258,7 +271,7 @@ std::vector<std::string> named_paths(const plan::Plan& plan) {
 
 Precheck judge(const plan::Plan& plan, const LoginFacts& facts) {
   Precheck out;
-  judge_partitions(plan, facts.partitions, out);
+  for (const auto& part : parts_of(plan)) judge_partitions(part, facts.partitions, out);
   Wrong wrong;
   for (const auto& role : plan.roles) judge_paths(role, facts, wrong, out.notes);
   for (const auto& [what, roles] : wrong)

@@ -22,7 +22,15 @@ std::vector<std::string> without_sbatch(std::vector<std::string> environment) {
 
 /// sbatch's words name a directive now by its name, now by its value.
 void name_culprits(const plan::Slurm& slurm, std::string_view said, Diagnostic& error) {
-  for (const auto& option : slurm.directives) {
+  std::vector<plan::Directive> all = slurm.directives;
+  for (const auto& component : slurm.components) {
+    for (const auto& option : component.directives) {
+      const bool known = std::ranges::any_of(
+          all, [&](const auto& one) { return one.name == option.name && one.value == option.value; });
+      if (!known) all.push_back(option);
+    }
+  }
+  for (const auto& option : all) {
     const auto name = option.name.substr(0, option.name.find('-'));
     const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
     if (std::ranges::search(said, name, same).empty()) continue;

@@ -91,7 +91,10 @@ std::vector<Row> check_gpus(const NodeObservations& observations) {
     const auto& machine = observations.machine;
     const bool broken = observations.plan.node.cpu_slots && !machine.nvml_error.empty() && !machine.no_driver;
     if (broken) return {unknown("gpus", "NVML", machine.nvml_error)};
-    return {skipped("gpus", "this machine", "no GPUs: the plan counts CPU slots")};
+    return {skipped("gpus", "this machine",
+                    observations.plan.node.gpus > 0 && !observations.plan.node.cpu_slots
+                        ? "the plan uses no GPU of this node"
+                        : "no GPUs: the plan counts CPU slots")};
   }
   if (!observations.machine.nvml_error.empty())
     return {unknown("gpus", "NVML", observations.machine.nvml_error)};

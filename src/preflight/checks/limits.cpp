@@ -101,7 +101,7 @@ void judge_userfaultfd(const NodeObservations& observations, std::vector<Row>& r
         "limits", subject, value, "what FI_MR_CACHE_MONITOR=userfaultfd needs",
         {"FI_MR_CACHE_MONITOR=kdreg2, where that module is loaded; or sysctl vm.unprivileged_userfaultfd=1"});
     const bool certain = can == "none" || version.has_value();
-    if (observations.plan.node.nic_kind != "cxi" || observations.plan.node.count < 2 || !certain)
+    if (observations.planned().nic_kind != "cxi" || observations.plan.node.count < 2 || !certain)
       row.status = Status::warn;
     rows.push_back(std::move(row));
   }

@@ -56,7 +56,7 @@ Row name_fault(const Name& name, const std::string& value, const std::string& ex
 }
 
 Row judge_name(const NodeObservations& observations, const Name& name) {
-  const auto& prefix = observations.plan.node.interface;
+  const auto& prefix = observations.planned().interface;
   const auto expected = prefix.empty() ? std::string("an address that the other nodes reach")
                                        : fmt::format("an address of {}*", prefix);
   const Remedy own{
@@ -100,7 +100,7 @@ std::vector<Row> check_names(const NodeObservations& observations) {
                     said.value("interface", ""), said.value("error", ""), said.value("own", false)};
     // Nothing of nlaunch's asks for a host's own name; what may (Gloo, Ray) does so on clusters with several
     // networks.
-    const bool idle = observations.plan.node.interface.empty() || gloo_has_its_interface(observations);
+    const bool idle = observations.planned().interface.empty() || gloo_has_its_interface(observations);
     if (!name.own || !idle) rows.push_back(judge_name(observations, name));
   }
   return rows;

@@ -70,13 +70,13 @@ bool guarded(const NodeObservations& observations, const Rank& rank) {
 /// Since 2.27.3 NCCL uses LL128 across the chip-to-chip link of Grace Hopper; over Slingshot its flags and
 /// data can arrive out of order, which corrupts results silently.
 bool corrupts_over_slingshot(const NodeObservations& observations, const Rank& rank, const Version& version) {
-  const auto& node = observations.plan.node;
+  const auto& node = observations.planned();
   const bool grace_hopper = node.gpu_model.find("GH200") != std::string::npos ||
                             std::ranges::any_of(observations.machine.gpus, [](const GpuFact& gpu) {
                               return gpu.name.find("GH200") != std::string::npos;
                             });
-  return grace_hopper && node.nic_kind == "cxi" && node.count > 1 && version >= Version{{2, 27, 3}} &&
-         !guarded(observations, rank);
+  return grace_hopper && node.nic_kind == "cxi" && observations.plan.node.count > 1 &&
+         version >= Version{{2, 27, 3}} && !guarded(observations, rank);
 }
 
 constexpr KnownBad kKnownBad[] = {

@@ -29,7 +29,7 @@ struct Nics {
   /// The run, or the profile of a node that is checked for itself, counts on them.
   bool needed = false;
 
-  [[nodiscard]] std::size_t wanted() const { return observations.plan.node.nic_count; }
+  [[nodiscard]] std::size_t wanted() const { return observations.planned().nic_count; }
   [[nodiscard]] std::string expected() const {
     return wanted() == 0 ? fmt::format("{} NICs", kind) : fmt::format("{} x {}", wanted(), kind);
   }
@@ -146,7 +146,7 @@ void judge_slingshot(const NodeObservations& observations, std::vector<Row>& row
 std::vector<Row> check_nics(const NodeObservations& observations) {
   const auto* answer = observations.answer("nics");
   if (answer == nullptr) return {};
-  const auto& node = observations.plan.node;
+  const auto& node = observations.planned();
   if (!answer->error.empty()) {
     return node.nic_kind.empty() ? std::vector<Row>()
                                  : std::vector{unknown(kNics, node.nic_kind, answer->error)};
@@ -160,7 +160,7 @@ std::vector<Row> check_nics(const NodeObservations& observations) {
                                 text::join(std::vector<std::string>(kKinds.begin(), kKinds.end()), ", ")))};
   }
   Nics nics{.observations = observations, .kind = node.nic_kind};
-  nics.needed = node.count > 1 || observations.for_the_machine();
+  nics.needed = observations.plan.node.count > 1 || observations.for_the_machine();
   for (const auto& nic : all) {
     if (text_in(nic, "kind") != nics.kind) continue;
     nics.mine.push_back(nic);
@@ -170,7 +170,7 @@ std::vector<Row> check_nics(const NodeObservations& observations) {
   std::vector<Row> rows{judge_nic_number(nics, all)};
   judge_each_nic(nics, rows);
   judge_idle_cards(nics, answer->said.value("idle", json::array()), rows);
-  if (nics.kind == "cxi" && node.count > 1) judge_slingshot(observations, rows);
+  if (nics.kind == "cxi" && observations.plan.node.count > 1) judge_slingshot(observations, rows);
   return rows;
 }
 
@@ -193,7 +193,7 @@ struct AskedFabric {
   std::string provider;
   json said;
 
-  [[nodiscard]] const plan::Node& node() const { return observations.plan.node; }
+  [[nodiscard]] const plan::Node& node() const { return observations.planned(); }
   /// NCCL's plugin for these NICs is libfabric's user; all others NCCL drives by itself.
   [[nodiscard]] bool needed() const { return provider == "cxi" || provider == "efa"; }
   [[nodiscard]] std::string library() const {
@@ -275,7 +275,7 @@ std::vector<Row> check_fabric(const NodeObservations& observations) {
     if (answer == nullptr) continue;
     rows.push_back(
         answer->error.empty()
-            ? judge_fabric({observations, name, fabric_provider(observations.plan.node), answer->said})
+            ? judge_fabric({observations, name, fabric_provider(observations.planned()), answer->said})
             : unknown(kFabric, name, answer->error));
   }
   return rows;
@@ -289,12 +289,12 @@ const Registered<NodeCheck> fabric_check{{
 }};
 
 bool over_a_fabric(const NodeObservations& observations) {
-  return observations.plan.node.count > 1 || !observations.plan.node.nic_kind.empty();
+  return observations.plan.node.count > 1 || !observations.planned().nic_kind.empty();
 }
 
 std::vector<std::string> provider_of_site(const NodeObservations& observations,
                                           const plan::BoundProcess* /*process*/) {
-  return {fabric_provider(observations.plan.node)};
+  return {fabric_provider(observations.planned())};
 }
 
 const Registered<Inquiry> fabric_inquiry{{

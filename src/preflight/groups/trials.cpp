@@ -108,8 +108,9 @@ void mark_mixed(const std::vector<Rank>& ranks, GroupTrial& trial) {
 
 void add_trials(const Observations& observations, const plan::Group& group,
                 const std::map<GpuKey, std::size_t>& index, std::vector<GroupTrial>& trials) {
-  if (group.kind == plan::GroupKind::tensor_parallel) return;
   auto trial = bare_trial(group, index);
+  // On one node the group of the node has all of them.
+  if (group.kind == plan::GroupKind::tensor_parallel && !observations.crosses_nodes(trial)) return;
   if (group.kind == plan::GroupKind::node) return add_node_trials(observations, trial, trials);
   mark_mixed(observations.ranks, trial);
   trials.push_back(std::move(trial));

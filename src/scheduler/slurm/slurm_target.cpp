@@ -48,16 +48,8 @@ SlurmTarget::SlurmTarget(const plan::Plan& plan, const launch::Allocation& alloc
                          const session::Caller& caller)
     : plan_(plan), allocation_(allocation), share_(share), caller_(caller) {}
 
-std::vector<std::string> SlurmTarget::left() const {
-  std::vector<std::string> nodes;
-  std::ranges::copy_if(allocation_.nodes, std::back_inserter(nodes),
-                       [this](const std::string& node) { return !out_.contains(node); });
-  return nodes;
-}
-
 std::unique_ptr<session::AttemptHost> SlurmTarget::next(const supervise::GuardianLink& guardian) {
-  auto nodes = left();
-  nodes.resize(plan_.node.count);
+  auto nodes = launch::choose_nodes(plan_, allocation_, out_).value();  // leave_out() leaves enough
   return std::make_unique<fleet::Leader>(
       plan_, share_, std::make_unique<SlurmStep>(plan_, allocation_, std::move(nodes), caller_), caller_,
       guardian);
@@ -69,11 +61,12 @@ bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
   for (const auto& suspect : suspects) {
     if (out_.insert(suspect.host).second) names.push_back(suspect.host);
   }
-  const auto rest = left().size();
-  if (names.empty() || rest < plan_.node.count) {
+  if (names.empty() || !launch::choose_nodes(plan_, allocation_, out_)) {
     out_ = before;
     return false;
   }
+  const auto rest = static_cast<std::size_t>(std::ranges::count_if(
+      allocation_.nodes, [this](const std::string& node) { return !out_.contains(node); }));
   caller_.console.say(fmt::format("nlaunch: {} {} left out; {} of job {} remain for the {} of the plan\n",
                                   text::join(names, ", "), names.size() == 1 ? "is" : "are",
                                   text::count(rest, "node"), allocation_.job_id, plan_.node.count));

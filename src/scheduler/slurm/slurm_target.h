@@ -19,8 +19,6 @@ class SlurmTarget : public session::RunTarget {
   bool leave_out(const std::vector<preflight::Suspect>& suspects) override;
 
  private:
-  [[nodiscard]] std::vector<std::string> left() const;
-
   const plan::Plan& plan_;
   const launch::Allocation& allocation_;
   bool share_;

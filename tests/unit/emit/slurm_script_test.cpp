@@ -59,6 +59,35 @@ TEST(SlurmScript, SaysWhatThePlanSays) {
             "exec /opt/bin/nlaunch run --plan /runs/grpo/plans/1.json --runs-dir /runs\n");
 }
 
+TEST(SlurmScript, OfSeveralComponentsHasTheDirectivesOfEach) {
+  auto plan = a_plan();
+  plan.restart.on_failure = true;
+  plan.walltime = Walltime{15, std::chrono::minutes(5), Walltime::Then::requeue};
+  plan.slurm.components = {{{"train"}, 4, 1, {{"partition", "gpu", ""}, {"gpus-per-node", "4", ""}}},
+                           {{"cpu", "env"}, 2, 0, {{"partition", "cpu", ""}, {"job-name", "mine", ""}}}};
+  EXPECT_EQ(script(plan),
+            "#!/bin/bash\n"
+            "# pool train\n"
+            "#SBATCH --job-name=grpo\n"
+            "#SBATCH --nodes=5\n"
+            "#SBATCH --ntasks-per-node=1\n"
+            "#SBATCH --output=/runs/grpo/slurm-%j.log\n"
+            "#SBATCH --open-mode=append\n"
+            "#SBATCH --no-kill\n"
+            "#SBATCH --requeue\n"
+            "#SBATCH --signal=B:USR2@300\n"
+            "#SBATCH --partition=gpu\n"
+            "#SBATCH --gpus-per-node=4\n"
+            "#SBATCH hetjob\n"
+            "# pools cpu, env\n"
+            "#SBATCH --nodes=2\n"
+            "#SBATCH --ntasks-per-node=1\n"
+            "#SBATCH --requeue\n"
+            "#SBATCH --partition=cpu\n"
+            "#SBATCH --job-name=mine\n"
+            "exec /opt/bin/nlaunch run --plan /runs/grpo/plans/1.json --runs-dir /runs\n");
+}
+
 TEST(SlurmScript, ThePlansOwnNameAndLogWin) {
   auto plan = a_plan();
   plan.slurm.directives = {{"output", "/logs/%u/%x-%j.log", ""}, {"job-name", "mine", ""}};

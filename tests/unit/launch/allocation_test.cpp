@@ -73,10 +73,75 @@ TEST(SrunCommand, HasOneTaskOnEachNodeAndTheSitesOptions) {
             "--network=disable_rdzv_get /bin/agent --step x");
 }
 
+/// A job of two nodes, one node and two nodes.
+Allocation of_components() {
+  return {"17", {"a", "b", "c", "d", "e"}, 0, {}, {{2, 72}, {1, 0}, {2, 8}}};
+}
+
+TEST(FindAllocation, OfAHeterogeneousJobHasTheNodesOfAllComponents) {
+  const std::vector<std::string> environment{"SLURM_JOB_ID=17",
+                                             "SLURM_HET_SIZE=2",
+                                             "SLURM_JOB_NODELIST=n[1-2]",
+                                             "SLURM_JOB_NUM_NODES=2",
+                                             "SLURM_JOB_NODELIST_HET_GROUP_0=n[1-2]",
+                                             "SLURM_JOB_NUM_NODES_HET_GROUP_0=2",
+                                             "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_0=72(x2)",
+                                             "SLURM_JOB_NODELIST_HET_GROUP_1=c7",
+                                             "SLURM_GPUS_PER_NODE=4"};
+  const auto found = find_allocation(environment);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->nodes, (Names{"n1", "n2", "c7"}));
+  ASSERT_EQ((*found)->components.size(), 2U);
+  EXPECT_EQ((*found)->components[0].nodes, 2U);
+  EXPECT_EQ((*found)->components[0].cpus, 72U);
+  EXPECT_EQ((*found)->components[1].nodes, 1U);
+  EXPECT_FALSE((*found)->gpus) << "it is said of the first component alone";
+  auto torn = environment;
+  torn.erase(torn.begin() + 7);
+  EXPECT_EQ(find_allocation(torn).error().first_message(),
+            "SLURM_JOB_ID=17 is set, and SLURM_JOB_NODELIST_HET_GROUP_1='' is no list of nodes");
+}
+
+plan::Plan of_two_components(std::uint32_t first, std::uint32_t second, std::uint32_t third) {
+  plan::Plan plan;
+  plan.node.count = first + second + third;
+  plan.slurm.components = {
+      {{"train"}, first, 0, {}}, {{"cpu"}, second, 0, {}}, {{"rollout", "judge"}, third, 0, {}}};
+  return plan;
+}
+
+TEST(ChooseNodes, TakesEachPoolsNodesFromItsOwnComponent) {
+  const auto plan = of_two_components(1, 1, 1);
+  EXPECT_EQ(choose_nodes(plan, of_components(), {}), (Names{"a", "c", "d"}));
+  EXPECT_EQ(choose_nodes(plan, of_components(), {"a", "d"}), (Names{"b", "c", "e"}));
+  EXPECT_FALSE(choose_nodes(plan, of_components(), {"c"})) << "another component's nodes are of another kind";
+  EXPECT_EQ(misfit(plan, of_components()), "");
+  EXPECT_EQ(misfit(of_two_components(2, 1, 3), of_components()),
+            "component 2 of job 17 has 2 nodes, and the plan uses 3 there (rollout, judge)");
+}
+
+TEST(ChooseNodes, InAnAllocationOfOnePartThePoolsAreRangesOfIt) {
+  const auto plan = of_two_components(1, 1, 1);
+  const Allocation one{"17", {"a", "b", "c", "d"}, 8, {}, {}};
+  EXPECT_EQ(choose_nodes(plan, one, {"b"}), (Names{"a", "c", "d"}));
+  EXPECT_FALSE(choose_nodes(plan, one, {"b", "c"}));
+}
+
+TEST(SrunCommand, OfAHeterogeneousJobHasASectionForEachComponentInUse) {
+  EXPECT_EQ(text::join(srun_command({}, of_components(), {"a", "d", "e"}, {"/bin/agent"}), " "),
+            "srun --het-group=0 --jobid=17 --nodes=1 --ntasks=1 --ntasks-per-node=1 --nodelist=a --overlap "
+            "--kill-on-bad-exit=1 --wait=0 --cpu-bind=none --gpu-bind=none --mem=0 --input=none "
+            "--cpus-per-task=72 /bin/agent "
+            ": --het-group=2 --jobid=17 --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=d,e --overlap "
+            "--kill-on-bad-exit=1 --wait=0 --cpu-bind=none --gpu-bind=none --mem=0 --input=none "
+            "--cpus-per-task=8 /bin/agent");
+}
+
 TEST(SrunEnvironment, LeavesOutWhatSrunWouldTakeForOptions) {
-  EXPECT_EQ(srun_environment({"HOME=/", "SLURM_EXPORT_ENV=NONE", "SLURM_JOB_ID=17", "SLURM_NNODES=1",
-                              "SRUN_CPUS_PER_TASK=2", "SLURM_CONF=/etc/slurm.conf", "SLURM_CPU_BIND=cores"}),
-            (Names{"HOME=/", "SLURM_JOB_ID=17", "SLURM_CONF=/etc/slurm.conf"}));
+  EXPECT_EQ(srun_environment({"HOME=/", "SLURM_EXPORT_ENV=NONE", "SLURM_JOB_ID=17", "SLURM_HET_SIZE=2",
+                              "SLURM_NNODES=1", "SRUN_CPUS_PER_TASK=2", "SLURM_CONF=/etc/slurm.conf",
+                              "SLURM_CPU_BIND=cores"}),
+            (Names{"HOME=/", "SLURM_JOB_ID=17", "SLURM_HET_SIZE=2", "SLURM_CONF=/etc/slurm.conf"}));
 }
 
 }  // namespace

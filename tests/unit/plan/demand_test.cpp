@@ -70,12 +70,30 @@ TEST_F(MisfitMessage, OfWhatIsOnEachNodeSaysHowManyFitThere) {
       "hint: --set roles.learner.per_node=4\n");
 }
 
-TEST_F(MisfitMessage, OfOneProcessThatFitsNowhereHasNoWayOut) {
+TEST_F(MisfitMessage, OfAnEngineLargerThanANodeNamesReplicas) {
   EXPECT_EQ(
       of("  engine: {kind: engine, gpus: 8, command: [s]}\n", 1, 4),
       "experiment.yaml:4:32: error: role 'engine': 1 process of 8 GPUs does not fit on 1 node × 4 GPUs: none "
       "fit, and 4 GPUs stay idle [plan.does-not-fit]\n"
-      "note: a process never spans two nodes\n");
+      "note: a process never spans two nodes\n"
+      "hint: write `replica: {nodes: 2}` and `gpus: 4`: an engine over several nodes\n");
+}
+
+TEST_F(MisfitMessage, OfOneProcessThatFitsNowhereHasNoWayOut) {
+  EXPECT_EQ(of("  tool: {kind: service, gpus: 8, command: [s]}\n", 1, 4),
+            "experiment.yaml:4:31: error: role 'tool': 1 process of 8 GPUs does not fit on 1 node × 4 GPUs: "
+            "none fit, and 4 GPUs stay idle [plan.does-not-fit]\n"
+            "note: a process never spans two nodes\n");
+}
+
+TEST_F(MisfitMessage, OfReplicasSaysHowLargeOneIs) {
+  EXPECT_EQ(
+      of("  engine: {kind: engine, count: 2, replica: {nodes: 2, per_node: 2}, gpus: 2, command: [s]}\n", 3,
+         4),
+      "experiment.yaml:4:33: error: role 'engine': 2 replicas of 2 nodes × 2 processes of 2 GPUs do not "
+      "fit on 3 nodes × 4 GPUs: 1 fits, and 4 GPUs stay idle [plan.does-not-fit]\n"
+      "note: a process never spans two nodes\n"
+      "hint: --set roles.engine.count=1, or --nodes 4\n");
 }
 
 TEST_F(MisfitMessage, OfSomeThatFitSaysHowManyAndOnHowManyNodesAllWould) {

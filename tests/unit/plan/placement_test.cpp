@@ -271,5 +271,58 @@ TEST(Placement, OneNodeNeedsTheGpusOfAll) {
             10U);
 }
 
+/// "0:0,1 1:0,1": the node and the GPUs of each process.
+std::string places(const std::vector<Placed>& placed) {
+  std::string out;
+  for (const auto& one : placed) {
+    out += (out.empty() ? "" : " ") + std::to_string(one.node) + ":";
+    for (std::size_t i = 0; i < one.gpus.size(); ++i)
+      out += (i == 0 ? "" : ",") + std::to_string(one.gpus[i]);
+  }
+  return out;
+}
+
+Demand replicas_of(std::uint32_t number, std::uint32_t nodes, std::uint32_t per_node, std::uint32_t gpus) {
+  Demand demand{"engine", Spread::count, number, gpus, {}, {}};
+  demand.unit_nodes = nodes;
+  demand.unit_per_node = per_node;
+  return demand;
+}
+
+TEST(Placement, AReplicaHasItsNodesAndTheNextOneWhatIsLeftThere) {
+  EXPECT_EQ(places(place({replicas_of(2, 2, 1, 2)}, 2, 4).by_demand[0]), "0:0,1 1:0,1 0:2,3 1:2,3");
+  EXPECT_EQ(places(place({replicas_of(1, 2, 2, 1)}, 2, 4).by_demand[0]), "0:0 0:1 1:0 1:1");
+  EXPECT_EQ(places(place({replicas_of(2, 2, 1, 4)}, 4, 4).by_demand[0]),
+            "0:0,1,2,3 1:0,1,2,3 2:0,1,2,3 3:0,1,2,3");
+}
+
+TEST(Placement, AReplicaThatDoesNotFitAsAWholeIsNotPlaced) {
+  const auto placement = place({replicas_of(2, 2, 1, 4)}, 3, 4);
+  EXPECT_EQ(places(placement.by_demand[0]), "0:0,1,2,3 1:0,1,2,3");
+  ASSERT_EQ(placement.misfits.size(), 1U);
+  EXPECT_EQ(placement.misfits[0].fit, 1U);
+  EXPECT_EQ(placement.misfits[0].on_nodes, 4U);
+}
+
+TEST(Placement, ARoleStandsInItsPoolsAlone) {
+  Demand learner{"learner", Spread::per_node, 1, 1, {}, {}};
+  learner.pools = {1};
+  Demand engine{"engine", Spread::count, 3, 2, {}, {}};
+  engine.pools = {0, 1};
+  const Demand tool{"tool", Spread::per_node, 1, 0, {}, {}};
+  const auto placement = place({learner, engine, tool}, {{1, 2}, {2, 4}, {1, 0}});
+  EXPECT_TRUE(placement.misfits.empty());
+  EXPECT_EQ(places(placement.by_demand[0]), "1:0 2:0");
+  EXPECT_EQ(places(placement.by_demand[1]), "0:0,1 1:1,2 2:1,2");
+  EXPECT_EQ(places(placement.by_demand[2]), "0: 1: 2: 3:") << "without a pool it stands anywhere";
+}
+
+TEST(Placement, AReplicaIsOfOnePool) {
+  EXPECT_EQ(places(place({replicas_of(1, 2, 1, 2)}, {{1, 4}, {2, 4}}).by_demand[0]), "1:0,1 2:0,1");
+  const auto none = place({replicas_of(1, 2, 1, 2)}, {{1, 4}, {1, 4}});
+  ASSERT_EQ(none.misfits.size(), 1U);
+  EXPECT_EQ(none.misfits[0].on_nodes, 2U) << "of the last pool";
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

@@ -379,7 +379,8 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
   const Case cases[] = {
       {"nod.scratch", "unknown name '${nod.scratch}': did you mean '${node.scratch}'?"},
       {"something.else",
-       "unknown name '${something.else}': 'something' is none of vars, self, run, node, role, library, site, "
+       "unknown name '${something.else}': 'something' is none of vars, self, run, node, role, pool, library, "
+       "site, "
        "env, "
        "weight_sync, newest"},
       {"node", "'${node}' is incomplete: write ${node.NAME}"},
@@ -410,7 +411,7 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
       {"vars.a", "unknown name '${vars.a}': none of that kind is defined"},
       {"AZ09_", "unknown name '${AZ09_}': did you mean '${env.AZ09_}', or '$${AZ09_}' for a shell?"},
       {"AZ09a",
-       "unknown name '${AZ09a}': 'AZ09a' is none of vars, self, run, node, role, library, site, env, "
+       "unknown name '${AZ09a}': 'AZ09a' is none of vars, self, run, node, role, pool, library, site, env, "
        "weight_sync, newest"},
   };
   for (const auto& [name, why] : cases) EXPECT_EQ(resolve("${" + std::string(name) + "}"), why);
@@ -421,7 +422,7 @@ TEST_F(AtLogin, SaysWhatIsWrongWithANameOfARolesOwn) {
             "unknown name '${self.nme}': did you mean '${self.name}'?");
   EXPECT_EQ(resolve("${self.}", role("engine")),
             "unknown name '${self.}': '' is none of name, rank, world_size, nnodes, node_rank, master_addr, "
-            "master_port, index, local_rank, host, node, gpus, gpu_memory, ports, sync_rank");
+            "master_port, index, local_rank, host, node, gpus, gpu_memory, ports, replica, pool, sync_rank");
   EXPECT_EQ(resolve("${self.index.x}", role("engine")),
             "unknown name '${self.index.x}': did you mean '${self.index}'?");
   EXPECT_EQ(resolve("${self.rank}", role("engine")),

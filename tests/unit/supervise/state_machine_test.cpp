@@ -550,5 +550,100 @@ TEST_F(Machine, LateEventsChangeNothing) {
   EXPECT_EQ(on(event::ReadyTimeout{2}), "");
 }
 
+/// Engines 2 and 3 are one replica, whose leader is 2.
+class ReplicaMachine : public Machine {
+ protected:
+  ReplicaMachine() {
+    for (const ProcessIndex engine : {2U, 3U}) {
+      rules.processes[engine].replica = {2, 3};
+      rules.processes[engine].restart = {true, 1, 2s};
+    }
+    rules.processes[3].ready = Ready::started;
+    start();
+    on(event::Started{2});
+    on(event::Started{3});
+    on(event::Ready{2});
+    for (const ProcessIndex learner : {0U, 1U}) on(event::Started{learner});
+  }
+};
+
+TEST_F(ReplicaMachine, StartsAgainAsOneWhenOneFails) {
+  EXPECT_EQ(ended(3, 1), "clean 3, SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(on(event::CleanedUp{3}), "") << "the leader has not ended";
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 2s, backoff 3 2s");
+  EXPECT_EQ(on(event::BackoffOver{2}), "start 2");
+  EXPECT_EQ(on(event::BackoffOver{3}), "start 3");
+  EXPECT_EQ(state.processes[2].restarts, 1U);
+  EXPECT_EQ(state.processes[3].restarts, 1U);
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::Started{3}), "");
+  EXPECT_EQ(on(event::Ready{2}), "");
+  EXPECT_EQ(
+      ended(2, 4),
+      "clean 2, decide failed 2 exited with code 4, SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, "
+      "grace 1 1m")
+      << "it has had its restart";
+}
+
+TEST_F(ReplicaMachine, TheLeaderMayEndBeforeTheOtherIsCleanedUp) {
+  ended(3, 1);
+  EXPECT_EQ(ended(2), "clean 2") << "that it stops is no failure";
+  EXPECT_EQ(on(event::CleanedUp{2}), "");
+  EXPECT_EQ(on(event::CleanedUp{3}), "backoff 2 2s, backoff 3 2s");
+}
+
+TEST_F(ReplicaMachine, BothFailAtOnceAndStartAgainOnce) {
+  EXPECT_EQ(ended(3, 1), "clean 3, SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  on(event::CleanedUp{3});
+  on(event::CleanedUp{2});
+  on(event::BackoffOver{2});
+  on(event::BackoffOver{3});
+  EXPECT_EQ(state.processes[2].restarts, 1U);
+}
+
+TEST_F(ReplicaMachine, WhoDoesNotStopIsKilled) {
+  ended(3, 1);
+  EXPECT_EQ(on(event::GraceOver{2}), "kill 2");
+  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGKILL)}), "clean 2");
+}
+
+TEST_F(ReplicaMachine, ALostPartTakesAllOfThemAlong) {
+  EXPECT_EQ(on(event::PartLost{2, "gone"}), "kill 2");
+  EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGKILL)}), "clean 2, SIGINT to group 3, grace 3 5s");
+}
+
+TEST_F(ReplicaMachine, OneThatIsBeingStartedIsStoppedOnceItIsThere) {
+  ended(3, 1);
+  ended(2, 1);
+  on(event::CleanedUp{3});
+  on(event::CleanedUp{2});
+  rules.processes[2].restart.max = rules.processes[3].restart.max = 2;
+  on(event::BackoffOver{2});
+  on(event::BackoffOver{3});
+  on(event::Started{2});
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  EXPECT_EQ(on(event::Started{3}), "SIGINT to group 3, grace 3 5s");
+  EXPECT_EQ(ended(3), "clean 3");
+  on(event::CleanedUp{3});
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 2s, backoff 3 2s");
+}
+
+TEST_F(ReplicaMachine, AnEndWhileItGathersFinishes) {
+  ended(3, 1);
+  on(event::CleanedUp{3});
+  ended(0);
+  EXPECT_EQ(ended(1), "clean 1, decide finished");
+  EXPECT_EQ(ended(2), "clean 2");
+  for (const ProcessIndex process : {0U, 1U}) on(event::CleanedUp{process});
+  EXPECT_EQ(on(event::CleanedUp{2}), "finish finished");
+}
+
+TEST_F(ReplicaMachine, WithoutARestartItsFailureIsTheRunsEnd) {
+  rules.processes[2].restart.on_failure = rules.processes[3].restart.on_failure = false;
+  EXPECT_TRUE(ended(3, 1).starts_with("clean 3, decide failed 3 exited with code 1"));
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

@@ -1,0 +1,16 @@
+#pragma once
+#include <vector>
+
+#include "config/reader.h"
+#include "config/role.h"
+
+namespace nlaunch::config {
+
+/// Reads `pools:`, of an experiment, or of a profile, which knows what they are like and not how many nodes
+/// are wanted.
+std::vector<Pool> read_pools(const Value& value, bool in_profile);
+
+/// Checks the pools that roles name.
+void check_pool_names(const std::vector<Role>& roles, const std::vector<Pool>& pools, Problems& problems);
+
+}  // namespace nlaunch::config
