@@ -41,6 +41,23 @@ BOOST_DESCRIBE_ENUM(PreloadScope, process, tree)
 enum class Backend { nccl, gloo };
 BOOST_DESCRIBE_ENUM(Backend, nccl, gloo)
 
+/// How weights get from the learners to the engines.
+enum class SyncBackend {
+  nccl,  ///< in a group of NCCL's ranks
+  gloo,  ///< in a group over TCP
+  ipc,   ///< on the GPU that a learner and an engine share: CUDA IPC
+  disk,  ///< in files that both see
+  nixl,  ///< from memory to memory, by NIXL
+  none,  ///< not while they run
+};
+BOOST_DESCRIBE_ENUM(SyncBackend, nccl, gloo, ipc, disk, nixl, none)
+/// What its ranks talk through; nothing where they make no group.
+constexpr std::optional<Backend> communicator_of(SyncBackend backend) {
+  if (backend == SyncBackend::nccl) return Backend::nccl;
+  if (backend == SyncBackend::gloo) return Backend::gloo;
+  return std::nullopt;
+}
+
 /// A server whose health path nlaunch knows.
 enum class ReadyServer { vllm, sglang };
 BOOST_DESCRIBE_ENUM(ReadyServer, vllm, sglang)

@@ -213,7 +213,7 @@ Result<plan::Plan> plan_of_all_gpus(config::Site site, std::uint32_t nodes, cons
   config::Experiment experiment;
   experiment.name.value = "preflight";
   experiment.path = std::filesystem::current_path() / "preflight";
-  experiment.weight_sync.value = usual_backend(gpus > 0);
+  experiment.weight_syncs.front().backend.value = gpus > 0 ? SyncBackend::nccl : SyncBackend::gloo;
   experiment.cpu_slots = gpus == 0;
   config::Role role;
   role.name.value = gpus > 0 ? "gpu" : "slot";

@@ -199,6 +199,67 @@ void check_member(const std::vector<Role>& roles, const Text& name, Problems& pr
       .hint = fmt::format("write {} for all of them, or {}.0 for the first", role.value, role.value);
 }
 
+/// `order`, `master` and `path` belong to some backends only.
+void check_sync_keys(const Value& value, const WeightSync& sync) {
+  const auto backend = sync.backend.value;
+  const bool group = communicator_of(backend) || backend == SyncBackend::nixl;
+  const auto refuse = [&](const char* key, bool allowed, const char* hint) {
+    const auto* entry = value.node().entry(key);
+    if (entry == nullptr || allowed) return;
+    value.problems()
+        .error("config.weight-sync", entry->key.span,
+               fmt::format("'{}' has no meaning for the backend {}", key, name_of(backend)))
+        .hint = hint;
+  };
+  refuse("order", group, "a group has an order: nccl, gloo, nixl");
+  refuse("master", group, "a group meets somewhere: nccl, gloo, nixl");
+  refuse("path", backend == SyncBackend::disk, "backend: disk has a folder");
+  if (backend == SyncBackend::disk && !sync.path)
+    value.error("config.weight-sync", "the backend disk needs the folder that learners and engines share")
+        .hint = "write {backend: disk, path: \"${run.dir}/weights\"}";
+}
+
+WeightSync read_weight_sync(const Value& value, bool named, const std::vector<Role>& roles) {
+  WeightSync sync;
+  Keys keys(value);
+  if (named && keys.require("name", "name: stage0")) {
+    keys.read("name", sync.name);
+    check_simple_name(sync.name, "a weight-sync group", value.problems());
+  }
+  keys.read("backend", sync.backend);
+  keys.list("order", sync.order);
+  keys.read("master", sync.master);
+  keys.read("path", sync.path);
+  for (const auto& name : sync.order) check_member(roles, name, value.problems());
+  if (sync.master) check_member(roles, *sync.master, value.problems());
+  if (value.is(Kind::map)) check_sync_keys(value, sync);
+  if (named && value.is(Kind::map) && sync.order.empty() && communicator_of(sync.backend.value))
+    value.error("config.weight-sync", fmt::format("'{}' does not say who is in the group", value.path()))
+        .hint = "write order: [learner.0, engine]";
+  keys.finish();
+  return sync;
+}
+
+/// One, or a list of named ones.
+void read_weight_syncs(const Value& value, Experiment& out) {
+  out.weight_syncs.clear();
+  if (!value.is(Kind::sequence)) {
+    out.weight_syncs.push_back(read_weight_sync(value, false, out.roles));
+    return;
+  }
+  for (const auto& item : value.items()) out.weight_syncs.push_back(read_weight_sync(item, true, out.roles));
+  std::map<std::string, SourceSpan> seen;
+  for (const auto& sync : out.weight_syncs) {
+    const auto [first, is_new] = seen.emplace(sync.name.value, sync.name.span);
+    if (is_new || sync.name.value.empty()) continue;
+    auto& problem =
+        value.problems().error("config.weight-sync", sync.name.span,
+                               fmt::format("there is another weight-sync group '{}'", sync.name.value));
+    problem.notes.push_back({"it is here", first->second});
+  }
+  if (out.weight_syncs.empty()) out.weight_syncs.emplace_back();
+}
+
 void read_pools_of(Keys& keys, Experiment& out) {
   const auto pools = keys.get("pools");
   if (!pools) return;
@@ -243,15 +304,7 @@ void read_roles_and_order(Keys& keys, Experiment& out) {
     read_start(*start, out);
   else
     start_with_tasks(out);
-  if (const auto sync = keys.get("weight_sync")) {
-    Keys inner(*sync);
-    inner.read("backend", out.weight_sync);
-    inner.list("order", out.weight_sync_order);
-    inner.read("master", out.weight_sync_master);
-    for (const auto& name : out.weight_sync_order) check_member(out.roles, name, sync->problems());
-    if (out.weight_sync_master) check_member(out.roles, *out.weight_sync_master, sync->problems());
-    inner.finish();
-  }
+  if (const auto sync = keys.get("weight_sync")) read_weight_syncs(*sync, out);
   out.signals = read_signals(keys.get("signals"), out.roles);
 }
 

@@ -92,6 +92,15 @@ struct Role : RoleSettings {
   std::optional<Text> classify;
 };
 
+/// One way of the weights to the engines.
+struct WeightSync {
+  Text name;  ///< of one of several; empty: the only one
+  Located<SyncBackend> backend{SyncBackend::nccl, {}};
+  std::vector<Text> order;     ///< "learner.0", "engine": who is in the group, in rank order
+  std::optional<Text> master;  ///< "engine.0": on whose node it meets
+  std::optional<Text> path;    ///< of `disk`: the folder
+};
+
 struct Secret {
   Text name;
   enum class Source { env, file, netrc };
@@ -123,9 +132,7 @@ struct Experiment {
   std::vector<Role> roles;
   bool roles_whole = true;               ///< as Role::whole, of their names
   std::vector<std::vector<Text>> start;  ///< stages; empty: all at once, with no task among them
-  Located<Backend> weight_sync{Backend::nccl, {}};
-  std::vector<Text> weight_sync_order;     ///< "learner.0", "engine": who is in the group, in rank order
-  std::optional<Text> weight_sync_master;  ///< "engine.0": on whose node it meets
+  std::vector<WeightSync> weight_syncs{WeightSync{}};  ///< one at least
   std::vector<Secret> secrets;
   std::optional<Walltime> walltime;
   PreflightLevel preflight_level = PreflightLevel::standard;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <span>
 
 #include "base/text.h"
 #include "config/document.h"
@@ -14,9 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 using Path = std::vector<std::string>;
 
-/// Each of a row stands for the others.
-constexpr std::array<std::array<std::string_view, 3>, 2> kOneOf{
-    {{"count", "per_node", "per"}, {"command", "spawned_by", ""}}};
+/// Each of a row stands for the others: of a role, and of the experiment itself.
+using Choice = std::array<std::string_view, 3>;
+constexpr std::array<Choice, 3> kOneOfRole{
+    {{"count", "per_node", "per"}, {"replica", "per_node", "per"}, {"command", "spawned_by", ""}}};
+constexpr std::array<Choice, 1> kOneOfAll{{{"nodes", "pools", ""}}};
 
 bool is_role(const Path& path) {
   return path.size() == 2 && path[0] == "roles";
@@ -65,7 +68,8 @@ class Merger {
       match_forms(base, over);
       forget_what_is_set_anew(base, over);
     }
-    if (is_role(path)) drop_other_choices(base, over);
+    if (is_role(path)) drop_other_choices(base, over, kOneOfRole);
+    if (path.empty()) drop_other_choices(base, over, kOneOfAll);
     base.span = over.span;
     for (auto& entry : over.entries) put(base, std::move(entry), path);
   }
@@ -152,11 +156,11 @@ class Merger {
     env = std::move(block);
   }
 
-  static void drop_other_choices(Node& base, const Node& over) {
+  static void drop_other_choices(Node& base, const Node& over, std::span<const Choice> choices) {
     if (const auto* spawned = over.find("spawned_by");
         spawned != nullptr && spawned->kind != Node::Kind::null)
       std::erase_if(base.entries, [](const Entry& entry) { return entry.key.value == "launcher"; });
-    for (const auto& row : kOneOf) {
+    for (const auto& row : choices) {
       const auto chosen = std::ranges::find_if(over.entries, [&](const Entry& entry) {
         return std::ranges::find(row, entry.key.value) != row.end() && entry.value.kind != Node::Kind::null;
       });

@@ -21,6 +21,7 @@
 #include "plan/scheduler_part.h"
 #include "plan/trackers.h"
 #include "plan/watch.h"
+#include "plan/weight_sync.h"
 
 namespace nlaunch::plan {
 namespace {
@@ -56,8 +57,8 @@ class Builder {
     check_nodes_and_gpus();
     if (!diagnostics_.has_errors()) place_roles();
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
-    plan_.weight_sync.world_size = weight_sync_size(plan_);
-    if (!diagnostics_.has_errors()) check_weight_sync();
+    for (auto& sync : plan_.weight_syncs) sync.world_size = weight_sync_size(plan_, sync);
+    if (!diagnostics_.has_errors()) check_weight_syncs(experiment_, plan_, diagnostics_);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     set_ports();
     plan_.groups = make_groups(plan_);
@@ -87,6 +88,15 @@ class Builder {
     add_roles();
   }
 
+  void add_weight_sync(const config::WeightSync& sync) {
+    auto& made = plan_.weight_syncs.emplace_back();
+    made.name = sync.name.value;
+    made.backend = sync.backend.value;
+    for (const auto& name : sync.order) made.order.push_back(name.value);
+    if (sync.master) made.master = sync.master->value;
+    if (sync.path) made.path = absolute(resolve(*sync.path), workdir_, home());
+  }
+
   void set_watch(const config::Watch& watch) {
     plan_.watch = make_watch(watch);
     if (!watch.progress || plan_.watch->progress != watch.progress->value) return;
@@ -103,9 +113,6 @@ class Builder {
     plan_.sources.push_back(experiment_.path);
     plan_.sources.insert(plan_.sources.end(), experiment_.extends.rbegin(), experiment_.extends.rend());
     plan_.sources.insert(plan_.sources.end(), site_.sources.begin(), site_.sources.end());
-    plan_.weight_sync.backend = experiment_.weight_sync.value;
-    for (const auto& name : experiment_.weight_sync_order) plan_.weight_sync.order.push_back(name.value);
-    if (experiment_.weight_sync_master) plan_.weight_sync.master = experiment_.weight_sync_master->value;
     plan_.preflight = {experiment_.preflight_level, experiment_.preflight_strict};
     if (experiment_.watch) set_watch(*experiment_.watch);
     plan_.audit = experiment_.audit;
@@ -122,6 +129,8 @@ class Builder {
     workdir_ = experiment_.workdir
                    ? absolute(resolve(*experiment_.workdir), folder_of(*experiment_.workdir), home())
                    : default_folder();
+    plan_.weight_syncs.clear();
+    for (const auto& sync : experiment_.weight_syncs) add_weight_sync(sync);
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
@@ -372,10 +381,11 @@ class Builder {
       node.gpus = 0;
       for (const auto& pool : plan_.pools) node.gpus = std::max(node.gpus, pool.node.gpus);
     }
+    plan_.backend = backend_of(experiment_, node.gpus > 0);
     const auto needed =
         std::ranges::find_if(experiment_.roles, [](const auto& role) { return role.gpus.value > 0; });
     if (node.gpus > 0 || needed == experiment_.roles.end()) return;
-    if (experiment_.cpu_slots && !traits_of(plan_.weight_sync.backend).needs_gpu) {
+    if (experiment_.cpu_slots && !traits_of(plan_.backend).needs_gpu) {
       set_cpu_slots();
       return;
     }
@@ -446,50 +456,6 @@ class Builder {
     plan_.idle_gpus = std::move(placement.idle);
   }
 
-  /// What is wrong with the order that the experiment gives.
-  void check_weight_sync() {
-    std::map<std::pair<std::uint32_t, std::uint16_t>, std::string> seen;
-    for (const auto& name : experiment_.weight_sync_order) {
-      const auto members = sync_members(plan_, name.value);
-      if (members.empty()) {
-        diagnostics_
-            .error("plan.weight-sync", name.span,
-                   fmt::format("'{}' has no GPU that could be in the group", name.value))
-            .hint = "name roles that have `gpus`; 'learner.0' is the first process of the role 'learner'";
-      }
-      for (const auto& member : members) {
-        const auto& process = plan_.processes[member.process];
-        const auto [first, is_new] = seen.try_emplace({process.node, member.gpu}, plan_.name_of(process));
-        if (is_new) continue;
-        diagnostics_
-            .error("plan.weight-sync", name.span,
-                   fmt::format("GPU {} of node {} would be in the group twice: {} and {}", member.gpu,
-                               process.node, first->second, plan_.name_of(process)))
-            .hint = "a communicator has a GPU once: leave one of them out";
-        break;
-      }
-    }
-    const auto& master = experiment_.weight_sync_master;
-    if (!diagnostics_.has_errors() && !experiment_.weight_sync_order.empty() && seen.size() == 1) {
-      diagnostics_
-          .error("plan.weight-sync", experiment_.weight_sync_order.front().span,
-                 fmt::format("nobody but {} is in the group", seen.begin()->second))
-          .hint = "name those that send weights and those that get them: [learner.0, engine]";
-    }
-    if (!master || diagnostics_.has_errors()) return;
-    const auto* process = find_process(plan_, master->value);
-    const auto members = sync_members(plan_);
-    const bool is_member = std::ranges::any_of(
-        members, [&](const Member& member) { return &plan_.processes[member.process] == process; });
-    if (is_member) return;
-    diagnostics_
-        .error("plan.weight-sync", master->span,
-               process == nullptr
-                   ? fmt::format("there is no process '{}'", master->value)
-                   : fmt::format("'{}' is not in the group, which cannot meet there", master->value))
-        .hint = "write a process of the group: engine.0";
-  }
-
   void add_processes(std::uint32_t role, const std::vector<Placed>& placed) {
     auto& of = plan_.roles[role];
     of.count = static_cast<std::uint32_t>(placed.size());
@@ -513,7 +479,7 @@ class Builder {
   void set_ports() {
     std::uint32_t next = hash_of(plan_.name) % kPorts;
     const auto take = [&] { return static_cast<std::uint16_t>(kFirstPort + next++ % kPorts); };
-    plan_.weight_sync.port = take();
+    for (auto& sync : plan_.weight_syncs) sync.port = take();
     for (auto& role : plan_.roles) {
       if (role.rendezvous == Rendezvous::torch) role.rendezvous_port = take();
     }

@@ -68,7 +68,7 @@ inline constexpr std::string_view kLeftOut<Role> =
 template <>
 inline constexpr std::string_view kLeftOut<Slurm> = " components ";
 template <>
-inline constexpr std::string_view kLeftOut<WeightSync> = " order master ";
+inline constexpr std::string_view kLeftOut<WeightSync> = " name order master path ";
 
 template <class T>
 bool may_be_left_out(std::string_view member) {

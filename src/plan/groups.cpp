@@ -39,7 +39,7 @@ std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> owners(const Pl
 }
 
 Group world(const Plan& plan) {
-  Group group{"learner world", GroupKind::world, plan.weight_sync.backend, {}};
+  Group group{"learner world", GroupKind::world, plan.backend, {}};
   const auto owner_of = owners(plan);
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     const auto& process = plan.processes[i];
@@ -70,7 +70,7 @@ std::vector<Member> usual_sync_members(const Plan& plan) {
 std::vector<Group> by_node(const Plan& plan) {
   std::vector<Group> groups(plan.node.count);
   for (std::uint32_t node = 0; node < plan.node.count; ++node) {
-    groups[node] = {fmt::format("node {}", node), GroupKind::node, plan.weight_sync.backend, {}};
+    groups[node] = {fmt::format("node {}", node), GroupKind::node, plan.backend, {}};
   }
   for (const auto& [place, process] : owners(plan)) {
     const auto& [node, gpu] = place;
@@ -92,11 +92,14 @@ std::vector<Group> make_groups(const Plan& plan) {
     if (at.rank == 0)
       groups.push_back({fmt::format("{}.{} tensor parallel", role.name, at.index),
                         GroupKind::tensor_parallel,
-                        plan.weight_sync.backend,
+                        plan.backend,
                         {}});
     add_members(groups.back(), plan, i);
   }
-  groups.push_back({"weight sync", GroupKind::weight_sync, plan.weight_sync.backend, sync_members(plan)});
+  for (const auto& sync : plan.weight_syncs) {
+    if (const auto backend = communicator_of(sync.backend))
+      groups.push_back({group_name(sync), GroupKind::weight_sync, *backend, sync_members(plan, sync)});
+  }
   std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
   return groups;
 }
@@ -174,20 +177,20 @@ std::vector<Member> sync_members(const Plan& plan, std::string_view entry) {
   return std::move(group.members);
 }
 
-std::vector<Member> sync_members(const Plan& plan) {
+std::vector<Member> sync_members(const Plan& plan, const WeightSync& sync) {
   std::vector<Member> members;
-  for (const auto& entry : plan.weight_sync.order) {
+  for (const auto& entry : sync.order) {
     const auto more = sync_members(plan, entry);
     members.insert(members.end(), more.begin(), more.end());
   }
-  if (plan.weight_sync.order.empty()) members = usual_sync_members(plan);
-  if (members.size() < 2 || (plan.weight_sync.order.empty() && plan.weight_sync.world_size == 0))
-    members.clear();
+  if (sync.order.empty()) members = usual_sync_members(plan);
+  if (members.size() < 2 || (sync.order.empty() && sync.world_size == 0)) members.clear();
   return members;
 }
 
-std::uint32_t weight_sync_size(const Plan& plan) {
-  if (!plan.weight_sync.order.empty()) return static_cast<std::uint32_t>(sync_members(plan).size());
+std::uint32_t weight_sync_size(const Plan& plan, const WeightSync& sync) {
+  if (!communicator_of(sync.backend) && sync.backend != SyncBackend::nixl) return 0;
+  if (!sync.order.empty()) return static_cast<std::uint32_t>(sync_members(plan, sync).size());
   // A learner without a GPU is in it as well.
   std::uint32_t engines = 0;
   bool learner = false;
@@ -199,10 +202,10 @@ std::uint32_t weight_sync_size(const Plan& plan) {
   return learner && engines > 0 ? 1 + engines : 0;
 }
 
-std::int64_t sync_rank(const Plan& plan, const Process& process) {
-  if (plan.weight_sync.world_size == 0) return -1;
-  if (!plan.weight_sync.order.empty()) {
-    const auto members = sync_members(plan);
+std::int64_t sync_rank(const Plan& plan, const WeightSync& sync, const Process& process) {
+  if (sync.world_size == 0) return -1;
+  if (!sync.order.empty()) {
+    const auto members = sync_members(plan, sync);
     const auto found = std::ranges::find_if(
         members, [&](const Member& member) { return &plan.processes[member.process] == &process; });
     return found == members.end() ? -1 : found - members.begin();
@@ -217,10 +220,14 @@ std::int64_t sync_rank(const Plan& plan, const Process& process) {
   return rank + std::int64_t{process.index} * plan.roles[process.role].gpus;
 }
 
-std::uint32_t sync_node(const Plan& plan) {
-  if (const auto* master = find_process(plan, plan.weight_sync.master)) return master->node;
-  const auto group = std::ranges::find(plan.groups, GroupKind::weight_sync, &Group::kind);
+std::uint32_t sync_node(const Plan& plan, const WeightSync& sync) {
+  if (const auto* master = find_process(plan, sync.master)) return master->node;
+  const auto group = std::ranges::find(plan.groups, group_name(sync), &Group::name);
   return group == plan.groups.end() ? 0 : plan.processes[group->members.front().process].node;
+}
+
+std::string group_name(const WeightSync& sync) {
+  return sync.name.empty() ? "weight sync" : fmt::format("weight sync {}", sync.name);
 }
 
 }  // namespace nlaunch::plan

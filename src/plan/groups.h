@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,16 +25,19 @@ const Process* find_process(const Plan& plan, std::string_view name);
 
 /// Whom an entry of WeightSync::order stands for: "learner.0", "engine".
 std::vector<Member> sync_members(const Plan& plan, std::string_view entry);
-/// The weight-sync group in rank order, of a plan that knows its size; empty where there is none.
-std::vector<Member> sync_members(const Plan& plan);
+/// A weight-sync group in rank order, which knows its size; empty where there is none.
+std::vector<Member> sync_members(const Plan& plan, const WeightSync& sync);
 
-/// How many ranks the weight-sync group has; 0 where there is none.
-std::uint32_t weight_sync_size(const Plan& plan);
+/// How many ranks a weight-sync group has; 0 where there is none.
+std::uint32_t weight_sync_size(const Plan& plan, const WeightSync& sync);
 
-/// The rank of a process's first GPU in the weight-sync group; -1 for who is not in it.
-std::int64_t sync_rank(const Plan& plan, const Process& process);
+/// The rank of a process's first GPU in a weight-sync group; -1 for who is not in it.
+std::int64_t sync_rank(const Plan& plan, const WeightSync& sync, const Process& process);
 
-/// The node where the weight-sync group meets: that of its master. 0 without a group.
-std::uint32_t sync_node(const Plan& plan);
+/// The node where a weight-sync group meets: that of its master. 0 without a group.
+std::uint32_t sync_node(const Plan& plan, const WeightSync& sync);
+
+/// "weight sync", or with its name.
+std::string group_name(const WeightSync& sync);
 
 }  // namespace nlaunch::plan

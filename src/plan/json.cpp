@@ -118,6 +118,19 @@ void read_processes(const json& from, Plan& plan) {
   }
 }
 
+/// One, or a list. What the other groups talk through is the first one's, where nothing else is said.
+void read_weight_syncs(const json& from, Plan& plan) {
+  const auto& syncs = from.at("weight_sync");
+  plan.weight_syncs.clear();
+  if (syncs.is_array())
+    read_value(syncs, plan.weight_syncs);
+  else
+    plan.weight_syncs.push_back(value_from<WeightSync>(syncs));
+  if (plan.weight_syncs.empty()) throw std::domain_error("'weight_sync' is empty");
+  plan.backend = communicator_of(plan.weight_syncs.front().backend).value_or(Backend::nccl);
+  if (from.contains("backend")) read_value(from.at("backend"), plan.backend);
+}
+
 Plan read_plan(const json& from) {
   if (from.value("format", "") != formats::kPlan.name) throw std::domain_error("it is not a plan of nlaunch");
   Plan plan;
@@ -139,7 +152,7 @@ Plan read_plan(const json& from) {
   check_replicas(plan);
   read_processes(from, plan);
   read_groups(from.at("groups"), plan);
-  read_value(from.at("weight_sync"), plan.weight_sync);
+  read_weight_syncs(from, plan);
   read_value(from.at("preflight"), plan.preflight);
   read_value(from.at("audit"), plan.audit);
   for (const auto& [signal, rule] : from.at("signals").items())
@@ -224,7 +237,10 @@ ordered_json to_json(const Plan& plan) {
     for (const auto role : stage) names.push_back(plan.roles[role].name);
     stages.push_back(std::move(names));
   }
-  out["weight_sync"] = to_value(plan.weight_sync);
+  const auto& syncs = plan.weight_syncs;
+  out["weight_sync"] =
+      syncs.size() == 1 && syncs.front().name.empty() ? to_value(syncs.front()) : to_value(syncs);
+  if (communicator_of(syncs.front().backend) != plan.backend) out["backend"] = name_of(plan.backend);
   out["preflight"] = to_value(plan.preflight);
   out["audit"] = name_of(plan.audit);
   out["signals"] = write_signals(plan.signals);

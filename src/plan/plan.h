@@ -183,16 +183,19 @@ struct Secret {
 };
 BOOST_DESCRIBE_STRUCT(Secret, (), (name, source, from, origin))
 
+/// One way of the weights to the engines.
 struct WeightSync {
-  Backend backend = Backend::nccl;
-  std::uint32_t world_size = 0;  ///< 1 + the GPUs of the engines in it; 0 without learners or such engines
+  std::string name{};  ///< of one of several; empty: the only one
+  SyncBackend backend = SyncBackend::nccl;
+  std::uint32_t world_size = 0;  ///< ranks of its group; 0: there is none
   std::uint16_t port = 0;        ///< on the node where it meets
   /// Who is in it, in rank order: a role, with all GPUs of its processes, or "learner.0", a process: a
   /// learner's with its first GPU, an engine's with all. Empty: learner 0, and then the engines.
   std::vector<std::string> order{};
   std::string master{};  ///< the process on whose node it meets; empty: the first in the order
+  std::string path{};    ///< of `disk`: the folder; may hold references
 };
-BOOST_DESCRIBE_STRUCT(WeightSync, (), (backend, world_size, port, order, master))
+BOOST_DESCRIBE_STRUCT(WeightSync, (), (name, backend, world_size, port, order, master, path))
 
 /// A figure below which a measurement fails, where its conditions fit.
 struct Expectation {
@@ -373,7 +376,8 @@ struct Plan {
   std::map<std::string, Library> libraries;
   Modules modules;
   std::vector<Secret> secrets;
-  WeightSync weight_sync;
+  Backend backend = Backend::nccl;  ///< what the groups talk through that are no weight sync
+  std::vector<WeightSync> weight_syncs{WeightSync{}};  ///< one at least
   Expected expected;
   Preflight preflight;
   Bench bench;

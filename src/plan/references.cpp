@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/secrets.h"
 #include "base/text.h"
@@ -132,17 +133,78 @@ Lookup port_on_node(const AtNode& at) {
   return std::to_string(at.process->ports.at(static_cast<std::size_t>(found - ports.begin())));
 }
 
+/// The weight sync of that name, or, without one, the only or first.
+template <class Syncs>
+auto find_sync(Syncs& syncs, std::string_view name) {
+  return std::ranges::find_if(syncs, [&](const auto& sync) {
+    if constexpr (requires { sync.name.value; })
+      return name.empty() || sync.name.value == name;
+    else
+      return name.empty() || sync.name == name;
+  });
+}
+
+Lookup unknown_sync(std::string_view whole, std::string_view name,
+                    const std::vector<config::WeightSync>& syncs) {
+  std::vector<std::string> known;
+  for (const auto& sync : syncs) {
+    if (!sync.name.value.empty()) known.push_back(sync.name.value);
+  }
+  if (known.empty())
+    return Unknown{fmt::format("'${{{}}}': the experiment has one weight-sync group, without a name", whole)};
+  return unknown(whole, name, known);
+}
+
+/// ${self.sync_rank}, ${self.sync_rank.NAME}
+Lookup sync_rank_in_plan(const AtPlan& at) {
+  const auto name = after_dot(at.rest);
+  const auto& syncs = at.names.experiment().weight_syncs;
+  if (find_sync(syncs, name) != syncs.end()) return Keep{};
+  return unknown_sync(fmt::format("self.{}", at.rest), name, syncs);
+}
+
 Lookup sync_rank_on_node(const AtNode& at) {
-  const auto rank = sync_rank(at.names.plan(), *at.process);
-  if (rank >= 0) return std::to_string(rank);
   const auto& plan = at.names.plan();
+  const auto wanted = after_dot(at.rest);
+  bool ordered = false;
+  for (const auto& sync : plan.weight_syncs) {
+    if (!wanted.empty() && sync.name != wanted) continue;
+    ordered = ordered || !sync.order.empty();
+    if (const auto rank = sync_rank(plan, sync, *at.process); rank >= 0) return std::to_string(rank);
+  }
   const bool on_others = plan.role_of(*at.process).kind == RoleKind::engine;
   return Unknown{fmt::format("{} is not in the weight-sync group: {}", plan.name_of(*at.process),
-                             !plan.weight_sync.order.empty() ? "`weight_sync.order` does not name it"
+                             ordered     ? "`weight_sync.order` does not name it"
                              : on_others ? "it shares its GPUs with a learner or another engine, and a "
                                            "communicator has a GPU once"
                                          : "learner 0 and the engines are"),
                  true};
+}
+
+// ${weight_sync.WHAT}, ${weight_sync.NAME.WHAT}
+
+/// The name, empty where there is none, and WHAT.
+std::pair<std::string_view, std::string_view> name_and_what(std::string_view rest) {
+  const auto dot = rest.find('.');
+  if (dot == std::string_view::npos) return {"", rest};
+  return {rest.substr(0, dot), rest.substr(dot + 1)};
+}
+
+Lookup sync_in_plan(const AtPlan& at) {
+  const auto& syncs = at.names.experiment().weight_syncs;
+  const auto [name, what] = name_and_what(at.rest);
+  const auto sync = find_sync(syncs, name);
+  if (sync == syncs.end()) return unknown_sync(fmt::format("weight_sync.{}", at.rest), name, syncs);
+  if (what == "backend") return std::string(name_of(sync->backend.value));
+  if (what == "path" && !sync->path)
+    return Unknown{fmt::format("'${{weight_sync.{}}}': only backend: disk has a path", at.rest)};
+  return Keep{};
+}
+
+const WeightSync& sync_of(const AtNode& at) {
+  const auto& syncs = at.names.plan().weight_syncs;
+  const auto found = find_sync(syncs, name_and_what(at.rest).first);
+  return found == syncs.end() ? syncs.front() : *found;
 }
 
 /// Whether others reach a role's processes at this one: a replica is reached at its leader.
@@ -470,7 +532,7 @@ const std::vector<Row> kRows{
        const auto after = std::ranges::upper_bound(pools, at.process->node, {}, &Pool::first);
        return after == pools.begin() ? std::string() : std::prev(after)->name;
      }},
-    {"self", "sync_rank", nullptr, sync_rank_on_node},
+    {"self", "sync_rank", sync_rank_in_plan, sync_rank_on_node},
     {"run", "dir", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().run.string(); }},
     {"run", "attempt_dir", nullptr,
      [](const AtNode& at) -> Lookup { return at.names.folders().attempt.string(); }},
@@ -518,15 +580,20 @@ const std::vector<Row> kRows{
     {"site", "interface", [](const AtPlan& at) -> Lookup { return at.names.site().nics.interface; }},
     {"site", "scratch", [](const AtPlan& at) { return optional_text(at.names.site().scratch); }},
     {"env", "NAME", variable_in_plan},
-    {"weight_sync", "backend",
-     [](const AtPlan& at) -> Lookup {
-       return std::string(name_of(at.names.experiment().weight_sync.value));
+    {"weight_sync", "backend", sync_in_plan},
+    {"weight_sync", "host", sync_in_plan,
+     [](const AtNode& at) -> Lookup { return at.names.address_of(sync_node(at.names.plan(), sync_of(at))); }},
+    {"weight_sync", "port", sync_in_plan,
+     [](const AtNode& at) -> Lookup { return std::to_string(sync_of(at).port); }},
+    {"weight_sync", "world_size", sync_in_plan,
+     [](const AtNode& at) -> Lookup { return std::to_string(sync_of(at).world_size); }},
+    {"weight_sync", "path", sync_in_plan,
+     [](const AtNode& at) -> Lookup {
+       Diagnostics wrong;
+       auto path = at.names.resolve(sync_of(at).path, at.process, wrong);
+       if (wrong.has_errors()) return Unknown{wrong.first_message()};
+       return path;
      }},
-    {"weight_sync", "host", nullptr, [](const AtNode& at) -> Lookup { return at.names.sync_address(); }},
-    {"weight_sync", "port", nullptr,
-     [](const AtNode& at) -> Lookup { return std::to_string(at.names.plan().weight_sync.port); }},
-    {"weight_sync", "world_size", nullptr,
-     [](const AtNode& at) -> Lookup { return std::to_string(at.names.plan().weight_sync.world_size); }},
     {"newest", "GLOB", nullptr, newest_on_node},
 };
 
@@ -555,6 +622,7 @@ const Row* find_row(std::string_view family, std::string_view name) {
   if (family == "role" && one_of(name)) name = "0.host";
   if (family == "role" && name.starts_with(kListForm)) name = "list|FORM|SEPARATOR";
   if (family == "role" && name.starts_with(kPortOfAll)) name = "ports";
+  if (family == "weight_sync") name = name_and_what(name).second;
   const auto found = std::ranges::find_if(kRows, [&](const Row& row) {
     return row.family == family && (stands_for_any(row) || row.name == name);
   });
@@ -577,7 +645,8 @@ Lookup self_in_plan(const PlanNames& names, std::string_view rest, const config:
   const auto* row = find_row("self", word);
   if (row == nullptr) return unknown(fmt::format("self.{}", rest), word, names_in("self"));
   if (!role->whole) return Keep{};
-  if (word != rest && row->in_plan != ports_in_plan && row->in_plan != replica_in_plan)
+  if (word != rest && row->in_plan != ports_in_plan && row->in_plan != replica_in_plan &&
+      row->in_plan != sync_rank_in_plan)
     return unknown(fmt::format("self.{}", rest), rest, names_in("self"));
   return value_of(*row, {names, rest, role});
 }
@@ -615,7 +684,8 @@ Lookup look_up_in_plan(const PlanNames& names, std::string_view name, const conf
   if (family == "self") return self_in_plan(names, rest, role);
   if (family == "role") return role_in_plan(names, rest);
   const auto* row = find_row(family, rest);
-  return row == nullptr ? Lookup(unknown(name, rest, names_in(family))) : value_of(*row, {names, rest, role});
+  if (row != nullptr) return value_of(*row, {names, rest, role});
+  return unknown(name, family == "weight_sync" ? name_and_what(rest).second : rest, names_in(family));
 }
 
 Lookup look_up_on_node(const NodeNames& names, std::string_view name, const Process* process) {
@@ -743,10 +813,6 @@ std::filesystem::path NodeNames::addrs_file(const std::string& role) const {
 
 std::filesystem::path NodeNames::env_file(const std::string& role) const {
   return folders_.attempt / "env" / (role + ".json");
-}
-
-const std::string& NodeNames::sync_address() const {
-  return addresses_.at(sync_node(plan_));
 }
 
 std::vector<std::string> reference_names() {

@@ -87,8 +87,6 @@ class NodeNames {
   [[nodiscard]] const std::string& address_of(const Process& process) const {
     return address_of(process.node);
   }
-  /// Of the node where the weight-sync group meets.
-  [[nodiscard]] const std::string& sync_address() const;
 
  private:
   const Plan& plan_;

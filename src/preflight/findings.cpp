@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <future>
 #include <map>
 
@@ -20,6 +21,11 @@ namespace {
 
 using nlohmann::json;
 
+/// "RUN-attempt-0" of the folder of an attempt, which is the same on all nodes.
+std::string tag_of(const std::filesystem::path& attempt) {
+  return fmt::format("{}-{}", attempt.parent_path().filename().string(), attempt.filename().string());
+}
+
 /// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
 NodeObservations gather(const Request& request) {
   NodeObservations observations{.plan = request.plan, .node = request.node, .address = request.address};
@@ -29,6 +35,12 @@ NodeObservations gather(const Request& request) {
     observations.pythons = pythons_of_roles(observations);
   auto answers =
       std::async(std::launch::async, [&request, known = observations] { return ask(request, known); });
+  std::future<std::vector<SharedFolder>> shared;
+  if (request.options.level >= PreflightLevel::standard)
+    shared =
+        std::async(std::launch::async, [&request, tag = tag_of(request.folder), node = observations.index()] {
+          return try_shared_folders(request.plan, request.node, node, tag);
+        });
   auto machine = std::async(std::launch::async, [&] {
     const auto known = parse_json(request.facts);
     return known.is_object() ? read_machine_facts(known) : ask_machine_facts(request.probe);
@@ -45,6 +57,7 @@ NodeObservations gather(const Request& request) {
   for (auto& [role, library] : libraries) observations.libraries[role] = library.get();
   observations.machine = machine.get();
   observations.answers = answers.get();
+  if (shared.valid()) observations.shared_folders = shared.get();
   return observations;
 }
 

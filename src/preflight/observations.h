@@ -11,6 +11,7 @@
 #include "plan/bound.h"
 #include "plan/plan.h"
 #include "preflight/preflight.h"
+#include "preflight/shared_folder.h"
 
 /// What the checks are given: everything that was found, as values. A check is a pure function of these.
 namespace nlaunch::preflight {
@@ -111,6 +112,7 @@ struct NodeObservations {
   std::map<std::uint32_t, LibraryFact> libraries{};  ///< by role, for roles that use GPUs here
   std::vector<PortFact> ports{};
   std::vector<Folder> folders{};
+  std::vector<SharedFolder> shared_folders{};
   std::vector<Rank> ranks{};  ///< those of this node
   Answers answers{};  ///< by the inquiry's name; of a role "NAME/ROLE". What was not asked for is not there
 
@@ -120,6 +122,10 @@ struct NodeObservations {
     return found == answers.end() ? nullptr : &found->second;
   }
   [[nodiscard]] bool has_gpus() const { return !node.gpus.empty(); }
+  /// The node's number; 0 for one without processes.
+  [[nodiscard]] std::uint32_t index() const {
+    return node.processes.empty() ? 0 : plan.processes[node.processes.front().process].node;
+  }
   /// What the plan says of this node. Its `count` is that of the node's pool.
   [[nodiscard]] const plan::Node& planned() const;
   /// The plan is of this machine's parts, and no experiment's: what the profile says of a node is all that

@@ -49,7 +49,9 @@ std::set<int> ports_of(const RunFiles& run) {
     if (port.is_number_unsigned() && port.get<std::uint64_t>() > 0 && port.get<std::uint64_t>() < 65536)
       out.insert(port.get<int>());
   };
-  add(at(at(run.plan, "weight_sync"), "port"));
+  const auto& syncs = at(run.plan, "weight_sync");
+  add(at(syncs, "port"));
+  for (std::size_t i = 0; syncs.is_array() && i < syncs.size(); ++i) add(at(syncs[i], "port"));
   for (const auto& role : at(run.plan, "roles")) add(at(role, "rendezvous_port"));
   for (const auto& attempt : run.attempts) {
     for (const auto& [host, bound] : attempt.bound) {

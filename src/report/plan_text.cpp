@@ -117,7 +117,7 @@ std::string group_lines(const Plan& plan) {
     if (number == 0) return;
     table.add({"group", std::string(what),
                fmt::format("{} of {} over {}", text::count(number, "group"), text::count(size, "rank"),
-                           name_of(plan.weight_sync.backend))});
+                           name_of(plan.backend))});
   };
   many(of_engines, engine_size, "engine tensor parallel");
   many(of_nodes, node_size, "each node");

@@ -148,6 +148,32 @@ class Pools(LooksAtRuns):
         self.assertEqual(len(re.findall("^engine.0.[01] +│ rank [01] of 2", of_replica, re.M)), 4, of_replica)
         self.assertEqual(of_process.count("rank 1 of 2"), 2, of_process)
 
+    def preflight_rows(self, check, *arguments):
+        self.cluster.run(*self.command(*arguments))
+        report = json.loads((self.run_folder / "attempt-0" / "preflight.json").read_text())
+        return [(row["hosts"][0], row["status"], row["value"]) for row in report["rows"] if row["check"] == check]
+
+    def test_weights_that_go_over_a_folder_are_seen_by_the_engines_nodes(self):
+        rows = self.preflight_rows("weights", "--set", f"weight_sync={{backend: disk, path: {self.folder}/weights}}")
+        writer, *readers = sorted(rows)
+        self.assertEqual(writer[1:], ("pass", "learner.0 writes there for 5 other nodes"))
+        self.assertEqual(len(readers), 5)  # the other colocated engines, and the two nodes of the replica
+        for _, status, value in readers:
+            self.assertEqual(status, "pass", value)
+            self.assertRegex(value, r"^what learner\.0's node writes is seen here after 0\.\d\d s$")
+        self.assertEqual(list((self.folder / "weights").iterdir()), [])
+
+    def test_a_folder_that_an_engine_cannot_reach_is_found(self):
+        (self.folder / "file").write_text("")
+        rows = self.preflight_rows("weights", "--set", f"weight_sync={{backend: disk, path: {self.folder}/file/weights}}")
+        self.assertEqual({row[1:] for row in rows}, {("fail", "cannot make the folder: Not a directory")})
+
+    def test_nixl_is_looked_for_where_weights_go_over_it(self):
+        rows = self.preflight_rows("weights", "--set", "weight_sync={backend: nixl}")
+        self.assertEqual({(status, value) for _, status, value in rows},
+                         {("fail", "/usr/bin/python3 has no NIXL"),
+                          ("unknown", "whether it has NIXL is not known: its command names no Python")})
+
     def test_a_command_runs_beside_a_process_of_any_component(self):
         done = self.cluster.run(*self.command("--detach", "--no-preflight", "--set", "vars.seconds=30"))
         self.assertEqual(done.returncode, 0, done.stderr)

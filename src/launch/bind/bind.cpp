@@ -54,6 +54,8 @@ class Binder {
     bind_libraries(names);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     make_folders();
+    for (const auto& sync : plan_.weight_syncs)
+      node_.weight_paths.push_back(names.resolve(sync.path, nullptr, diagnostics_));
     for (std::uint32_t i = 0; i < plan_.processes.size(); ++i) {
       if (plan_.processes[i].node == request_.node) bind_process(i, names);
     }

@@ -15,7 +15,7 @@ using nlohmann::json;
 /// Calls `then` with each port and the node where it stands, always in the same order.
 template <class Plan, class Then>
 void for_each_port(Plan& plan, Then&& then) {
-  then(plan::sync_node(plan), plan.weight_sync.port);
+  for (auto& sync : plan.weight_syncs) then(plan::sync_node(plan, sync), sync.port);
   for (std::uint32_t role = 0; role < plan.roles.size(); ++role) {
     const auto first = std::ranges::find(plan.processes, role, &plan::Process::role);
     if (first != plan.processes.end() && plan.roles[role].rendezvous == Rendezvous::torch)
@@ -78,7 +78,7 @@ std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& proce
   constexpr std::uint32_t kPorts = 7000;
   constexpr std::uint32_t kApart = 1000;
   const auto index = static_cast<std::uint32_t>(&process - plan.processes.data()) % kApart;
-  return static_cast<std::uint16_t>(kFirst + plan.weight_sync.port % kPorts + index);
+  return static_cast<std::uint16_t>(kFirst + plan.weight_syncs.front().port % kPorts + index);
 }
 
 std::vector<std::uint16_t> claim_ras_ports(const plan::Plan& plan, std::uint32_t node, Ports& ports) {

@@ -93,7 +93,7 @@ def devices():
     return sorted(found)
 said = {'executable': sys.executable or '', 'version': '%d.%d.%d' % sys.version_info[:3], 'imported': imported,
         'libcuda': mapped('libcuda.so'), 'devices': devices(), 'packages': {}, 'torch_cuda': ''}
-wanted = re.compile(r'^(torch|vllm|nvidia_nccl_cu\d+)-([^-]+)(-[^-]*)?\.(dist|egg)-info$')
+wanted = re.compile(r'^(torch|vllm|nixl(?:_cu\d+)?|nvidia_nccl_cu\d+)-([^-]+)(-[^-]*)?\.(dist|egg)-info$')
 for folder in sys.path:
     try:
         entries = os.listdir(folder or '.')
@@ -193,7 +193,8 @@ json run_python(const PythonRun& what) {
 /// `interpreter PYTHON WORKDIR`: that Python as it starts in this environment, with its sitecustomize and
 /// .pth files, and its packages by the names of their metadata folders, torch not imported:
 ///   event "interpreter"; python (asked for), executable, version ("3.11.7"), seconds (until it had started);
-///   packages {"torch": "2.9.0+cu130", "nvidia-nccl-cu12": ...} (torch, vllm, and NCCL's wheels), torch_cuda
+///   packages {"torch": "2.9.0+cu130", "nvidia-nccl-cu12": ...} (torch, vllm, NIXL, and NCCL's wheels),
+///   torch_cuda
 ///   ("13.0", of torch/version.py; empty: built without, or no torch);
 ///   imported [module]: of those that may use CUDA, what the start has imported; libcuda (path, where it is
 ///   mapped), devices [path]: /dev/nvidia* that are open; by ["FILE:LINE", or of a .pth file "FILE (its

@@ -101,7 +101,7 @@ TEST_F(ExperimentFile, ReadsOrderAndPolicies) {
   ASSERT_EQ(read.start.size(), 2U);
   EXPECT_EQ(words(read.start[0]), "engine learner");
   EXPECT_EQ(words(read.start[1]), "judge");
-  EXPECT_EQ(read.weight_sync.value, Backend::gloo);
+  EXPECT_EQ(read.weight_syncs.front().backend.value, SyncBackend::gloo);
   EXPECT_EQ(read.walltime->signal, SIGUSR1);
   EXPECT_EQ(read.walltime->then, Walltime::Then::chain);
   EXPECT_EQ(read.walltime->max, 3U);

@@ -26,7 +26,8 @@ class Bind : public testing::Test {
     ASSERT_TRUE(make_attempt_folder(paths_, 0));
     plan_.name = "test";
     plan_.node = {1, 2, 0, false, "H200", "x86_64", "", "", 0, folder_.string()};
-    plan_.weight_sync = {Backend::nccl, 2, 20100};
+    plan_.weight_syncs.front().world_size = 2;
+    plan_.weight_syncs.front().port = 20100;
     add_role("learner", RoleKind::learner, {0});
     add_role("engine", RoleKind::engine, {1});
     plan_.roles[0].rendezvous = Rendezvous::torch;
@@ -83,7 +84,7 @@ class Bind : public testing::Test {
 TEST_F(Bind, NoTwoProcessesAnswerAboutNcclAtOnePort) {
   const auto first = bind_here();
   ASSERT_TRUE(first) << render(first.error());
-  plan_.weight_sync.port += 1;  // another run of this box, whose wishes are one apart
+  plan_.weight_syncs.front().port += 1;  // another run of this box, whose wishes are one apart
   const auto second = bind_here();
   ASSERT_TRUE(second) << render(second.error());
   std::set<std::string> addresses;

@@ -25,7 +25,7 @@ plan::Plan two_nodes() {
 
 TEST(NodeAddresses, EachNodeLearnsThePortsOfAll) {
   auto first = two_nodes();
-  first.weight_sync.port = 1;
+  first.weight_syncs.front().port = 1;
   first.roles[0].rendezvous_port = 2;
   first.processes[1].ports = {3, 4};
   first.processes[2].ports = {5, 6};

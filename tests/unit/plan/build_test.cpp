@@ -62,11 +62,11 @@ roles:
 )",
                                kCluster);
   ASSERT_TRUE(plan) << render(plan.error());
-  EXPECT_EQ(plan->weight_sync.world_size, 5U);
-  EXPECT_EQ(sync_rank(*plan, plan->processes[0]), 0);
-  EXPECT_EQ(sync_rank(*plan, plan->processes[1]), -1);
-  EXPECT_EQ(sync_rank(*plan, plan->processes[2]), 1);
-  EXPECT_EQ(sync_rank(*plan, plan->processes[3]), 3);
+  EXPECT_EQ(plan->weight_syncs.front().world_size, 5U);
+  EXPECT_EQ(sync_rank(*plan, plan->weight_syncs.front(), plan->processes[0]), 0);
+  EXPECT_EQ(sync_rank(*plan, plan->weight_syncs.front(), plan->processes[1]), -1);
+  EXPECT_EQ(sync_rank(*plan, plan->weight_syncs.front(), plan->processes[2]), 1);
+  EXPECT_EQ(sync_rank(*plan, plan->weight_syncs.front(), plan->processes[3]), 3);
   const auto& sync = plan->groups.back();
   EXPECT_EQ(sync.kind, GroupKind::weight_sync);
   ASSERT_EQ(sync.members.size(), 5U);

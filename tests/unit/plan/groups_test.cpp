@@ -31,11 +31,11 @@ struct Groups : testing::Test {
   }
   /// "learner world (world): 0/1 1/0": the members as process and GPU.
   std::vector<std::string> made() {
-    plan.weight_sync.world_size = weight_sync_size(plan);
+    plan.weight_syncs.front().world_size = weight_sync_size(plan, plan.weight_syncs.front());
     plan.groups = make_groups(plan);
     std::vector<std::string> out;
     for (const auto& group : plan.groups) {
-      EXPECT_EQ(group.backend, plan.weight_sync.backend);
+      EXPECT_EQ(group.backend, plan.backend);
       out.push_back(group.name + " (" + std::string(name_of(group.kind)) + "):");
       for (const auto& member : group.members)
         out.back() += " " + std::to_string(member.process) + "/" + std::to_string(member.gpu);
@@ -49,7 +49,8 @@ struct Groups : testing::Test {
 using Names = std::vector<std::string>;
 
 TEST_F(Groups, EachNodeTheLearnersEachEngineAndTheWeightSync) {
-  plan.weight_sync.backend = Backend::gloo;
+  plan.backend = Backend::gloo;
+  plan.weight_syncs.front().backend = SyncBackend::gloo;
   role("engine", RoleKind::engine, 2);
   process(0, {2, 3});
   process(1, {0, 1});
@@ -64,7 +65,7 @@ TEST_F(Groups, EachNodeTheLearnersEachEngineAndTheWeightSync) {
                            "engine.0 tensor parallel (tensor-parallel): 0/2 0/3",
                            "engine.1 tensor parallel (tensor-parallel): 1/0 1/1",
                            "weight sync (weight-sync): 3/0 0/2 0/3 1/0 1/1"}));
-  EXPECT_EQ(plan.weight_sync.world_size, 5U);
+  EXPECT_EQ(plan.weight_syncs.front().world_size, 5U);
 }
 
 TEST_F(Groups, AGpuThatSeveralHaveOneAfterTheOtherIsThereOnce) {
@@ -92,8 +93,8 @@ TEST_F(Groups, AnEngineOnTheGpusOfALearnerIsInNoWeightSync) {
   plan.roles.back().share_gpus_with = {"learner"};
   EXPECT_EQ(made(), (Names{"node 0 (node): 0/0 1/1", "learner world (world): 0/0 1/1",
                            "engine.0 tensor parallel (tensor-parallel): 2/0 2/1"}));
-  EXPECT_EQ(plan.weight_sync.world_size, 0U);
-  EXPECT_EQ(sync_rank(plan, plan.processes[2]), -1);
+  EXPECT_EQ(plan.weight_syncs.front().world_size, 0U);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[2]), -1);
 }
 
 TEST_F(Groups, OfEnginesOnTheSameGpusTheFirstIsInTheWeightSync) {
@@ -113,9 +114,9 @@ TEST_F(Groups, OfEnginesOnTheSameGpusTheFirstIsInTheWeightSync) {
   role("far", RoleKind::engine, 1);
   process(1, {0});
   EXPECT_EQ(made(), (Names{"node 0 (node): 4/0 0/2", "weight sync (weight-sync): 4/0 0/2 5/0"}));
-  EXPECT_EQ(plan.weight_sync.world_size, 3U);
-  EXPECT_EQ(sync_rank(plan, plan.processes[5]), 2);
-  EXPECT_EQ(sync_rank(plan, plan.processes[2]), -1);
+  EXPECT_EQ(plan.weight_syncs.front().world_size, 3U);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[5]), 2);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[2]), -1);
   EXPECT_TRUE(share_gpus(plan.roles[0], plan.roles[1]));
   EXPECT_TRUE(share_gpus(plan.roles[0], plan.roles[2]));
   EXPECT_FALSE(share_gpus(plan.roles[0], plan.roles[4]));
@@ -130,7 +131,7 @@ TEST_F(Groups, AnEngineOnTheGpusOfAnotherLearnerIsSentItsWeights) {
   process(0, {1});
   plan.roles.back().share_gpus_with = {"critic"};
   EXPECT_EQ(made().back(), "weight sync (weight-sync): 0/0 2/1");
-  EXPECT_EQ(sync_rank(plan, plan.processes[2]), 1);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[2]), 1);
 }
 
 TEST_F(Groups, TheWeightSyncHasTheOrderThatIsAskedFor) {
@@ -140,16 +141,16 @@ TEST_F(Groups, TheWeightSyncHasTheOrderThatIsAskedFor) {
   role("engine", RoleKind::engine, 2);
   process(0, {2, 3});
   process(2, {2, 3});
-  plan.weight_sync.order = {"engine", "learner.0"};
+  plan.weight_syncs.front().order = {"engine", "learner.0"};
   EXPECT_EQ(made().back(), "weight sync (weight-sync): 2/2 2/3 3/2 3/3 0/0");
-  EXPECT_EQ(plan.weight_sync.world_size, 5U);
-  EXPECT_EQ(sync_rank(plan, plan.processes[0]), 4);
-  EXPECT_EQ(sync_rank(plan, plan.processes[3]), 2);
-  EXPECT_EQ(sync_rank(plan, plan.processes[1]), -1);
-  EXPECT_EQ(sync_node(plan), 0U);
-  plan.weight_sync.master = "engine.1";
-  EXPECT_EQ(sync_node(plan), 2U);
-  plan.weight_sync.order = {"learner", "engine.1"};
+  EXPECT_EQ(plan.weight_syncs.front().world_size, 5U);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[0]), 4);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[3]), 2);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[1]), -1);
+  EXPECT_EQ(sync_node(plan, plan.weight_syncs.front()), 0U);
+  plan.weight_syncs.front().master = "engine.1";
+  EXPECT_EQ(sync_node(plan, plan.weight_syncs.front()), 2U);
+  plan.weight_syncs.front().order = {"learner", "engine.1"};
   EXPECT_EQ(made().back(), "weight sync (weight-sync): 0/0 0/1 1/0 1/1 3/2 3/3");
 }
 
@@ -163,24 +164,24 @@ TEST_F(Groups, OneRankAloneIsNoGroup) {
 
 TEST_F(Groups, WithoutAnEngineOrALearnerNoWeightsAreSent) {
   role("learner", RoleKind::learner, 2);
-  EXPECT_EQ(weight_sync_size(plan), 0U);
+  EXPECT_EQ(weight_sync_size(plan, plan.weight_syncs.front()), 0U);
   process(0, {0, 1});
   EXPECT_EQ(made(), (Names{"node 0 (node): 0/0 0/1", "learner world (world): 0/0 0/1"}));
-  EXPECT_EQ(sync_rank(plan, plan.processes[0]), -1);
-  EXPECT_EQ(sync_node(plan), 0U);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[0]), -1);
+  EXPECT_EQ(sync_node(plan, plan.weight_syncs.front()), 0U);
   role("engine", RoleKind::engine, 0);
   process(0, {});
-  EXPECT_EQ(weight_sync_size(plan), 0U) << "an engine without GPUs";
+  EXPECT_EQ(weight_sync_size(plan, plan.weight_syncs.front()), 0U) << "an engine without GPUs";
   plan = {};
   role("engine", RoleKind::engine, 2);
   process(0, {0, 1});
   role("service", RoleKind::service, 1);
   process(0, {2});
-  EXPECT_EQ(weight_sync_size(plan), 0U);
+  EXPECT_EQ(weight_sync_size(plan, plan.weight_syncs.front()), 0U);
   role("learner", RoleKind::learner, 1);
-  EXPECT_EQ(weight_sync_size(plan), 0U) << "a learner without processes";
+  EXPECT_EQ(weight_sync_size(plan, plan.weight_syncs.front()), 0U) << "a learner without processes";
   process(0, {3});
-  EXPECT_EQ(weight_sync_size(plan), 3U);
+  EXPECT_EQ(weight_sync_size(plan, plan.weight_syncs.front()), 3U);
 }
 
 TEST_F(Groups, TheSizeCountsTheEnginesOfAllRoles) {
@@ -193,7 +194,7 @@ TEST_F(Groups, TheSizeCountsTheEnginesOfAllRoles) {
   process(1, {0, 1, 2, 3});
   role("tool", RoleKind::service, 0);
   process(0, {});
-  EXPECT_EQ(weight_sync_size(plan), 7U);
+  EXPECT_EQ(weight_sync_size(plan, plan.weight_syncs.front()), 7U);
 }
 
 TEST_F(Groups, TheRankIsThatOfTheFirstGpu) {
@@ -212,7 +213,7 @@ TEST_F(Groups, TheRankIsThatOfTheFirstGpu) {
   process(1, {2, 3});
   made();
   std::vector<std::int64_t> ranks;
-  for (const auto& one : plan.processes) ranks.push_back(sync_rank(plan, one));
+  for (const auto& one : plan.processes) ranks.push_back(sync_rank(plan, plan.weight_syncs.front(), one));
   EXPECT_EQ(ranks, (std::vector<std::int64_t>{1, 2, 0, -1, -1, 3, 5}));
 }
 
@@ -222,12 +223,12 @@ TEST_F(Groups, OnlyTheFirstLearnerIsInTheWeightSync) {
   role("learner", RoleKind::learner, 1);
   process(0, {1});
   process(0, {2});
-  plan.weight_sync.world_size = weight_sync_size(plan);
+  plan.weight_syncs.front().world_size = weight_sync_size(plan, plan.weight_syncs.front());
   // Without a rendezvous there are no ranks: the first one of the role.
-  EXPECT_EQ(sync_rank(plan, plan.processes[1]), 0);
-  EXPECT_EQ(sync_rank(plan, plan.processes[2]), -1);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[1]), 0);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[2]), -1);
   plan.processes[1].rank = 4;
-  EXPECT_EQ(sync_rank(plan, plan.processes[1]), -1);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), plan.processes[1]), -1);
 }
 
 TEST_F(Groups, TheWeightSyncMeetsWhereItsLearnerIs) {
@@ -238,7 +239,7 @@ TEST_F(Groups, TheWeightSyncMeetsWhereItsLearnerIs) {
   role("learner", RoleKind::learner, 1);
   process(2, {1});
   EXPECT_EQ(made(), Names{"weight sync (weight-sync): 2/1 0/0"}) << "a learner without GPUs is no rank";
-  EXPECT_EQ(sync_node(plan), 2U);
+  EXPECT_EQ(sync_node(plan, plan.weight_syncs.front()), 2U);
 }
 
 TEST_F(Groups, LearnersWithoutGpusMakeNoWeightSync) {
@@ -247,7 +248,7 @@ TEST_F(Groups, LearnersWithoutGpusMakeNoWeightSync) {
   role("learner", RoleKind::learner, 0);
   process(0, {});
   EXPECT_EQ(made(), (Names{"node 0 (node): 0/0 0/1", "engine.0 tensor parallel (tensor-parallel): 0/0 0/1"}));
-  EXPECT_EQ(sync_node(plan), 0U);
+  EXPECT_EQ(sync_node(plan, plan.weight_syncs.front()), 0U);
 }
 
 TEST(PlanValue, AProcessReachesItsOwnGpusAndThoseThatItSpawnsOnItsNode) {

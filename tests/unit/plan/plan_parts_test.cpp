@@ -43,7 +43,7 @@ roles:
                          "tool.3: rank 3, node 1, local 1/2, node rank 1, 0 GPUs"}));
   EXPECT_EQ(plan.roles[1].count, 3U);
   EXPECT_EQ(plan.roles[2].count, 4U);
-  EXPECT_EQ(plan.weight_sync.world_size, 0U);
+  EXPECT_EQ(plan.weight_syncs.front().world_size, 0U);
 }
 
 TEST_F(PlanParts, PortsFollowFromTheNameAlone) {
@@ -53,7 +53,7 @@ TEST_F(PlanParts, PortsFollowFromTheNameAlone) {
   tool: {kind: service, rendezvous: torch, ports: [http], command: [x]}
 )";
   const auto plan = plan_of(kRoles, kLocal);
-  EXPECT_EQ(plan.weight_sync.port, 21445);
+  EXPECT_EQ(plan.weight_syncs.front().port, 21445);
   EXPECT_EQ(plan.roles[0].rendezvous_port, 21446);
   EXPECT_EQ(plan.roles[1].rendezvous_port, 0);
   EXPECT_EQ(plan.roles[2].rendezvous_port, 21447);
@@ -67,7 +67,7 @@ TEST_F(PlanParts, PortsFollowFromTheNameAlone) {
   experiment->name.value = "atb";
   const auto other = build(*experiment, *site, facts_, {});
   ASSERT_TRUE(other) << render(other.error());
-  EXPECT_EQ(other->weight_sync.port, 31998);
+  EXPECT_EQ(other->weight_syncs.front().port, 31998);
   EXPECT_EQ(other->roles[0].rendezvous_port, 31999);
   EXPECT_EQ(other->roles[2].rendezvous_port, 20000);
 }

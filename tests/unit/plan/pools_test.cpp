@@ -183,8 +183,8 @@ TEST_F(Pools, AReplicaIsOneGroupOverItsNodes) {
   }
   EXPECT_EQ(groups,
             (Lines{"engine.0 tensor parallel 8", "engine.1 tensor parallel 8", "judge.0 tensor parallel 2"}));
-  EXPECT_EQ(plan.weight_sync.world_size, 1U + 16 + 2);
-  EXPECT_EQ(sync_rank(plan, *find_process(plan, "engine.1.1")), 13);
+  EXPECT_EQ(plan.weight_syncs.front().world_size, 1U + 16 + 2);
+  EXPECT_EQ(sync_rank(plan, plan.weight_syncs.front(), *find_process(plan, "engine.1.1")), 13);
   EXPECT_EQ(plan.name_of(*find_process(plan, "engine.1")), "engine.1.0") << "its leader";
   EXPECT_EQ(sync_members(plan, "engine.1").size(), 8U);
   EXPECT_EQ(sync_members(plan, "engine.1.1").size(), 4U);

@@ -45,8 +45,8 @@ TEST(References, HaveEachNameOnce) {
 struct OneNode : testing::Test {
   OneNode() {
     plan.name = "demo";
-    plan.weight_sync.port = 29600;
-    plan.weight_sync.world_size = 3;
+    plan.weight_syncs.front().port = 29600;
+    plan.weight_syncs.front().world_size = 3;
     Role learner;
     learner.name = "learner";
     learner.count = 1;

@@ -26,7 +26,8 @@ struct Machine {
       node.gpus.push_back({std::to_string(gpu), bus(gpu), uuid(gpu)});
     }
     const auto backend = gpus ? Backend::nccl : Backend::gloo;
-    plan.weight_sync.backend = backend;
+    plan.backend = backend;
+    plan.weight_syncs.front().backend = backend == Backend::nccl ? SyncBackend::nccl : SyncBackend::gloo;
     add_group("node 0", plan::GroupKind::node, backend, 0, learners + engines);
     if (learners > 1) add_group("learner world", plan::GroupKind::world, backend, 0, learners);
     if (learners == 1 && engines > 0) {

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "plan/groups.h"
+#include "preflight/checks.h"
+
+// How weights get to the engines where no group of ranks sends them. Groups are tried as such.
+namespace nlaunch::preflight {
+namespace {
+
+constexpr auto kWeights = "weights";
+
+Row judge_shared_folder(const SharedFolder& folder) {
+  constexpr Duration kSlow = std::chrono::seconds(5);
+  const auto subject = fmt::format("{}, {}", folder.group, folder.path);
+  if (!folder.error.empty()) {
+    return failed(
+        kWeights, subject, folder.error,
+        fmt::format("a folder that {}'s node writes to and the engines' nodes see", folder.writer),
+        {"name a folder on a file system that these nodes share: `weight_sync: {backend: disk, path: "
+         "...}`"});
+  }
+  if (folder.writes) {
+    return passed(kWeights, subject,
+                  folder.readers == 0
+                      ? fmt::format("the engines are on the node of {}, which can write there", folder.writer)
+                      : fmt::format("{} writes there for {}", folder.writer,
+                                    text::count(folder.readers, "other node")));
+  }
+  const auto value = fmt::format("what {}'s node writes is seen here after {:.2f} s", folder.writer,
+                                 std::chrono::duration<double>(folder.seen).count());
+  if (folder.seen <= kSlow) return passed(kWeights, subject, value);
+  return warned(
+      kWeights, subject, value, "less than 5 s",
+      {"every weight sync waits for that: the file system caches what is not there (NFS: mount with "
+       "lookupcache=positive); a group (backend: nccl) does not go through files"});
+}
+
+/// NIXL is a package of the role's own Python; a transfer between two of them is not tried.
+Row judge_nixl(const NodeObservations& observations, std::uint32_t role, const std::string& group) {
+  const auto& name = observations.plan.roles[role].name;
+  const auto subject = fmt::format("{}, {}", group, name);
+  if (!observations.pythons.at(role).named)
+    return unknown(kWeights, subject, "whether it has NIXL is not known: its command names no Python");
+  const auto* answer = observations.answer("interpreter/" + name);
+  if (answer == nullptr || !answer->error.empty() || answer->said.contains("error"))
+    return unknown(kWeights, subject, "whether its Python has NIXL is not known");
+  for (const auto& [package, version] :
+       answer->said.value("packages", std::map<std::string, std::string>())) {
+    if (package.starts_with("nixl"))
+      return passed(kWeights, subject, fmt::format("{} {}; no transfer is tried", package, version));
+  }
+  return failed(kWeights, subject,
+                fmt::format("{} has no NIXL", answer->said.value("executable", "its Python")),
+                "a Python with NIXL",
+                {"pip install nixl in the role's environment, or `weight_sync: {backend: nccl}`"});
+}
+
+std::vector<Row> check_weights(const NodeObservations& observations) {
+  std::vector<Row> rows;
+  for (const auto& folder : observations.shared_folders) rows.push_back(judge_shared_folder(folder));
+  for (const auto& sync : observations.plan.weight_syncs) {
+    if (sync.backend != SyncBackend::nixl) continue;
+    for (const auto& [role, python] : observations.pythons) {
+      if (computes(observations.plan.roles[role].kind))
+        rows.push_back(judge_nixl(observations, role, plan::group_name(sync)));
+    }
+  }
+  return rows;
+}
+
+const Registered<NodeCheck> weights_check{{
+    .order = 185,
+    .name = kWeights,
+    .what =
+        "files of the learner's node are seen by the engines' nodes, or both have NIXL, where weights go so",
+    .judge = check_weights,
+}};
+
+}  // namespace
+}  // namespace nlaunch::preflight
