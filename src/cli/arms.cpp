@@ -49,6 +49,10 @@ std::string misfit(const std::vector<ArmPlan>& plans, const scheduler::CurrentJo
     const auto& traits = traits_of(plan.scheduler);
     if (traits.allocate.empty()) continue;
     if (job == nullptr) {
+      const auto& components = plan.slurm.components;
+      if (!components.empty())
+        return fmt::format("{}: its pools are {} components of a job; `nlaunch run` submits one",
+                           scheduler::describe(plan), components.size());
       return fmt::format("{0}: {1} -N {3} nlaunch {4} ..., or {2} -N {3} --wrap 'nlaunch {4} ...'",
                          scheduler::describe(plan), traits.allocate, traits.submit, plan.node.count, command);
     }

@@ -12,6 +12,7 @@
 #include "launch/install.h"
 #include "launch/job/allocation.h"
 #include "launch/job/pyxis.h"
+#include "launch/job/slurm_job.h"
 #include "launch/run_dir/run_folder.h"
 #include "session/run_view.h"
 #include "sys/proc.h"
@@ -51,19 +52,12 @@ int run_beside(const ProcessView& process, const std::vector<std::string>& comma
   return become(*program, command, environment, context);
 }
 
-/// The node of a process, in its component of a heterogeneous job.
-launch::Allocation node_of(const plan::Plan& plan, const std::string& job, const ProcessView& view) {
-  launch::Allocation allocation{.job_id = job, .nodes = {view.host}, .gpus = {}};
-  const auto process = std::ranges::find_if(
-      plan.processes, [&](const plan::Process& one) { return plan.name_of(one) == view.name; });
-  std::uint32_t after = 0;
-  for (const auto& component : plan.slurm.components) {
-    if (process == plan.processes.end()) break;
-    after += component.nodes;
-    allocation.components.push_back({});
-    if (process->node >= after) continue;
-    allocation.components.back().nodes = 1;
-    break;
+/// A node, in its component of the job where the job has some.
+launch::Allocation on_node(const std::string& job, const std::string& host, const Context& context) {
+  launch::Allocation allocation{.job_id = job, .nodes = {host}, .gpus = {}};
+  if (const auto component = launch::component_of(job, host, context.environment)) {
+    allocation.components.resize(*component);
+    allocation.components.push_back({1, 0});
   }
   return allocation;
 }
@@ -83,8 +77,8 @@ int run_on_its_node(const RunView& view, const ProcessView& process, const std::
   auto there = launch::pyxis_options(*plan, install, folder);
   there.insert(there.end(), {install.program, "exec", folder, process.name, "--"});
   there.insert(there.end(), command.begin(), command.end());
-  const auto step = launch::srun_command(*plan, node_of(*plan, view.job, process), {process.host}, there,
-                                         ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
+  const auto step = launch::srun_command(*plan, on_node(view.job, process.host, context), {process.host},
+                                         there, ::isatty(STDIN_FILENO) == 1 ? "--pty" : "--input=all");
   const auto srun = sys::find_program(step[0], sys::env_value(context.environment, "PATH"), "");
   if (!srun) return context.console.error(srun.error());
   return become(*srun, step, launch::srun_environment(context.environment), context);

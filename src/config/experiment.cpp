@@ -186,17 +186,23 @@ void read_start(const Value& value, Experiment& out) {
   if (value.is(Kind::sequence)) check_stages(out, value);
 }
 
-/// "engine", all of its processes, or "engine.0", one of them.
+/// "engine", all of its processes, or "engine.0", one of them; with replicas "engine.0", one of those, and
+/// "engine.0.1", one of its processes.
 void check_member(const std::vector<Role>& roles, const Text& name, Problems& problems) {
-  const auto dot = name.value.find('.');
-  const Text role{name.value.substr(0, dot),
-                  part_of(name.span, name.value, 0, std::min(dot, name.value.size()))};
+  const auto parts = text::split(name.value, '.');
+  const Text role{parts.front(), part_of(name.span, name.value, 0, parts.front().size())};
   if (!check_role(roles, role, problems)) return;
-  if (dot == std::string::npos ||
-      text::whole_number<std::uint32_t>(std::string_view(name.value).substr(dot + 1)))
-    return;
+  const bool replicas = find_role(roles, role.value)->replica.has_value();
+  const bool numbers = std::all_of(parts.begin() + 1, parts.end(), [](const std::string& part) {
+    return text::whole_number<std::uint32_t>(part).has_value();
+  });
+  if (numbers && parts.size() <= (replicas ? 3 : 2)) return;
   problems.error("config.weight-sync", name.span, fmt::format("'{}' is no process of a role", name.value))
-      .hint = fmt::format("write {} for all of them, or {}.0 for the first", role.value, role.value);
+      .hint = replicas ? fmt::format(
+                             "write {0} for all of them, {0}.0 for the first replica, or {0}.0.1 for a "
+                             "process of it",
+                             role.value)
+                       : fmt::format("write {0} for all of them, or {0}.0 for the first", role.value);
 }
 
 /// `order`, `master` and `path` belong to some backends only.

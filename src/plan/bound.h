@@ -44,6 +44,7 @@ struct BoundProcess {
 
 struct BoundNode {
   std::string host;
+  std::uint32_t index = 0;  ///< of the node in the plan
   std::string scratch;
   std::string cache{};                      ///< outlives the run; made when it is first named
   std::vector<std::string> weight_paths{};  ///< of the plan's weight syncs, in their order: that of `disk`

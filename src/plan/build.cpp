@@ -94,7 +94,17 @@ class Builder {
     made.backend = sync.backend.value;
     for (const auto& name : sync.order) made.order.push_back(name.value);
     if (sync.master) made.master = sync.master->value;
-    if (sync.path) made.path = absolute(resolve(*sync.path), workdir_, home());
+    if (!sync.path) return;
+    for (const auto& reference : references(sync.path->value)) {
+      if (!reference.name.starts_with("weight_sync.") || !reference.name.ends_with("path")) continue;
+      diagnostics_
+          .error("plan.reference",
+                 part_of(sync.path->span, sync.path->value, reference.offset, reference.length),
+                 fmt::format("'${{{}}}' is such a path itself", reference.name))
+          .hint = "write the folder, or a var that has it: ${vars.weights}";
+      return;
+    }
+    made.path = absolute(resolve(*sync.path), workdir_, home());
   }
 
   void set_watch(const config::Watch& watch) {
@@ -348,7 +358,11 @@ class Builder {
   void refuse_unlike_pools() {
     for (std::size_t i = 0; i < plan_.pools.size(); ++i) {
       const auto& pool = experiment_.pools[i];
-      if (pool.directives.empty() && plan_.pools[i].node.gpus == plan_.pools.front().node.gpus) continue;
+      const auto at_site = std::ranges::find_if(
+          site_.pools, [&](const config::Pool& one) { return one.name.value == pool.name.value; });
+      const bool by_site = at_site != site_.pools.end() && !at_site->directives.empty();
+      const bool same_gpus = plan_.pools[i].node.gpus == plan_.pools.front().node.gpus;
+      if (pool.directives.empty() && !by_site && same_gpus) continue;
       diagnostics_
           .error(
               "plan.pools", pool.name.span,
@@ -497,8 +511,23 @@ class Builder {
       warnings.push_back(fmt::format("{} of {} {} idle", text::count(plan_.idle_gpus.size(), "GPU"),
                                      all_gpus(), plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
+    if (experiment_.walltime && has_times_of_its_own())
+      warnings.emplace_back(
+          "the pools' `time` differ: Slurm announces the end of the first component's alone, and the job "
+          "ends with the "
+          "first whose time is over");
     if (experiment_.walltime && scheduler_.walltime == WalltimeUse::ignored)
       warnings.push_back(fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime));
+  }
+
+  /// The components of the job do not have one time limit.
+  [[nodiscard]] bool has_times_of_its_own() const {
+    std::set<std::string> times;
+    for (const auto& component : plan_.slurm.components) {
+      const auto time = std::ranges::find(component.directives, "time", &Directive::name);
+      times.insert(time == component.directives.end() ? "" : time->value);
+    }
+    return times.size() > 1;
   }
 
   [[nodiscard]] std::uint64_t all_gpus() const {

@@ -70,6 +70,25 @@ std::uint64_t gpus_of_all(const Demand& demand) {
   return std::uint64_t{demand.number} * demand.unit_nodes * demand.unit_per_node * demand.gpus;
 }
 
+/// What a node has at most where the role may stand.
+std::uint32_t most_gpus(const Demand& demand, const Plan& plan) {
+  if (plan.pools.empty()) return plan.node.gpus;
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < plan.pools.size(); ++i) {
+    if (may_stand_in(demand, i)) most = std::max(most, plan.pools[i].node.gpus);
+  }
+  return most;
+}
+
+/// "train", "[train, rollout]": those on whose nodes so many processes fit; empty for none.
+std::string pools_with_room(const Demand& demand, const Plan& plan) {
+  std::vector<std::string> names;
+  for (const auto& pool : plan.pools) {
+    if (std::uint64_t{demand.number} * demand.gpus <= pool.node.gpus) names.push_back(pool.name);
+  }
+  return names.size() > 1 ? fmt::format("[{}]", text::join(names, ", ")) : text::join(names, "");
+}
+
 /// There is a pool where both may stand.
 bool may_meet(const Demand& a, const Demand& b) {
   return a.pools.empty() || b.pools.empty() || std::ranges::find_first_of(a.pools, b.pools) != a.pools.end();
@@ -142,9 +161,12 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
   if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
   if (misfit.on_nodes && !traits_of(plan.scheduler).this_machine)
     ways.push_back(more_nodes(demand, plan, *misfit.on_nodes));
-  if (!role.replica && role.kind == RoleKind::engine && plan.node.gpus > 0 && demand.gpus > plan.node.gpus)
+  if (const auto own = most_gpus(demand, plan); !role.replica && role.kind == RoleKind::engine && own > 0 &&
+                                                demand.gpus > own && demand.gpus % own == 0)
     ways.push_back(fmt::format("write `replica: {{nodes: {}}}` and `gpus: {}`: an engine over several nodes",
-                               (demand.gpus + plan.node.gpus - 1) / plan.node.gpus, plan.node.gpus));
+                               demand.gpus / own, own));
+  if (const auto pools = pools_with_room(demand, plan); per_node && demand.pools.empty() && !pools.empty())
+    ways.push_back(fmt::format("write `pool: {}`: its nodes have so many GPUs", pools));
   error.hint = text::join(ways, ", or ");
 }
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
+
 namespace nlaunch::plan {
 namespace {
 
@@ -148,32 +150,48 @@ bool is_in_weight_sync(const Plan& plan, std::size_t role) {
 
 namespace {
 
-/// "engine.2" of a role with replicas: all processes of its third.
-bool is_in(const Plan& plan, const Process& process, std::string_view replica) {
-  const auto& role = plan.role_of(process);
-  return role.replica && fmt::format("{}.{}", role.name, in_replica(role, process).index) == replica;
+/// Processes, which stand by role and index.
+struct Range {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  bool whole_role = false;
+};
+
+/// Those that a name stands for: "engine", "engine.2", with replicas all of the third, "engine.2.1". None for
+/// a name of nobody.
+Range named(const Plan& plan, std::string_view name) {
+  const auto parts = text::split(name, '.');
+  const auto role = std::ranges::find(plan.roles, parts.front(), &Role::name);
+  if (role == plan.roles.end() || parts.size() > 3) return {};
+  const auto all = std::ranges::equal_range(
+      plan.processes, static_cast<std::uint32_t>(role - plan.roles.begin()), {}, &Process::role);
+  const auto count = static_cast<std::size_t>(all.size());
+  Range range{static_cast<std::size_t>(all.begin() - plan.processes.begin()), count, true};
+  if (parts.size() == 1) return range;
+  const std::size_t size = replica_size(*role);
+  const auto index = text::whole_number<std::uint32_t>(parts[1]);
+  const auto rank = parts.size() == 3 ? text::whole_number<std::uint32_t>(parts[2]) : std::optional(0U);
+  if (!index || !rank || (parts.size() == 3 && !role->replica) || *index >= count / size || *rank >= size)
+    return {};
+  return {range.first + *index * size + *rank, parts.size() == 3 ? 1 : size, false};
 }
 
 }  // namespace
 
 const Process* find_process(const Plan& plan, std::string_view name) {
-  const auto found = std::ranges::find_if(plan.processes, [&](const Process& process) {
-    return plan.name_of(process) == name || (process.index == 0 && plan.role_of(process).name == name) ||
-           is_in(plan, process, name);
-  });
-  return found == plan.processes.end() ? nullptr : &*found;
+  const auto range = named(plan, name);
+  return range.count == 0 ? nullptr : &plan.processes[range.first];
 }
 
 std::vector<Member> sync_members(const Plan& plan, std::string_view entry) {
   Group group;
-  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
-    const auto& process = plan.processes[i];
-    const auto& role = plan.role_of(process);
-    if (role.name == entry) add_members(group, plan, i);
-    if (plan.name_of(process) != entry && !is_in(plan, process, entry)) continue;
-    add_members(group, plan, i);
-    if (role.kind == RoleKind::learner && group.members.size() > 1) group.members.resize(1);
-  }
+  const auto range = named(plan, entry);
+  for (std::size_t i = 0; i < range.count; ++i)
+    add_members(group, plan, static_cast<std::uint32_t>(range.first + i));
+  // Of a learner that is named by itself, its first GPU.
+  const bool one = range.count > 0 && !range.whole_role;
+  if (one && plan.role_of(plan.processes[range.first]).kind == RoleKind::learner && group.members.size() > 1)
+    group.members.resize(1);
   return std::move(group.members);
 }
 
@@ -222,8 +240,12 @@ std::int64_t sync_rank(const Plan& plan, const WeightSync& sync, const Process& 
 
 std::uint32_t sync_node(const Plan& plan, const WeightSync& sync) {
   if (const auto* master = find_process(plan, sync.master)) return master->node;
-  const auto group = std::ranges::find(plan.groups, group_name(sync), &Group::name);
-  return group == plan.groups.end() ? 0 : plan.processes[group->members.front().process].node;
+  if (const auto members = sync_members(plan, sync); !members.empty())
+    return plan.processes[members.front().process].node;
+  const auto learner = std::ranges::find_if(plan.processes, [&](const Process& process) {
+    return plan.role_of(process).kind == RoleKind::learner;
+  });
+  return learner == plan.processes.end() ? 0 : learner->node;
 }
 
 std::string group_name(const WeightSync& sync) {

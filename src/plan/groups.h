@@ -34,7 +34,7 @@ std::uint32_t weight_sync_size(const Plan& plan, const WeightSync& sync);
 /// The rank of a process's first GPU in a weight-sync group; -1 for who is not in it.
 std::int64_t sync_rank(const Plan& plan, const WeightSync& sync, const Process& process);
 
-/// The node where a weight-sync group meets: that of its master. 0 without a group.
+/// The node where a weight-sync group meets: that of its master. Without a group, that of the first learner.
 std::uint32_t sync_node(const Plan& plan, const WeightSync& sync);
 
 /// "weight sync", or with its name.

@@ -94,6 +94,38 @@ void read_pools(const json& from, Plan& plan) {
   if (next != plan.node.count) throw std::domain_error("the pools do not have all nodes");
 }
 
+/// Processes stand by role, and those of replicas from the first to the last.
+void check_processes(const Plan& plan) {
+  std::vector<std::uint32_t> next(plan.roles.size(), 0);
+  std::uint32_t last = 0;
+  for (const auto& process : plan.processes) {
+    const auto& role = plan.role_of(process);
+    const auto index = next[process.role]++;
+    if (process.role < last || (role.replica && process.index != index))
+      throw std::domain_error(fmt::format("the processes of '{}' are not in order", role.name));
+    last = process.role;
+  }
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    const auto& role = plan.roles[i];
+    if (role.replica && role.count != next[i])
+      throw std::domain_error(
+          fmt::format("'{}' has {} processes, and not {}", role.name, next[i], role.count));
+  }
+}
+
+/// The components of the job have all nodes and spares.
+void check_components(const Plan& plan) {
+  if (plan.slurm.components.empty()) return;
+  std::uint64_t nodes = 0;
+  std::uint64_t spares = 0;
+  for (const auto& component : plan.slurm.components) {
+    nodes += component.nodes;
+    spares += component.spares;
+  }
+  if (nodes != plan.node.count || spares != plan.slurm.spares)
+    throw std::domain_error("the components of the job do not have all nodes");
+}
+
 /// A role's processes are whole replicas.
 void check_replicas(const Plan& plan) {
   for (const auto& role : plan.roles) {
@@ -111,6 +143,7 @@ void read_processes(const json& from, Plan& plan) {
   for (std::uint32_t i = 0; i < plan.roles.size(); ++i) roles[plan.roles[i].name] = i;
   for (const auto& process : from.at("processes"))
     plan.processes.push_back(read_process(process, roles, plan));
+  check_processes(plan);
   for (const auto& gpu : from.at("idle_gpus")) plan.idle_gpus.push_back({gpu.at(0), gpu.at(1)});
   for (const auto& stage : from.at("stages")) {
     auto& indices = plan.stages.emplace_back();
@@ -147,6 +180,7 @@ Plan read_plan(const json& from) {
   read_value(from.at("node"), plan.node);
   if (from.contains("pools")) read_pools(from.at("pools"), plan);
   if (const auto* part = find_part(plan.scheduler)) part->read(from.at(plan.scheduler), plan);
+  check_components(plan);
   if (from.contains("walltime")) read_value(from.at("walltime"), plan.walltime);
   for (const auto& role : from.at("roles")) plan.roles.push_back(read_role(role));
   check_replicas(plan);

@@ -165,16 +165,14 @@ Lookup sync_rank_in_plan(const AtPlan& at) {
 
 Lookup sync_rank_on_node(const AtNode& at) {
   const auto& plan = at.names.plan();
-  const auto wanted = after_dot(at.rest);
-  bool ordered = false;
-  for (const auto& sync : plan.weight_syncs) {
-    if (!wanted.empty() && sync.name != wanted) continue;
-    ordered = ordered || !sync.order.empty();
-    if (const auto rank = sync_rank(plan, sync, *at.process); rank >= 0) return std::to_string(rank);
-  }
+  const auto found = find_sync(plan.weight_syncs, after_dot(at.rest));
+  const auto& sync = found == plan.weight_syncs.end() ? plan.weight_syncs.front() : *found;
+  if (const auto rank = sync_rank(plan, sync, *at.process); rank >= 0) return std::to_string(rank);
   const bool on_others = plan.role_of(*at.process).kind == RoleKind::engine;
-  return Unknown{fmt::format("{} is not in the weight-sync group: {}", plan.name_of(*at.process),
-                             ordered     ? "`weight_sync.order` does not name it"
+  const auto group =
+      sync.name.empty() ? "the weight-sync group" : fmt::format("the weight-sync group '{}'", sync.name);
+  return Unknown{fmt::format("{} is not in {}: {}", plan.name_of(*at.process), group,
+                             !sync.order.empty() ? "`weight_sync.order` does not name it"
                              : on_others ? "it shares its GPUs with a learner or another engine, and a "
                                            "communicator has a GPU once"
                                          : "learner 0 and the engines are"),
@@ -589,10 +587,13 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup { return std::to_string(sync_of(at).world_size); }},
     {"weight_sync", "path", sync_in_plan,
      [](const AtNode& at) -> Lookup {
-       Diagnostics wrong;
-       auto path = at.names.resolve(sync_of(at).path, at.process, wrong);
-       if (wrong.has_errors()) return Unknown{wrong.first_message()};
-       return path;
+       // Those of the node, which are resolved once.
+       const auto& syncs = at.names.plan().weight_syncs;
+       const auto& paths = at.names.node().weight_paths;
+       const auto index = static_cast<std::size_t>(&sync_of(at) - syncs.data());
+       if (index >= paths.size())
+         return Unknown{fmt::format("'${{weight_sync.{}}}' is not known here", at.rest)};
+       return paths[index];
      }},
     {"newest", "GLOB", nullptr, newest_on_node},
 };

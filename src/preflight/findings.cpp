@@ -38,7 +38,7 @@ NodeObservations gather(const Request& request) {
   std::future<std::vector<SharedFolder>> shared;
   if (request.options.level >= PreflightLevel::standard)
     shared =
-        std::async(std::launch::async, [&request, tag = tag_of(request.folder), node = observations.index()] {
+        std::async(std::launch::async, [&request, tag = tag_of(request.folder), node = request.node.index] {
           return try_shared_folders(request.plan, request.node, node, tag);
         });
   auto machine = std::async(std::launch::async, [&] {

@@ -17,7 +17,7 @@ std::optional<std::string> NodeObservations::variable(const Rank& rank, const st
 }
 
 const plan::Node& NodeObservations::planned() const {
-  return node.processes.empty() ? plan.node : plan.node_of(index());
+  return plan.node_of(node.index);
 }
 
 bool NodeObservations::for_the_machine() const {

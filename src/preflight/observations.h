@@ -122,10 +122,6 @@ struct NodeObservations {
     return found == answers.end() ? nullptr : &found->second;
   }
   [[nodiscard]] bool has_gpus() const { return !node.gpus.empty(); }
-  /// The node's number; 0 for one without processes.
-  [[nodiscard]] std::uint32_t index() const {
-    return node.processes.empty() ? 0 : plan.processes[node.processes.front().process].node;
-  }
   /// What the plan says of this node. Its `count` is that of the node's pool.
   [[nodiscard]] const plan::Node& planned() const;
   /// The plan is of this machine's parts, and no experiment's: what the profile says of a node is all that

@@ -36,7 +36,7 @@ class Trial {
   /// Answers each of the other nodes, as long as they may ask.
   void write(const std::set<std::uint32_t>& readers) {
     if (!make_folder()) return;
-    const auto until = Clock::now() + kToSeeAFile;
+    const auto until = Clock::now() + 2 * kToSeeAFile;  // the others may begin later
     auto left = readers;
     std::error_code error;
     while (!left.empty() && Clock::now() < until) {
@@ -46,12 +46,15 @@ class Trial {
       });
       if (!left.empty()) std::this_thread::sleep_for(kBetweenLooks);
     }
+    found_.silent = left.size();
     remove_folder();
   }
 
   void read(std::uint32_t node) {
     if (!make_folder()) return;
     const auto begin = Clock::now();
+    std::error_code error;
+    fs::remove(answers(node), error);  // of a trial that was cut off
     if (const auto asked = sys::write_file_atomically(asks(node), "seen?\n"); !asked) {
       found_.error = asked.error().first_message();
     } else if (!wait_for(answers(node), begin + kToSeeAFile)) {
@@ -59,7 +62,6 @@ class Trial {
                                  format_duration(kToSeeAFile));
     }
     found_.seen = std::chrono::duration_cast<Duration>(Clock::now() - begin);
-    std::error_code error;
     fs::remove(answers(node), error);
     fs::remove(asks(node), error);
     remove_folder();

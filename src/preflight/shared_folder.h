@@ -15,13 +15,14 @@ struct SharedFolder {
   std::string writer;  ///< "learner.0", whose node writes
   bool writes = false;
   std::size_t readers = 0;  ///< nodes with engines, besides that of the writer
+  std::size_t silent = 0;   ///< of a writer: those whose files it has not seen
   std::string error{};      ///< why it cannot be used here; empty: it can
   Duration seen{};          ///< of a node that reads: until a file of the writer's node was there
 };
 
 /// Tries each such folder together with the other nodes, which do the same at the same time: a node with
 /// engines leaves a file, the first learner's node answers it with another one, and the first waits for that.
-/// Nothing is left there. `tag` is the same on all nodes, and the run's own.
+/// Where all do so in time, nothing of it is left there. `tag` is the same on all nodes, and the run's own.
 std::vector<SharedFolder> try_shared_folders(const plan::Plan& plan, const plan::BoundNode& node,
                                              std::uint32_t index, const std::string& tag);
 

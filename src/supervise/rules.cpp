@@ -47,9 +47,11 @@ Rules rules_of(const plan::Plan& plan) {
       rules.processes.back().walltime_signal = plan.walltime->signal;
     }
   }
-  for (const auto& [where, members] : replicas) {
+  for (auto& [where, members] : replicas) {
     if (members.size() < 2) continue;
-    for (const auto member : members) rules.processes[member].replica = members;
+    for (const auto member : members)
+      rules.processes[member].replica = static_cast<std::uint32_t>(rules.replicas.size());
+    rules.replicas.push_back(std::move(members));
   }
   return rules;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <span>
 #include <utility>
 
 #include "supervise/stop_signal.h"
@@ -127,10 +128,11 @@ class Transition {
   }
 
   void on(const event::BackoffOver& event) {
-    auto& process = state_.processes[event.process];
-    if (!is_any<BackingOff>(process.phase)) return;
-    ++process.restarts;
-    start(event.process);
+    for (const auto process : replica_of(event.process)) {
+      if (!is_any<BackingOff>(life_of(process))) continue;
+      ++state_.processes[process].restarts;
+      start(process);
+    }
   }
 
   void on(const event::Signal& event) {
@@ -154,13 +156,15 @@ class Transition {
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
 
  private:
-  [[nodiscard]] std::vector<ProcessIndex> replica_of(ProcessIndex process) const {
-    const auto& replica = rules_.processes[process].replica;
-    return replica.empty() ? std::vector{process} : replica;
+  /// Itself, or all of its replica; until the next call.
+  [[nodiscard]] std::span<const ProcessIndex> replica_of(ProcessIndex process) {
+    if (const auto& replica = rules_.processes[process].replica) return rules_.replicas[*replica];
+    alone_ = process;
+    return {&alone_, 1};
   }
 
   /// Another of its replica has failed, and all of them start again.
-  [[nodiscard]] bool starts_again(ProcessIndex process) const {
+  [[nodiscard]] bool starts_again(ProcessIndex process) {
     return std::ranges::any_of(replica_of(process), [&](ProcessIndex other) {
       const auto& phase = state_.processes[other].phase;
       const auto* cleaning = std::get_if<CleaningUp>(&phase);
@@ -184,10 +188,9 @@ class Transition {
     const auto replica = replica_of(process);
     const auto gathered = [&](ProcessIndex other) { return is_any<Gathering>(life_of(other)); };
     if (!std::ranges::all_of(replica, gathered)) return;
-    for (const auto other : replica) {
-      life_of(other) = BackingOff{};
-      act(action::ArmBackoff{other, rules_.processes[other].restart.backoff});
-    }
+    for (const auto other : replica) life_of(other) = BackingOff{};
+    const auto first = replica.front();
+    act(action::ArmBackoff{first, rules_.processes[first].restart.backoff});
   }
 
   template <class What>
@@ -355,6 +358,7 @@ class Transition {
   const Rules& rules_;
   State state_;
   std::vector<Action> actions_;
+  ProcessIndex alone_ = 0;
 };
 
 }  // namespace

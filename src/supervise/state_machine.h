@@ -28,16 +28,16 @@ struct ProcessRules {
   bool ends_run = false;
   bool exit_ok = false;
   bool leave = false;
-  std::optional<int> walltime_signal{};  ///< in place of the stop signal when the walltime comes near
-  /// Those that are one with it, itself among them: when one fails, all are started again. Empty: it stands
-  /// for itself.
-  std::vector<ProcessIndex> replica{};
+  std::optional<int> walltime_signal{};    ///< in place of the stop signal when the walltime comes near
+  std::optional<std::uint32_t> replica{};  ///< index into Rules::replicas; nothing: it stands for itself
 };
 
 /// What holds for the run.
 struct Rules {
   std::vector<ProcessRules> processes;
   std::vector<std::vector<ProcessIndex>> stages;  ///< every process stands in exactly one
+  /// Processes that are one: when one of them fails, all are started again.
+  std::vector<std::vector<ProcessIndex>> replicas{};
   std::map<int, SignalRule> signals;
   /// SIGUSR2 says that the walltime comes near, as the batch script asks Slurm for (--signal=B:USR2@...).
   bool walltime = false;
@@ -219,7 +219,7 @@ struct CleanUp {
   ProcessIndex process = 0;
   bool leave = false;  ///< what it left behind lives on, until the run ends
 };
-/// To be answered by BackoffOver.
+/// To be answered by BackoffOver. Of a replica, its first process stands for all.
 struct ArmBackoff {
   ProcessIndex process = 0;
   Duration backoff{};

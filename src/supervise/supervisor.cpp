@@ -167,17 +167,28 @@ void Supervisor::perform(const action::SignalProcess& send) {
 }
 
 void Supervisor::perform(const action::ArmGrace& arm) {
-  loop_.after(arm.grace, [this, p = arm.process] { handle(event::GraceOver{p}); });
+  // Of this start of the process: it may be started and asked to end again in the meantime.
+  loop_.after(arm.grace, [this, p = arm.process, restarts = state_.processes[arm.process].restarts] {
+    if (state_.processes[p].restarts == restarts) handle(event::GraceOver{p});
+  });
 }
 
 void Supervisor::perform(const action::ArmBackoff& arm) {
-  record("process-restart", {{"process", name_of(arm.process)}, {"in_ms", arm.backoff.count()}});
   const auto& rules = rules_.processes[arm.process];
-  if (rules.ready == ProcessRules::Ready::exited)
-    say(fmt::format("{} has failed, and starts again in {}", name_of(arm.process), in_seconds(arm.backoff)));
-  else if (!rules.replica.empty() && rules.replica.front() == arm.process)
-    say(fmt::format("{}{} starts again in {}, all {} processes of it", why_again(rules.replica),
-                    replica_name(arm.process), in_seconds(arm.backoff), rules.replica.size()));
+  const auto record_it = [&](ProcessIndex process) {
+    record("process-restart", {{"process", name_of(process)}, {"in_ms", arm.backoff.count()}});
+  };
+  if (rules.replica) {
+    const auto& replica = rules_.replicas[*rules.replica];
+    for (const auto process : replica) record_it(process);
+    say(fmt::format("{}{} starts again in {}, all {} processes of it", why_again(replica),
+                    replica_name(arm.process), in_seconds(arm.backoff), replica.size()));
+  } else {
+    record_it(arm.process);
+    if (rules.ready == ProcessRules::Ready::exited)
+      say(fmt::format("{} has failed, and starts again in {}", name_of(arm.process),
+                      in_seconds(arm.backoff)));
+  }
   loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
 }
 

@@ -244,7 +244,7 @@ class Usage(CliTest):
             ("run", "--pln=p.json"): "nlaunch run: there is no option '--pln': did you mean '--plan'?\nnlaunch run --help lists them\n",
             ("--site", "local", "run", "e.yaml"): "nlaunch run: '--site' stands behind the command: nlaunch run --site ...\n",
             ("ps", "a", "b"): "nlaunch ps: 'b' is one argument too many\nnlaunch ps --help says what it takes\n",
-            ("plan", "e.yaml", "--nodes", "x"): "nlaunch plan: --nodes: 'x' is no number that it takes\nnlaunch plan --help says what it takes\n",
+            ("plan", "e.yaml", "--nodes", "x"): "nlaunch plan: --nodes takes N or POOL=N, N at most 100000, and not 'x'\nnlaunch plan --help says what it takes\n",
             ("help", "rnu"): "nlaunch help: there is no command 'rnu': did you mean 'run'?\nnlaunch help --help says what it takes\n",
             (): f"nlaunch: which command? {self.COMMANDS}; nlaunch help says what they do\n",
         }

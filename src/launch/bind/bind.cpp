@@ -42,6 +42,7 @@ class Binder {
 
   Result<BoundNode> run() {
     node_.host = directory_.at(request_.node).host;
+    node_.index = request_.node;
     node_.scratch = scratch_of(plan_, request_.node, request_.paths.id);
     node_.cache = cache_of(plan_);
     bind_gpus();

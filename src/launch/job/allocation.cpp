@@ -159,6 +159,12 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
     }
     return "";
   }
+  if (!allocation.components.empty()) {
+    return fmt::format(
+        "job {} has {}, and the plan asks for {}", allocation.job_id,
+        text::count(allocation.components.size(), "component"),
+        plan.slurm.components.empty() ? "nodes of one kind" : std::to_string(plan.slurm.components.size()));
+  }
   if (allocation.nodes.size() < plan.node.count) {
     return fmt::format("job {} has {}, and the plan uses {}", allocation.job_id,
                        text::count(allocation.nodes.size(), "node"), plan.node.count);

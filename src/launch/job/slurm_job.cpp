@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "launch/job/allocation.h"
 #include "sys/command.h"
 #include "sys/spawn.h"
 
@@ -168,15 +169,40 @@ bool JobState::over() const {
          state != "SIGNALING";
 }
 
+namespace {
+
+/// The value of " NAME=VALUE " in a line of scontrol; empty where it is not there.
+std::string field_of(std::string_view line, std::string_view name) {
+  const auto key = fmt::format(" {}=", name);
+  const auto at = line.find(key);
+  if (at == std::string_view::npos) return "";
+  const auto begin = at + key.size();
+  return std::string(line.substr(begin, line.find_first_of(" \n", begin) - begin));
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> parse_component(std::string_view lines, std::string_view node) {
+  for (const auto& line : text::split(lines, '\n')) {
+    const auto offset = text::whole_number<std::uint32_t>(field_of(line, "HetJobOffset"));
+    const auto nodes = offset ? expand_nodelist(field_of(line, "NodeList")) : std::nullopt;
+    if (nodes && std::ranges::find(*nodes, node) != nodes->end()) return offset;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> component_of(const std::string& job_id, const std::string& node,
+                                          const std::vector<std::string>& environment) {
+  sys::SpawnRequest request;
+  request.argv = {"scontrol", "-o", "show", "job", job_id};
+  request.env = environment;
+  const auto said = sys::run_command(std::move(request), kPatienceWithSlurm);
+  return said && said->status.ok() ? parse_component(said->out, node) : std::nullopt;
+}
+
 std::optional<JobState> parse_job_state(std::string_view line) {
   JobState job;
-  const auto field = [&](std::string_view name) {
-    const auto key = fmt::format(" {}=", name);
-    const auto at = line.find(key);
-    if (at == std::string_view::npos) return std::string();
-    const auto begin = at + key.size();
-    return std::string(line.substr(begin, line.find_first_of(" \n", begin) - begin));
-  };
+  const auto field = [&](std::string_view name) { return field_of(line, name); };
   job.state = field("JobState");
   if (job.state.empty()) return std::nullopt;
   job.reason = field("Reason");

@@ -49,6 +49,13 @@ struct JobState {
 /// The fields of one line of `scontrol -o show job`. Nothing where it is none.
 std::optional<JobState> parse_job_state(std::string_view line);
 
+/// The component of a heterogeneous job that has this node, from what `scontrol -o show job` says of all of
+/// them; nothing where the job has no components, or none has it.
+std::optional<std::uint32_t> parse_component(std::string_view lines, std::string_view node);
+/// The same of a job; nothing where Slurm does not answer.
+std::optional<std::uint32_t> component_of(const std::string& job_id, const std::string& node,
+                                          const std::vector<std::string>& environment);
+
 /// Nothing for a job that Slurm does not know any more.
 Result<std::optional<JobState>> job_state(const std::string& job_id,
                                           const std::vector<std::string>& environment);

@@ -23,6 +23,11 @@ Row judge_shared_folder(const SharedFolder& folder) {
         {"name a folder on a file system that these nodes share: `weight_sync: {backend: disk, path: "
          "...}`"});
   }
+  if (folder.writes && folder.silent > 0) {
+    return unknown(kWeights, subject,
+                   fmt::format("no file of {} of {} with engines was seen here", folder.silent,
+                               text::count(folder.readers, "other node")));
+  }
   if (folder.writes) {
     return passed(kWeights, subject,
                   folder.readers == 0

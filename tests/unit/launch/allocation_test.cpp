@@ -120,6 +120,15 @@ TEST(ChooseNodes, TakesEachPoolsNodesFromItsOwnComponent) {
             "component 2 of job 17 has 2 nodes, and the plan uses 3 there (rollout, judge)");
 }
 
+TEST(ChooseNodes, OfOtherComponentsThanThePlansIsAMisfit) {
+  auto plan = of_two_components(1, 1, 1);
+  plan.slurm.components.pop_back();
+  EXPECT_EQ(misfit(plan, of_components()), "job 17 has 3 components, and the plan asks for 2");
+  plan.slurm.components.clear();
+  EXPECT_EQ(misfit(plan, of_components()),
+            "job 17 has 3 components, and the plan asks for nodes of one kind");
+}
+
 TEST(ChooseNodes, InAnAllocationOfOnePartThePoolsAreRangesOfIt) {
   const auto plan = of_two_components(1, 1, 1);
   const Allocation one{"17", {"a", "b", "c", "d"}, 8, {}, {}};

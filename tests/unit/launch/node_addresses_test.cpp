@@ -40,7 +40,7 @@ TEST(NodeAddresses, EachNodeLearnsThePortsOfAll) {
   ASSERT_TRUE(read);
   for (auto* plan : {&first, &second}) {
     ASSERT_TRUE(take_ports(*plan, *read));
-    EXPECT_EQ(plan->weight_sync.port, 1);
+    EXPECT_EQ(plan->weight_syncs.front().port, 1);
     EXPECT_EQ(plan->roles[0].rendezvous_port, 2);
     EXPECT_EQ(plan->processes[2].ports, (std::vector<std::uint16_t>{5, 6}));
     EXPECT_EQ(plan->processes[4].ports, (std::vector<std::uint16_t>{7, 8}));

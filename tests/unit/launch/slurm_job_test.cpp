@@ -79,5 +79,17 @@ TEST(ParseKillWait, ReadsWhatScontrolShows) {
   EXPECT_EQ(parse_kill_wait("KillWait                = (null)\n"), std::nullopt);
 }
 
+TEST(ParseComponent, FindsTheOneThatHasTheNode) {
+  constexpr const char* kJob =
+      "JobId=7 HetJobId=7 HetJobOffset=0 JobState=RUNNING ReqNodeList=(null) ExcNodeList=c1 NodeList=n[1-3] "
+      "BatchHost=n1\n"
+      "JobId=8 HetJobId=7 HetJobOffset=1 JobState=RUNNING ReqNodeList=(null) ExcNodeList=(null) NodeList=c1 "
+      "BatchHost=c1\n";
+  EXPECT_EQ(parse_component(kJob, "n2"), 0U);
+  EXPECT_EQ(parse_component(kJob, "c1"), 1U);
+  EXPECT_FALSE(parse_component(kJob, "n4"));
+  EXPECT_FALSE(parse_component("JobId=7 JobState=RUNNING NodeList=n[1-3] BatchHost=n1\n", "n1"));
+}
+
 }  // namespace
 }  // namespace nlaunch::launch

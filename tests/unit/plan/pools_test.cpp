@@ -115,6 +115,18 @@ TEST_F(Pools, SurviveTheFrozenPlan) {
   torn = nlohmann::json::parse(text);
   torn["roles"][1]["replica"]["nodes"] = 0;
   EXPECT_FALSE(from_json(torn.dump(), "x"));
+  torn = nlohmann::json::parse(text);
+  torn["roles"][1]["count"] = 6;
+  EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
+            "'x' cannot be read as a plan: 'engine' has 4 processes, and not 6");
+  torn = nlohmann::json::parse(text);
+  std::swap(torn["processes"][8], torn["processes"][9]);
+  EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
+            "'x' cannot be read as a plan: the processes of 'engine' are not in order");
+  torn = nlohmann::json::parse(text);
+  torn["slurm"]["components"][0]["nodes"] = 1;
+  EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
+            "'x' cannot be read as a plan: the components of the job do not have all nodes");
 }
 
 TEST_F(Pools, AreNamedOnTheCommandLine) {
@@ -174,6 +186,18 @@ TEST_F(Pools, WithoutRoomSayWhichOneNeedsMore) {
             "hint: --set roles.engine.count=1, or --nodes rollout=4\n");
 }
 
+TEST_F(Pools, ARoleOnEachNodeIsToldWhichPoolHasRoom) {
+  EXPECT_EQ(
+      mistakes("pools: {train: {nodes: 2}, cpu: {nodes: 1, gpus: 0}}\n"
+               "roles: {learner: {kind: learner, per_node: 4, gpus: 1, command: [t]}}\n",
+               kSite),
+      (Lines{
+          "4:44 role 'learner': 4 processes of 1 GPU on each node do not fit on the pools 'train' (2 nodes × "
+          "4 "
+          "GPUs) and 'cpu' (1 node × 0 GPUs): none fit on each, and 0 GPUs stay idle -> write `pool: train`: "
+          "its nodes have so many GPUs"}));
+}
+
 TEST_F(Pools, AReplicaIsOneGroupOverItsNodes) {
   const auto plan = plan_of(kExperiment, kSite);
   std::vector<std::string> groups;
@@ -188,6 +212,9 @@ TEST_F(Pools, AReplicaIsOneGroupOverItsNodes) {
   EXPECT_EQ(plan.name_of(*find_process(plan, "engine.1")), "engine.1.0") << "its leader";
   EXPECT_EQ(sync_members(plan, "engine.1").size(), 8U);
   EXPECT_EQ(sync_members(plan, "engine.1.1").size(), 4U);
+  for (const auto* nobody :
+       {"engine.2", "engine.1.2", "learner.0.0", "engine.1.1.1", "engine.x", "nobody", ""})
+    EXPECT_EQ(find_process(plan, nobody), nullptr) << nobody;
 }
 
 TEST_F(Pools, ProcessesOfARoleKnowTheirPlaceOnANode) {

@@ -105,6 +105,27 @@ TEST_F(WeightSyncs, OnCpuSlotsOtherGroupsTalkThroughGloo) {
   EXPECT_TRUE(plan.node.cpu_slots);
 }
 
+TEST_F(WeightSyncs, MeetWhereTheFirstOfThemIsThoughNoGroupIsTried) {
+  const auto plan = with("{backend: nixl, order: [learner.2, engine]}\n");
+  EXPECT_EQ(sync_node(plan, plan.weight_syncs.front()), 1U);
+}
+
+TEST_F(WeightSyncs, OfDiskCannotHaveAPathThatNamesItself) {
+  EXPECT_EQ(
+      refused("{backend: disk, path: \"${weight_sync.path}/x\"}\n"),
+      (Lines{"7:37 '${weight_sync.path}' is such a path itself -> write the folder, or a var that has it: "
+             "${vars.weights}"}));
+}
+
+TEST_F(WeightSyncs, NameProcessesOfReplicas) {
+  constexpr const char* kReplicas =
+      "nodes: 3\nroles:\n"
+      "  learner: {kind: learner, gpus: 1, command: [t]}\n"
+      "  engine: {kind: engine, replica: {nodes: 2}, gpus: 2, command: [s]}\n"
+      "weight_sync: {order: [engine.0.1, learner.0]}\n";
+  EXPECT_EQ(plan_of(kReplicas, kSite).weight_syncs.front().world_size, 3U);
+}
+
 TEST_F(WeightSyncs, AreNamedInReferences) {
   const auto of = [&](const std::string& sync, const std::string& text) {
     return mistakes("weight_sync: " + sync +
