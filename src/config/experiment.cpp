@@ -285,7 +285,7 @@ void read_head(Keys& keys, Experiment& out) {
     keys.read("name", out.name);
     if (name->is(Kind::scalar)) check_name(out.name, name->problems());
   }
-  keys.number("nodes", out.nodes, 1, 100'000);
+  keys.number("nodes", out.nodes, 1, kMostNodesOfARun);
   read_pools_of(keys, out);
   keys.read("cpu_slots", out.cpu_slots);
   keys.read("workdir", out.workdir);

@@ -8,8 +8,6 @@ namespace nlaunch::config {
 namespace {
 
 constexpr std::size_t kMostPools = 64;
-constexpr std::uint32_t kMostNodes = 100'000;
-constexpr std::uint32_t kMostGpus = 1024;  // of a node
 constexpr std::uint32_t kMostCpus = 4096;
 
 Pool read_pool(const Text& name, const Value& value, bool in_profile) {
@@ -25,7 +23,7 @@ Pool read_pool(const Text& name, const Value& value, bool in_profile) {
           .hint = "the experiment says it: pools: {" + name.value + ": {nodes: N}}";
     keys.pairs("directives", pool.directives);
   } else {
-    if (keys.require("nodes", "nodes: 4")) keys.number("nodes", pool.nodes, 1, kMostNodes);
+    if (keys.require("nodes", "nodes: 4")) keys.number("nodes", pool.nodes, 1, kMostNodesOfARun);
     keys.pairs("slurm", pool.directives);
   }
   keys.number("gpus", pool.gpus, 0, kMostGpus);

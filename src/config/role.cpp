@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kMostRoles = 256;
 constexpr std::uint32_t kMostProcesses = 1'000'000;
-constexpr std::uint32_t kMostGpus = 1024;  // of a process, which stands on one node
 constexpr std::uint32_t kMostRestarts = 1000;
 
 /// [a-z][a-z0-9_-]*: it becomes part of file names, host lists and references.
@@ -52,8 +51,6 @@ void read_counts(Keys& keys, Role& role) {
   }
 }
 
-constexpr std::uint32_t kMostNodes = 100'000;
-
 /// What `count` counts: units of some processes on some nodes.
 void read_replica(Keys& keys, Role& role) {
   const auto value = keys.get("replica");
@@ -61,7 +58,7 @@ void read_replica(Keys& keys, Role& role) {
   Replica replica;
   replica.span = value->key_span();
   Keys inner(*value);
-  inner.number("nodes", replica.nodes, 1, kMostNodes);
+  inner.number("nodes", replica.nodes, 1, kMostNodesOfARun);
   inner.number("per_node", replica.per_node, 1, kMostGpus);
   if (value->is(Node::Kind::map) && !inner.get("nodes") && !inner.get("per_node")) {
     value->error("config.replica", fmt::format("'{}' does not say how large a replica is", value->path()))

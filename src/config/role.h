@@ -1,9 +1,14 @@
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "config/reader.h"
 
 namespace nlaunch::config {
+
+// More is a slip of the keyboard.
+inline constexpr std::uint32_t kMostNodesOfARun = 100'000;
+inline constexpr std::uint32_t kMostGpus = 1024;  ///< of a node
 
 /// Reads `roles:`, each role by itself.
 std::vector<Role> read_roles(const Value& value);
