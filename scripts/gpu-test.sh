@@ -16,6 +16,9 @@ OPTIONS=(--site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --run
 WEIGHT_SYNC=(configs/weight-sync.yaml --set roles.engine.count=1 "${OPTIONS[@]}")  # two GPUs
 RUN=("$NLAUNCH" run)  # a run whose two processes may share a GPU, with these options:
 SHARED=() SHARED_LEARNERS=()
+# This machine as two nodes of one GPU each.
+ON_TWO_NODES=(env PATH="$PWD/tests/gpu:$PATH" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='node[0-1]' SLURM_JOB_NUM_NODES=2 "$NLAUNCH")
+TWO_NODES=(--site "$PWD/tests/gpu/two-nodes.yaml" --site-dir "$PWD/tests/gpu" "${OPTIONS[@]:2}")
 trap 'rm -rf "$WORK"' EXIT
 
 preflight_passes_on_all_gpus() {
@@ -71,9 +74,20 @@ an_engine_shares_the_gpu_of_each_learner() {
 the_same_on_two_nodes() {
   two_gpus "${FUNCNAME[0]}" || return
   expect "${FUNCNAME[0]}" 0 'preflight pass: ' 'weights 3\.0 on ' 'the engine has written 42\.0' -- \
-    env PATH="$PWD/tests/gpu:$PATH" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='node[0-1]' SLURM_JOB_NUM_NODES=2 \
-    "$NLAUNCH" run tests/gpu/colocated.yaml --set nodes=2 --set roles.learner.per_node=1 --set roles.engine.per_node=1 \
-    --site "$PWD/tests/gpu/two-nodes.yaml" --site-dir "$PWD/tests/gpu" "${OPTIONS[@]:2}"
+    "${ON_TWO_NODES[@]}" run tests/gpu/colocated.yaml "${TWO_NODES[@]}" --set nodes=2 --set roles.learner.per_node=1 \
+    --set roles.engine.per_node=1
+}
+
+a_replica_over_two_nodes_is_one_group() {
+  two_gpus "${FUNCNAME[0]}" || return
+  expect "${FUNCNAME[0]}" 0 'engine\.0 tensor parallel +2 ranks over nccl' -- \
+    "${ON_TWO_NODES[@]}" preflight tests/gpu/replica.yaml "${TWO_NODES[@]}"
+}
+
+a_replica_over_two_nodes_runs() {
+  two_gpus "${FUNCNAME[0]}" || return
+  expect "${FUNCNAME[0]}" 0 'preflight pass: ' 'weights 3\.0 on ' 'the engine has written 42\.0' -- \
+    "${ON_TWO_NODES[@]}" run tests/gpu/replica.yaml "${TWO_NODES[@]}"
 }
 
 # nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
