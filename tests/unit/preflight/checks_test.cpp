@@ -71,8 +71,8 @@ TEST(Checks, StandInTheirOrder) {
   EXPECT_EQ(names, (Lines{"gpus",       "gpu-health",    "nvlink",    "gpu-mode", "gpu-processes",
                           "kernel-log", "shared-memory", "container", "nccl",     "nccl-known-bad",
                           "nics",       "spot",          "fabric",    "names",    "interpreter",
-                          "torch",      "limits",        "ports",     "space",    "copies",
-                          "gemm"}));
+                          "torch",      "limits",        "ports",     "space",    "weights",
+                          "copies",     "gemm"}));
   names.clear();
   for (const auto* check : checks()) names.emplace_back(check->name);
   EXPECT_EQ(names, (Lines{"nccl-version", "spots", "clock", "gemm-agreement", "identity", "collectives",
