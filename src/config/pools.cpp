@@ -65,6 +65,11 @@ std::vector<Pool> read_pools(const Value& value, bool in_profile) {
   return pools;
 }
 
+const Pool* find_pool(const std::vector<Pool>& pools, std::string_view name) {
+  const auto found = std::ranges::find_if(pools, [&](const Pool& pool) { return pool.name.value == name; });
+  return found == pools.end() ? nullptr : &*found;
+}
+
 void check_pool_names(const std::vector<Role>& roles, const std::vector<Pool>& pools, Problems& problems) {
   std::vector<std::string> known;
   for (const auto& pool : pools) known.push_back(pool.name.value);

@@ -1,4 +1,5 @@
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "config/reader.h"
@@ -9,6 +10,9 @@ namespace nlaunch::config {
 /// Reads `pools:`, of an experiment, or of a profile, which knows what they are like and not how many nodes
 /// are wanted.
 std::vector<Pool> read_pools(const Value& value, bool in_profile);
+
+/// The one of that name; nullptr where there is none.
+const Pool* find_pool(const std::vector<Pool>& pools, std::string_view name);
 
 /// Checks the pools that roles name.
 void check_pool_names(const std::vector<Role>& roles, const std::vector<Pool>& pools, Problems& problems);

@@ -10,6 +10,7 @@
 #include "base/backend.h"
 #include "base/scheduler_traits.h"
 #include "base/text.h"
+#include "config/pools.h"
 #include "plan/bench.h"
 #include "plan/container.h"
 #include "plan/demand.h"
@@ -299,11 +300,10 @@ class Builder {
   /// what it says of all nodes.
   void set_pools() {
     for (const auto& pool : experiment_.pools) {
-      const auto at_site = std::ranges::find_if(
-          site_.pools, [&](const config::Pool& one) { return one.name.value == pool.name.value; });
+      const auto* at_site = config::find_pool(site_.pools, pool.name.value);
       Pool made{pool.name.value, 0, plan_.node};
       made.node.gpus = site_gpus();
-      if (at_site != site_.pools.end()) apply(*at_site, made.node);
+      if (at_site != nullptr) apply(*at_site, made.node);
       apply(pool, made.node);
       const auto given = options_.nodes_of.find(made.name);
       made.node.count = given != options_.nodes_of.end() ? given->second
@@ -358,9 +358,8 @@ class Builder {
   void refuse_unlike_pools() {
     for (std::size_t i = 0; i < plan_.pools.size(); ++i) {
       const auto& pool = experiment_.pools[i];
-      const auto at_site = std::ranges::find_if(
-          site_.pools, [&](const config::Pool& one) { return one.name.value == pool.name.value; });
-      const bool by_site = at_site != site_.pools.end() && !at_site->directives.empty();
+      const auto* at_site = config::find_pool(site_.pools, pool.name.value);
+      const bool by_site = at_site != nullptr && !at_site->directives.empty();
       const bool same_gpus = plan_.pools[i].node.gpus == plan_.pools.front().node.gpus;
       if (pool.directives.empty() && !by_site && same_gpus) continue;
       diagnostics_

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "config/pools.h"
 #include "plan/directives.h"
 
 namespace nlaunch::plan {
@@ -112,13 +113,12 @@ std::vector<SlurmComponent> components_of(const config::Experiment& experiment, 
   std::vector<SlurmComponent> components;
   for (std::size_t i = 0; i < plan.pools.size(); ++i) {
     const auto& pool = plan.pools[i];
-    const auto at_site = std::ranges::find_if(
-        site.pools, [&](const config::Pool& one) { return one.name.value == pool.name; });
-    const bool own_gpus = experiment.pools[i].gpus || (at_site != site.pools.end() && at_site->gpus);
+    const auto* at_site = config::find_pool(site.pools, pool.name);
+    const bool own_gpus = experiment.pools[i].gpus || (at_site != nullptr && at_site->gpus);
     DirectiveMerger merger(
         kSbatch, resolve, diagnostics,
         own_gpus ? for_gpus(plan.slurm.directives, pool.node.gpus) : plan.slurm.directives);
-    if (at_site != site.pools.end()) {
+    if (at_site != nullptr) {
       for (const auto& [name, value] : at_site->directives) merger.add(name, value);
     }
     for (const auto& [name, value] : experiment.pools[i].directives) merger.add(name, value);

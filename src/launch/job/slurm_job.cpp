@@ -180,6 +180,14 @@ std::string field_of(std::string_view line, std::string_view name) {
   return std::string(line.substr(begin, line.find_first_of(" \n", begin) - begin));
 }
 
+/// A line for the job, or for each of its components.
+auto show_job(const std::string& job_id, const std::vector<std::string>& environment) {
+  sys::SpawnRequest request;
+  request.argv = {"scontrol", "-o", "show", "job", job_id};
+  request.env = environment;
+  return sys::run_command(std::move(request), kPatienceWithSlurm);
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> parse_component(std::string_view lines, std::string_view node) {
@@ -193,10 +201,7 @@ std::optional<std::uint32_t> parse_component(std::string_view lines, std::string
 
 std::optional<std::uint32_t> component_of(const std::string& job_id, const std::string& node,
                                           const std::vector<std::string>& environment) {
-  sys::SpawnRequest request;
-  request.argv = {"scontrol", "-o", "show", "job", job_id};
-  request.env = environment;
-  const auto said = sys::run_command(std::move(request), kPatienceWithSlurm);
+  const auto said = show_job(job_id, environment);
   return said && said->status.ok() ? parse_component(said->out, node) : std::nullopt;
 }
 
@@ -220,10 +225,7 @@ std::optional<JobState> parse_job_state(std::string_view line) {
 
 Result<std::optional<JobState>> job_state(const std::string& job_id,
                                           const std::vector<std::string>& environment) {
-  sys::SpawnRequest request;
-  request.argv = {"scontrol", "-o", "show", "job", job_id};
-  request.env = environment;
-  const auto said = sys::run_command(std::move(request), kPatienceWithSlurm);
+  const auto said = show_job(job_id, environment);
   if (!said) return std::unexpected(said.error());
   if (said->status.ok()) return parse_job_state(" " + said->out);
   if (said->err.find("Invalid job id") != std::string::npos) return std::nullopt;
