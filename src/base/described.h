@@ -6,20 +6,24 @@
 #include <string_view>
 
 /// The words of an enumeration are the names of its enumerators, listed once below it and in the order in
-/// which messages list them: BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service)
+/// which messages list them: BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service). One whose word is a
+/// keyword of C++ ends in an underscore, which the word does not have: `switch_`.
 namespace nlaunch {
 
 template <class E>
 concept DescribedEnum = boost::describe::has_describe_enumerators<E>::value;
 
 namespace detail {
+constexpr std::string_view word_from(std::string_view name) {
+  return name.ends_with('_') ? name.substr(0, name.size() - 1) : name;
+}
 template <class E, template <class...> class List, class... Enumerator>
 constexpr auto values(List<Enumerator...> /*list*/) {
   return std::array<E, sizeof...(Enumerator)>{Enumerator::value...};
 }
 template <template <class...> class List, class... Enumerator>
 constexpr auto words(List<Enumerator...> /*list*/) {
-  return std::array<std::string_view, sizeof...(Enumerator)>{Enumerator::name...};
+  return std::array<std::string_view, sizeof...(Enumerator)>{word_from(Enumerator::name)...};
 }
 }  // namespace detail
 

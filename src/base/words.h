@@ -62,6 +62,21 @@ constexpr std::optional<Backend> communicator_of(SyncBackend backend) {
 enum class ReadyServer { vllm, sglang };
 BOOST_DESCRIBE_ENUM(ReadyServer, vllm, sglang)
 
+/// What some processes have in common where they are kept together.
+enum class Closeness {
+  node,
+  domain,   ///< of NVLink: nodes whose GPUs reach each other over it, as in a rack of NVL72
+  switch_,  ///< the one that their network cables end at
+};
+BOOST_DESCRIBE_ENUM(Closeness, node, domain, switch_)
+
+/// The topology plugin of a Slurm that knows where its nodes are.
+enum class SlurmTopology {
+  tree,   ///< switches: --switches
+  block,  ///< blocks of nodes, each an NVLink domain: --segment
+};
+BOOST_DESCRIBE_ENUM(SlurmTopology, tree, block)
+
 /// When an operation applies; what is empty always fits. All that is given must fit.
 struct Condition {
   std::optional<VersionRange> nodes;            ///< number of nodes, as a version of one part
@@ -96,6 +111,7 @@ struct RoleSettings {
   Restart restart;
   bool exit_ok = false;  ///< `exit: ok`: ending by itself with 0 is no failure
   bool leave = false;    ///< what a process leaves behind lives until the run ends
+  bool any_cpu = false;  ///< `cpu_binding: none`: it is not bound to the CPUs near its GPUs
 };
 
 /// What happens when the walltime comes near.

@@ -1,6 +1,6 @@
 #include <sys/prctl.h>
 
-#include <charconv>
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
@@ -10,7 +10,10 @@
 #include "cli/console.h"
 #include "fleet/agent.h"
 #include "fleet/beaker_target.h"
+#include "launch/install.h"
+#include "launch/job/places.h"
 #include "launch/job/step.h"
+#include "launch/machine.h"
 #include "plan/json.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -27,6 +30,12 @@ namespace {
 constexpr Duration kForLastWords = std::chrono::milliseconds(300);
 constexpr Duration kToConnect = std::chrono::minutes(2);
 constexpr std::uint64_t kLargestFile = 1U << 30U;
+
+std::optional<std::uint32_t> index_of(const std::string& host, const std::vector<std::string>& nodes) {
+  const auto found = std::ranges::find(nodes, host);
+  return found == nodes.end() ? std::nullopt
+                              : std::optional(static_cast<std::uint32_t>(found - nodes.begin()));
+}
 
 int agent_of_step(const std::string& step_file, const Context& context) {
   const auto host = launch::node_name(context.environment);
@@ -45,15 +54,17 @@ int agent_of_step(const std::string& step_file, const Context& context) {
   auto plan = plan::from_json(*text, step->plan);
   if (!plan) return complain_here(plan.error());
   const auto& traits = traits_of(plan->scheduler);
-  const auto id = sys::env_value(context.environment, traits.rank_variable);
-  std::uint32_t node = 0;
-  std::from_chars(id.data(), id.data() + id.size(), node);
-  if (id.empty() || node >= plan->node.count) {
-    context.console.say(
-        fmt::format("nlaunch agent on {}: error: {}='{}' is no node of the plan: {} starts agents\n", host,
-                    traits.rank_variable, text::printable(id), traits.step));
+  const auto id = std::string(sys::env_value(context.environment, traits.rank_variable));
+  const auto index =
+      step->nodes.empty() ? text::whole_number<std::uint32_t>(id) : index_of(host, step->nodes);
+  if (!index || *index >= plan->node.count) {
+    context.console.say(fmt::format(
+        "nlaunch agent on {}: error: {} is no node of the plan: {} starts agents\n", host,
+        step->nodes.empty() ? fmt::format("{}='{}'", traits.rank_variable, text::printable(id)) : "this",
+        traits.step));
     return exit_code::usage;
   }
+  const auto node = *index;
   const auto guardian = fleet::enter_agent(host, context);
   return fleet::Agent({{std::move(step->addresses), step->port, std::move(step->token), "", node, kToConnect},
                        host,
@@ -63,6 +74,15 @@ int agent_of_step(const std::string& step_file, const Context& context) {
       .run();
 }
 
+/// Tells where this node stands.
+int say_where(const Context& context) {
+  const auto machine = launch::discover(launch::find_install().probe);
+  context.console.result(
+      launch::place_line(launch::node_name(context.environment),
+                         launch::place_of(context.environment, machine ? *machine : launch::this_host())));
+  return exit_code::ok;
+}
+
 void add_agent(Command program, Context& context) {
   auto step = std::make_shared<std::string>();
   auto plan = std::make_shared<std::string>();
@@ -70,10 +90,13 @@ void add_agent(Command program, Context& context) {
   command.hidden();  // not for people
   auto of_step = command.option("--step", *step, "step.json of the attempt");
   command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_step);
-  command.when_called([step, plan, &context] {
-    context.run = [step, plan, &context] {
+  auto where = std::make_shared<bool>(false);
+  command.flag("--where", *where, "Before the run's step: where this node stands").excludes(of_step);
+  command.when_called([step, plan, where, &context] {
+    context.run = [step, plan, where, &context] {
       // When who started this is killed, nobody else says so.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (*where) return say_where(context);
       return plan->empty() ? agent_of_step(*step, context) : fleet::agent_of_leader(*plan, context);
     };
   });

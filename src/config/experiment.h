@@ -62,6 +62,13 @@ struct Replica {
   [[nodiscard]] std::uint32_t size() const { return nodes.value * per_node.value; }
 };
 
+/// Which nodes of a role have a place in common.
+struct KeepTogether {
+  SourceSpan span;
+  Located<Closeness> within{Closeness::node, {}};
+  std::optional<Located<std::uint32_t>> nodes;  ///< so many that follow each other; nothing: all
+};
+
 struct Role : RoleSettings {
   Text name;
   bool whole = true;  ///< no mistake was found in it: what it lacks, it does not have
@@ -72,7 +79,8 @@ struct Role : RoleSettings {
   std::optional<Located<Per>> per;
   std::optional<Text> except;      ///< of `per: node`: not on the node where this role runs
   std::optional<Replica> replica;  ///< `count` is then a number of these
-  std::vector<Text> pools;         ///< on whose nodes it may stand; empty: all
+  std::optional<KeepTogether> keep_together;
+  std::vector<Text> pools;  ///< on whose nodes it may stand; empty: all
   Located<std::uint32_t> gpus{0, {}};
   std::vector<Text> share_gpus_with;          ///< roles on whose GPUs it stands, at the same time
   std::optional<Located<double>> gpu_memory;  ///< share of the memory of each of its GPUs, above 0, at most 1

@@ -91,8 +91,49 @@ void read_replica(Keys& keys, Role& role) {
   refuse("spawned_by", "the role that starts its processes decides which belong together");
 }
 
+/// `keep_together: domain`, or {within: domain, nodes: 16}.
+void read_keep_together(Keys& keys, Role& role) {
+  const auto value = keys.get("keep_together");
+  if (!value) return;
+  KeepTogether keep;
+  keep.span = value->key_span();
+  if (value->is(Node::Kind::map)) {
+    Keys inner(*value);
+    if (inner.require("within", "within: domain")) inner.read("within", keep.within);
+    inner.number("nodes", keep.nodes, 2, kMostNodesOfARun);
+    inner.finish();
+  } else {
+    keys.read("keep_together", keep.within);
+  }
+  role.keep_together = keep;
+  const auto refuse = [&](const SourceSpan& span, const std::string& what, std::string_view hint) {
+    value->problems().error("config.keep-together", span, what).hint = hint;
+  };
+  if (!keep.within.span) return;
+  if (keep.nodes && role.replica) {
+    refuse(keep.nodes->span, "each replica is kept together, however many nodes it has",
+           "remove 'nodes' from 'keep_together'");
+  } else if (keep.nodes && keep.within.value == Closeness::node) {
+    refuse(keep.nodes->span, fmt::format("{} nodes are not within one", keep.nodes->value),
+           "write within: domain or within: switch, or remove 'nodes'");
+  }
+  if (keep.within.value != Closeness::node) return;
+  if (role.replica && role.replica->nodes.value > 1) {
+    refuse(keep.within.span,
+           fmt::format("a replica of '{}' has {} nodes", role.name.value, role.replica->nodes.value),
+           "write keep_together: domain or switch, or make the replica smaller");
+  } else if (role.per && role.per->value == Role::Per::node) {
+    refuse(keep.within.span, fmt::format("'{}' has a process on every node", role.name.value),
+           "write count: N, or remove 'keep_together'");
+  }
+}
+
 void read_gpus(Keys& keys, Role& role) {
   keys.number("gpus", role.gpus, 0, kMostGpus);
+  if (const auto binding = keys.get("cpu_binding")) {
+    constexpr std::array<std::string_view, 2> kWords{"near", "none"};
+    role.any_cpu = binding->choice(kWords) == 1;
+  }
   keys.list("share_gpus_with", role.share_gpus_with);
   const auto memory = keys.get("gpu_memory");
   if (!memory) return;
@@ -310,6 +351,7 @@ Role read_role(const Text& name, const Value& value) {
   keys.read("venv", role.venv);
   keys.read("rendezvous", role.rendezvous);
   read_replica(keys, role);
+  read_keep_together(keys, role);
   read_launcher(keys, role);
   if (role.launcher) check_script(role, keys.value().problems());
   read_ports(keys, role);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/scheduler_traits.h"
+#include "base/text.h"
 #include "config/document.h"
 #include "config/env_block.h"
 #include "config/match.h"
@@ -50,6 +51,48 @@ void read_node(const Value& value, Site& site) {
     inner.finish();
   }
   keys.read("scratch", site.scratch);
+  keys.finish();
+}
+
+/// One for each of a node's GPUs, which may be more of a kind of node than another has.
+void check_for_each_gpu(const Value& list, std::size_t count, const Site& site) {
+  if (!site.gpus || count == 0 || count == site.gpus->value) return;
+  auto& problem = list.error(
+      "config.topology", fmt::format("'{}' has {}, and a node {}", list.path(), text::count(count, "value"),
+                                     text::count(site.gpus->value, "GPU")));
+  problem.notes.push_back({"'node.gpus' is here", site.gpus->span});
+  problem.hint = "write one for each GPU, in PCI order";
+}
+
+void read_topology(const Value& value, Site& site) {
+  constexpr std::uint32_t kMostNumaNodes = 1024;
+  auto& topology = site.topology;
+  Keys keys(value);
+  keys.read("slurm", topology.slurm);
+  if (const auto domain = keys.get("domain")) {
+    Keys inner(*domain);
+    if (inner.require("nodes", "nodes: 18"))
+      inner.number("nodes", topology.domain_nodes, 1, kMostNodesOfARun);
+    inner.finish();
+  }
+  if (const auto at_switch = keys.get("switch")) {
+    Keys inner(*at_switch);
+    if (inner.require("nodes", "nodes: 32"))
+      inner.number("nodes", topology.switch_nodes, 1, kMostNodesOfARun);
+    inner.finish();
+  }
+  if (const auto numa = keys.get("numa")) {
+    const auto items = numa->items();
+    for (const auto& item : items)
+      if (const auto number = item.number(0, kMostNumaNodes)) topology.numa.push_back(*number);
+    check_for_each_gpu(*numa, items.size(), site);
+  }
+  if (const auto nics = keys.get("nics")) {
+    const auto items = nics->items();
+    for (const auto& item : items)
+      if (auto name = item.text()) topology.nics.push_back(std::move(*name));
+    check_for_each_gpu(*nics, items.size(), site);
+  }
   keys.finish();
 }
 
@@ -135,6 +178,7 @@ void read_head(Keys& keys, const SiteEntry& entry, Site& site) {
 void read_body(Keys& keys, const ProfileChain& chain, Site& site) {
   if (const auto scheduler = keys.get("scheduler")) read_scheduler(*scheduler, site);
   if (const auto node = keys.get("node")) read_node(*node, site);
+  if (const auto topology = keys.get("topology")) read_topology(*topology, site);
   if (const auto pools = keys.get("pools")) site.pools = read_pools(*pools, true);
   if (const auto modules = keys.get("modules")) read_modules(*modules, site.modules);
   if (const auto libraries = keys.get("libraries")) read_libraries(*libraries, site);

@@ -43,6 +43,15 @@ struct Nics {
   std::string interface;
 };
 
+/// Where its nodes stand, and the parts of a node.
+struct Topology {
+  std::optional<SlurmTopology> slurm;
+  std::optional<std::uint32_t> domain_nodes;  ///< in an NVLink domain
+  std::optional<std::uint32_t> switch_nodes;  ///< at a switch
+  std::vector<std::uint32_t> numa;            ///< of each GPU
+  std::vector<std::string> nics;              ///< likewise
+};
+
 /// What has to fit for a profile to be chosen by itself; globs, all that are given.
 struct Match {
   SourceSpan span;
@@ -69,6 +78,7 @@ struct Site {
   std::optional<std::uint32_t> cpus;
   std::vector<Text> bus_ids;
   Nics nics;
+  Topology topology;
   Modules modules;
   EnvBlock env;
   std::vector<std::pair<std::string, Library>> libraries;

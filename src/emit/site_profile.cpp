@@ -69,6 +69,7 @@ class Writer {
     match();
     if (!facts_.partitions.empty()) scheduler();
     node();
+    topology();
     modules();
     environment();
     libraries();
@@ -153,6 +154,26 @@ class Writer {
     if (const auto nics = nic_line(); !nics.empty()) inner.push_back(nics);
     inner.push_back("  scratch: /tmp  # a disk of the node's own, for caches; not a folder that nodes share");
     line("node:");
+    for (auto& text : inner) line(std::move(text));
+  }
+
+  /// What is known of all GPUs, and what Slurm knows of its nodes.
+  void topology() {
+    ProfileLines numa;
+    ProfileLines nics;
+    for (const auto& gpu : facts_.gpus) {
+      if (gpu.numa) numa.push_back(std::to_string(*gpu.numa));
+      if (!gpu.nic.empty()) nics.push_back(quoted(gpu.nic));
+    }
+    ProfileLines inner;
+    if (const auto plugin = facts_.topology; plugin == "topology/tree" || plugin == "topology/block")
+      inner.push_back("  slurm: " + plugin.substr(plugin.find('/') + 1));
+    if (!numa.empty() && numa.size() == facts_.gpus.size())
+      inner.push_back(fmt::format("  numa: [{}]  # of each GPU", text::join(numa, ", ")));
+    if (!nics.empty() && nics.size() == facts_.gpus.size())
+      inner.push_back(fmt::format("  nics: [{}]  # the one nearest to each GPU", text::join(nics, ", ")));
+    if (inner.empty()) return;
+    line("topology:");
     for (auto& text : inner) line(std::move(text));
   }
 

@@ -11,6 +11,8 @@ namespace nlaunch::emit {
 struct SiteFacts {
   struct Gpu {
     std::string name, bus_id;
+    std::optional<std::uint32_t> numa{};  ///< nothing: not known
+    std::string nic{};                    ///< the nearest; empty: none is nearer than others
   };
   struct Nic {
     std::string name, kind;  ///< "cxi", "efa", "ib", "roce"
@@ -33,6 +35,7 @@ struct SiteFacts {
   std::string modules_init;           ///< empty: no modules here
   std::vector<std::string> modules;   ///< what is loaded
   std::string cluster;                ///< Slurm's name for it
+  std::string topology;               ///< Slurm's plugin: "topology/tree"
   std::vector<Partition> partitions;  ///< empty without Slurm
   std::string schema;                 ///< the file that editors check the profile by; empty: none here
 };

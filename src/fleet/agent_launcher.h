@@ -28,6 +28,8 @@ class AgentLauncher {
     std::vector<std::string> argv;
     std::vector<std::string> env;
   };
+  /// Why the nodes cannot have the run, which is known before they are asked; empty: they may.
+  [[nodiscard]] virtual std::string unfit() const { return ""; }
   virtual Result<Start> start(const launch::RunPaths& paths, std::uint16_t port,
                               const std::string& token) = 0;
   /// The token and the port, where agents know them already; empty and 0: they are told.

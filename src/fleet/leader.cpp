@@ -115,6 +115,7 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
 }
 
 std::optional<session::AttemptHost::Refused> Leader::start_agents() {
+  if (const auto why = launcher_->unfit(); !why.empty()) return refuse(why, exit_code::preflight_refused);
   const auto start = launcher_->start(paths_, admission_->port(), token_);
   if (!start) return refuse(start.error().first_message());
   const auto log = paths_.attempt / launcher_->log();

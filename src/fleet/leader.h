@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "base/exit_code.h"
 #include "fleet/admission.h"
 #include "fleet/agent_launcher.h"
 #include "preflight/ask/remote_probes.h"
@@ -93,7 +94,7 @@ class Leader : public session::AttemptHost {
   [[nodiscard]] std::string starter_log() const;
   /// What went wrong before all nodes were bound, in words for a person.
   [[nodiscard]] std::string trouble() const;
-  [[nodiscard]] Refused refuse(const std::string& sentence) const;
+  [[nodiscard]] Refused refuse(const std::string& sentence, int code = exit_code::internal) const;
 
   const plan::Plan& plan_;
   bool share_;

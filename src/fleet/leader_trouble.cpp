@@ -101,11 +101,11 @@ std::string Leader::lost() const {
   return fmt::format("node {}: {}{}{}", gone->host, gone->lost, said.empty() ? "" : "; ", said);
 }
 
-session::AttemptHost::Refused Leader::refuse(const std::string& sentence) const {
+session::AttemptHost::Refused Leader::refuse(const std::string& sentence, int code) const {
   // Who was told to stop hears of that alone.
   if (session::Interrupts::received() == 0) caller_.console.say(fmt::format("nlaunch: {}\n", sentence));
   const bool theirs = gives_up(sentence) || sentence == misfit_;
-  return {theirs ? exit_code::bad_input : exit_code::internal, "not-started", sentence};
+  return {theirs ? exit_code::bad_input : code, "not-started", sentence};
 }
 
 }  // namespace nlaunch::fleet

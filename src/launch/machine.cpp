@@ -37,7 +37,7 @@ Result<Machine> discover(const std::string& probe) {
                   json_text(*facts)};
   for (const auto& gpu : facts->value("gpus", json::array())) {
     machine.gpus.push_back({std::to_string(gpu.value("index", 0)), gpu.value("bus_id", ""),
-                            gpu.value("uuid", ""), gpu.value("name", "")});
+                            gpu.value("uuid", ""), gpu.value("name", ""), gpu.value("domain", "")});
   }
   return machine;
 }

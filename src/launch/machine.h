@@ -20,6 +20,7 @@ struct Machine {
   struct Gpu {
     std::string index;  ///< in PCI order, as CUDA counts under CUDA_DEVICE_ORDER=PCI_BUS_ID
     std::string bus_id, uuid, name;
+    std::string domain{};  ///< of NVLink, where other nodes may be in it: "CLUSTER-UUID.CLIQUE"
   };
   std::vector<Gpu> gpus;
   std::string facts;  ///< the probe's whole line, for who wants more of it; empty where it was not asked

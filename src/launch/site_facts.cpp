@@ -12,6 +12,7 @@
 #include "sys/command.h"
 #include "sys/files.h"
 #include "sys/nics.h"
+#include "sys/topology.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -35,10 +36,10 @@ std::string ask(std::vector<std::string> words, const std::vector<std::string>& 
   return said && said->status.ok() ? said->out : "";
 }
 
-/// ClusterName of `scontrol show config`.
-std::string cluster_name(std::string_view config) {
+/// A value of `scontrol show config`; empty without it.
+std::string setting_of(std::string_view config, std::string_view name) {
   for (const auto& line : text::split(config, '\n')) {
-    if (!line.starts_with("ClusterName")) continue;
+    if (!line.starts_with(name)) continue;
     return std::string(text::trim(line.substr(line.find('=') + 1)));
   }
   return "";
@@ -57,8 +58,21 @@ std::uint32_t count_cores(const fs::path& sys) {
 
 void ask_slurm(emit::SiteFacts& facts, const std::vector<std::string>& environment) {
   facts.partitions = parse_sinfo(ask({"sinfo", "--noheader", "--format=%P|%l|%D|%c|%G"}, environment));
-  if (!facts.partitions.empty())
-    facts.cluster = cluster_name(ask({"scontrol", "show", "config"}, environment));
+  if (facts.partitions.empty()) return;
+  const auto config = ask({"scontrol", "show", "config"}, environment);
+  facts.cluster = setting_of(config, "ClusterName");
+  facts.topology = setting_of(config, "TopologyPlugin");
+}
+
+/// A GPU, with what stands near it.
+emit::SiteFacts::Gpu described(const Machine::Gpu& gpu, const std::vector<sys::Nic>& nics,
+                               sys::Topology& topology) {
+  emit::SiteFacts::Gpu out{gpu.name, gpu.bus_id, topology.numa_of(gpu.bus_id), ""};
+  std::vector<std::string> bus_ids;
+  for (const auto& nic : nics) bus_ids.push_back(nic.bus_id);
+  const auto nearest = topology.nearest(gpu.bus_id, bus_ids);
+  if (nearest.size() == 1) out.nic = nics[nearest.front()].name;
+  return out;
 }
 
 }  // namespace
@@ -104,7 +118,9 @@ emit::SiteFacts find_site_facts(const Install& install, const std::vector<std::s
   facts.arch = host.arch;
   facts.cpus = count_cores("/sys");
   if (const auto machine = discover(install.probe)) {
-    for (const auto& gpu : machine->gpus) facts.gpus.push_back({gpu.name, gpu.bus_id});
+    const auto nics = sys::find_nics("/sys", "/dev");
+    sys::Topology topology;
+    for (const auto& gpu : machine->gpus) facts.gpus.push_back(described(gpu, nics, topology));
     facts.no_gpus = machine->nvml_error;
   } else {
     facts.no_gpus = machine.error().first_message();

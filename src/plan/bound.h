@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,9 +14,11 @@ namespace nlaunch::plan {
 
 /// A GPU of this node. The plan's GPU numbers are indices into BoundNode::gpus.
 struct BoundGpu {
-  std::string visible;  ///< what stands for it in CUDA_VISIBLE_DEVICES
-  std::string bus_id;   ///< "00000000:3B:00.0", or empty where NVML could not say
-  std::string uuid;     ///< "GPU-...", or empty
+  std::string visible;                  ///< what stands for it in CUDA_VISIBLE_DEVICES
+  std::string bus_id;                   ///< "00000000:3B:00.0", or empty where NVML could not say
+  std::string uuid;                     ///< "GPU-...", or empty
+  std::optional<std::uint32_t> numa{};  ///< the NUMA node that it is at; nothing where hwloc could not say
+  std::vector<std::string> nics{};      ///< the network devices nearest to it: "mlx5_0", "cxi0"
 };
 
 /// A library of the site, found on this node.

@@ -37,6 +37,8 @@ ordered_json to_json(const Plan& plan, const BoundNode& node) {
   auto& gpus = out["gpus"] = ordered_json::array();
   for (const auto& gpu : node.gpus) {
     gpus.push_back({{"visible", gpu.visible}, {"bus_id", gpu.bus_id}, {"uuid", gpu.uuid}});
+    if (gpu.numa) gpus.back()["numa"] = *gpu.numa;
+    if (!gpu.nics.empty()) gpus.back()["nics"] = gpu.nics;
   }
   auto& libraries = out["libraries"] = ordered_json::object();
   for (const auto& [name, library] : node.libraries) {

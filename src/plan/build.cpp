@@ -20,6 +20,7 @@
 #include "plan/references.h"
 #include "plan/role_builder.h"
 #include "plan/scheduler_part.h"
+#include "plan/together.h"
 #include "plan/trackers.h"
 #include "plan/watch.h"
 #include "plan/weight_sync.h"
@@ -57,10 +58,12 @@ class Builder {
     set_stages();
     check_nodes_and_gpus();
     if (!diagnostics_.has_errors()) place_roles();
+    if (!diagnostics_.has_errors()) check_together(plan_, experiment_, diagnostics_);
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
     for (auto& sync : plan_.weight_syncs) sync.world_size = weight_sync_size(plan_, sync);
     if (!diagnostics_.has_errors()) check_weight_syncs(experiment_, plan_, diagnostics_);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    ask_for_places(plan_);
     set_ports();
     plan_.groups = make_groups(plan_);
     if (experiment_.bench) plan_.bench = make_bench(*experiment_.bench, plan_, diagnostics_);
@@ -215,6 +218,9 @@ class Builder {
       plan_.expected.all_reduce_busbw.push_back(
           {row.gpus_per_node, row.nodes, row.size, row.min, row.span.where(), row.limit});
     }
+    const auto& topology = site_.topology;
+    plan_.topology = {topology.slurm, topology.domain_nodes, topology.switch_nodes, topology.numa,
+                      topology.nics};
     for (const auto& bus_id : site_.bus_ids) plan_.expected.bus_ids.push_back(bus_id.value);
     plan_.expected.intra_node = site_.intra_node;
     plan_.expected.inter_node = site_.inter_node;

@@ -51,6 +51,8 @@ std::string where_of(const Demand& demand, const Plan& plan) {
 /// "2 processes of 4 GPUs", "2 replicas of 2 nodes × 4 processes of 1 GPU"
 std::string units_of(const Demand& demand, const config::Role& role) {
   const auto gpus = text::count(demand.gpus, "GPU");
+  if (demand.on_one_node)
+    return fmt::format("{} of {} on one node", text::count(demand.number, "process"), gpus);
   if (!role.replica) return fmt::format("{} of {}", text::count(demand.number, "process"), gpus);
   return fmt::format("{} of {} × {} of {}", text::count(demand.number, "replica"),
                      text::count(demand.unit_nodes, "node"), text::count(demand.unit_per_node, "process"),
@@ -122,6 +124,8 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
       demand.unit_nodes = role.replica->nodes.value;
       demand.unit_per_node = role.replica->per_node.value;
     }
+    demand.on_one_node = demand.spread == Demand::Spread::count && !role.replica && role.keep_together &&
+                         role.keep_together->within.value == Closeness::node;
     demand.first_stage = stage_of(experiment, role);
     if (role.ready && role.ready->exited) demand.last_stage = demand.first_stage;
     demands.push_back(std::move(demand));

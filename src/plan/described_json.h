@@ -63,10 +63,14 @@ template <>
 inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
 template <>
 inline constexpr std::string_view kLeftOut<Role> =
-    " replica pools share_gpus_with gpu_memory wrapper wrapper_origin launcher ";
+    " replica keep_together pools any_cpu share_gpus_with gpu_memory wrapper wrapper_origin launcher ";
 
 template <>
 inline constexpr std::string_view kLeftOut<Slurm> = " components ";
+template <>
+inline constexpr std::string_view kLeftOut<KeepTogether> = " nodes ";
+template <>
+inline constexpr std::string_view kLeftOut<Topology> = " slurm domain_nodes switch_nodes numa nics ";
 template <>
 inline constexpr std::string_view kLeftOut<WeightSync> = " name order master path ";
 

@@ -179,6 +179,7 @@ Plan read_plan(const json& from) {
     throw std::domain_error(fmt::format("unknown word {}", json_text(from.at("scheduler"))));
   read_value(from.at("node"), plan.node);
   if (from.contains("pools")) read_pools(from.at("pools"), plan);
+  if (from.contains("topology")) read_value(from.at("topology"), plan.topology);
   if (const auto* part = find_part(plan.scheduler)) part->read(from.at(plan.scheduler), plan);
   check_components(plan);
   if (from.contains("walltime")) read_value(from.at("walltime"), plan.walltime);
@@ -257,6 +258,7 @@ ordered_json to_json(const Plan& plan) {
   out["scheduler"] = plan.scheduler;
   out["node"] = to_value(plan.node);
   if (!plan.pools.empty()) out["pools"] = to_value(plan.pools);
+  if (auto topology = to_value(plan.topology); !topology.empty()) out["topology"] = std::move(topology);
   if (const auto* part = find_part(plan.scheduler)) out[plan.scheduler] = part->write(plan);
   if (plan.walltime) out["walltime"] = to_value(plan.walltime);
   out["roles"] = to_value(plan.roles);

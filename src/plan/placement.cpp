@@ -176,8 +176,10 @@ class Placer {
     const auto& demand = demands_[i];
     const auto allowed = allowed_nodes(i);
     std::uint32_t first = 0;
+    // A unit that comes later is on the node of the first, which has room for all.
+    const auto here = demand.on_one_node ? demand.number : 1;
     for (std::uint32_t k = 0; k < demand.number; ++k) {
-      const auto nodes = nodes_for_unit(i, allowed, first);
+      const auto nodes = nodes_for_unit(i, allowed, first, k == 0 ? here : 1);
       if (nodes.empty()) {
         note_misfit(i, k);
         return;
@@ -190,13 +192,13 @@ class Placer {
     }
   }
 
-  /// The first nodes of one pool with room for a unit, from `node` on; empty where there are none.
+  /// The first nodes of one pool with room for so many units, from `node` on; empty where there are none.
   [[nodiscard]] std::vector<std::uint32_t> nodes_for_unit(std::size_t i, const std::vector<bool>& allowed,
-                                                          std::uint32_t node) const {
+                                                          std::uint32_t node, std::uint32_t units) const {
     const auto& demand = demands_[i];
     std::vector<std::uint32_t> nodes;
     for (; node < board_.nodes() && nodes.size() < demand.unit_nodes; ++node) {
-      if (!allowed[node] || board_.free_on(node, i) < demand.gpus * demand.unit_per_node) continue;
+      if (!allowed[node] || board_.free_on(node, i) < units * demand.gpus * demand.unit_per_node) continue;
       if (!nodes.empty() && board_.pool_of(nodes.front()) != board_.pool_of(node)) nodes.clear();
       nodes.push_back(node);
     }

@@ -31,6 +31,7 @@ struct Demand {
   std::uint32_t unit_nodes = 1;
   std::uint32_t unit_per_node = 1;
   std::vector<std::size_t> pools{};  ///< on whose nodes alone it may stand; empty: anywhere
+  bool on_one_node = false;          ///< of `count` with units of one process: all are on one node, or none
 };
 
 /// Nodes that are alike. The nodes of the first come first.

@@ -67,6 +67,15 @@ struct Replica {
 };
 BOOST_DESCRIBE_STRUCT(Replica, (), (nodes, per_node))
 
+/// Which processes of a role have a place in common: those of a replica; without replicas those on `nodes`
+/// nodes that follow each other, or all.
+struct KeepTogether {
+  Closeness within = Closeness::node;
+  std::optional<std::uint32_t> nodes;  ///< nothing: all that the role or the replica is on
+  std::string origin;                  ///< where it was asked for
+};
+BOOST_DESCRIBE_STRUCT(KeepTogether, (), (within, nodes, origin))
+
 struct Role : RoleSettings {
   std::string name;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
@@ -79,8 +88,9 @@ struct Role : RoleSettings {
   std::string venv;                  ///< absolute, or empty
   std::uint32_t count = 0;           ///< processes in the whole job
   std::optional<Replica> replica;    ///< a process's index counts through one replica after the other
-  std::vector<std::string> pools;    ///< on whose nodes they may be; empty: all
-  std::uint32_t gpus = 0;            ///< for each process
+  std::optional<KeepTogether> keep_together;
+  std::vector<std::string> pools;            ///< on whose nodes they may be; empty: all
+  std::uint32_t gpus = 0;                    ///< for each process
   std::vector<std::string> share_gpus_with;  ///< roles on whose GPUs its processes are, at the same time
   std::optional<double> gpu_memory;   ///< share of the memory of each of its GPUs that a process may use
   std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
@@ -96,9 +106,9 @@ struct Role : RoleSettings {
 };
 BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
-                       pools, gpus, share_gpus_with, gpu_memory, rendezvous, rendezvous_port, ports, preload,
-                       scope, ready, heartbeat, stop, restart, ends_run, exit_ok, leave, spawned_by, classify,
-                       wrapper, wrapper_origin, launcher, env))
+                       keep_together, pools, gpus, any_cpu, share_gpus_with, gpu_memory, rendezvous,
+                       rendezvous_port, ports, preload, scope, ready, heartbeat, stop, restart, ends_run,
+                       exit_ok, leave, spawned_by, classify, wrapper, wrapper_origin, launcher, env))
 
 /// Processes in a replica of the role; 1 where it has none.
 inline std::uint32_t replica_size(const Role& role) {
@@ -237,6 +247,16 @@ BOOST_DESCRIBE_STRUCT(Node, (),
                       (count, gpus, cpus, cpu_slots, gpu_model, arch, interface, nic_kind, nic_count,
                        scratch))
 
+/// Where the site's nodes and their parts stand, as far as its profile says.
+struct Topology {
+  std::optional<SlurmTopology> slurm;         ///< what Slurm knows of it; nothing: it is not asked
+  std::optional<std::uint32_t> domain_nodes;  ///< in an NVLink domain
+  std::optional<std::uint32_t> switch_nodes;  ///< at a switch
+  std::vector<std::uint32_t> numa;            ///< the NUMA node of each GPU; may be empty
+  std::vector<std::string> nics;              ///< the NIC nearest to each GPU; may be empty
+};
+BOOST_DESCRIBE_STRUCT(Topology, (), (slurm, domain_nodes, switch_nodes, numa, nics))
+
 /// A range of the run's nodes, which are alike.
 struct Pool {
   std::string name;
@@ -367,6 +387,7 @@ struct Plan {
   std::optional<Walltime> walltime;
   Node node;                ///< all nodes; with pools, `gpus` is what a node has at most
   std::vector<Pool> pools;  ///< as the experiment names them; empty: the nodes are alike
+  Topology topology;
   std::vector<Role> roles;
   std::vector<Process> processes;  ///< by role, then index
   std::vector<Group> groups;

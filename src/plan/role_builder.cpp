@@ -82,6 +82,10 @@ Role RoleBuilder::build(const config::Role& role) {
     made.venv = absolute(names_.resolve(*venv, &role, diagnostics_), placement_.workdir, placement_.home);
   made.gpus = role.gpus.value;
   if (role.replica) made.replica = {role.replica->nodes.value, role.replica->per_node.value};
+  if (const auto& keep = role.keep_together) {
+    made.keep_together = {keep->within.value, std::nullopt, keep->span.where()};
+    if (keep->nodes) made.keep_together->nodes = keep->nodes->value;
+  }
   for (const auto& pool : role.pools) made.pools.push_back(pool.value);
   for (const auto& partner : role.share_gpus_with) made.share_gpus_with.push_back(partner.value);
   if (role.gpu_memory) made.gpu_memory = role.gpu_memory->value;

@@ -165,6 +165,7 @@ struct Identity {
   std::string bus_id;  ///< as CUDA says it; empty for a CPU slot
   std::string uuid;
   std::string nvml_uuid;         ///< that NVML gives this bus id; empty where it could not be asked
+  std::string domain{};          ///< of NVLink, over nodes; empty: its fabric is the node's own, or unknown
   std::uint64_t free_bytes = 0;  ///< of the GPU's memory, once this probe has its context
 };
 

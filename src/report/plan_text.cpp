@@ -65,6 +65,22 @@ std::string role_table(const Plan& plan, const Paint& paint) {
   return table.str(paint);
 }
 
+/// What stands near each GPU, as the profile says: "NUMA 0, mlx5_0". Empty where it does not.
+std::vector<std::string> near_row(const Plan& plan) {
+  const auto& [slurm, domain, at_switch, numa, nics] = plan.topology;
+  const auto of_all_gpus = [&](const auto& list) { return list.size() == plan.node.gpus; };
+  if (plan.node.gpus == 0 || plan.node.cpu_slots || (!of_all_gpus(numa) && !of_all_gpus(nics))) return {};
+  std::vector<std::string> row{"near"};
+  for (std::size_t gpu = 0; gpu < plan.node.gpus; ++gpu) {
+    std::vector<std::string> near;
+    if (of_all_gpus(numa)) near.push_back(fmt::format("NUMA {}", numa[gpu]));
+    if (of_all_gpus(nics)) near.push_back(nics[gpu]);
+    row.push_back(text::join(near, ", "));
+  }
+  row.emplace_back();
+  return row;
+}
+
 std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
   const auto shown = std::min(plan.node.count, most_nodes);
   std::vector<std::string> head{"node"};
@@ -72,6 +88,8 @@ std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_
     head.push_back(fmt::format("{} {}", plan.node.cpu_slots ? "slot" : "GPU", gpu));
   }
   head.emplace_back("no GPU");
+  Table table(head);
+  if (auto near = near_row(plan); !near.empty()) table.add(std::move(near));
   std::vector<std::vector<std::string>> rows(shown, std::vector<std::string>(head.size()));
   for (std::uint32_t node = 0; node < shown; ++node) rows[node][0] = std::to_string(node);
   for (const auto& process : plan.processes) {
@@ -87,7 +105,6 @@ std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_
   for (const auto& gpu : plan.idle_gpus) {
     if (gpu.node < shown) rows[gpu.node][gpu.gpu + 1U] = paint.yellow("idle");
   }
-  Table table(std::move(head));
   for (auto& row : rows) table.add(std::move(row));
   auto out = table.str(paint);
   if (shown < plan.node.count) out += fmt::format("… and {} more nodes\n", plan.node.count - shown);

@@ -37,7 +37,8 @@ Result<fleet::AgentLauncher::Start> StepLauncher::start(const launch::RunPaths& 
   const auto file = paths.attempt / "step.json";
   const auto known = address();
   const launch::Step step{(paths.folder / "plan.json").string(),
-                          known.empty() ? own_addresses() : std::vector{known}, port, token};
+                          known.empty() ? own_addresses() : std::vector{known}, port, token,
+                          counts_as_planned() ? std::vector<std::string>() : nodes()};
   if (const auto written = launch::write_step(step, file); !written) return std::unexpected(written.error());
   return start_agents(paths, {launch::find_install().program, "agent", "--step", file.string()});
 }

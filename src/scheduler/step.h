@@ -23,6 +23,8 @@ class StepLauncher : public fleet::AgentLauncher {
 
  private:
   /// The program that executes `agent` once on each node.
+  /// Whether the scheduler counts the nodes in the order of nodes().
+  [[nodiscard]] virtual bool counts_as_planned() const { return true; }
   [[nodiscard]] virtual Start start_agents(const launch::RunPaths& paths,
                                            const std::vector<std::string>& agent) const = 0;
 

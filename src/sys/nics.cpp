@@ -27,6 +27,12 @@ std::string driver_of(const fs::path& device) {
   return fs::read_symlink(device / "driver", error).filename().string();
 }
 
+std::string bus_id_of(const fs::path& device) {
+  std::error_code error;
+  const auto name = fs::canonical(device, error).filename().string();
+  return !error && name.contains(':') ? name : "";
+}
+
 /// The interface of the same PCI device.
 std::string interface_of(const fs::path& sys, const fs::path& device) {
   std::error_code error;
@@ -54,7 +60,11 @@ void read_interface(const fs::path& folder, Nic& nic) {
 
 Nic slingshot_nic(const fs::path& sys, const fs::path& dev, const std::string& name) {
   const auto device = sys / "class" / "cxi" / name / "device";
-  Nic nic{.name = name, .kind = "cxi", .driver = driver_of(device), .interface = interface_of(sys, device)};
+  Nic nic{.name = name,
+          .kind = "cxi",
+          .driver = driver_of(device),
+          .bus_id = bus_id_of(device),
+          .interface = interface_of(sys, device)};
   if (!nic.interface.empty()) read_interface(sys / "class" / "net" / nic.interface, nic);
   set_device(nic, dev / name);
   return nic;
@@ -84,6 +94,7 @@ Nic rdma_nic(const fs::path& sys, const fs::path& dev, const std::string& name) 
   Nic nic{.name = name,
           .kind = "ib",
           .driver = driver_of(folder / "device"),
+          .bus_id = bus_id_of(folder / "device"),
           .interface = interface_of(sys, folder / "device")};
   if (line_of(folder / "ports" / "1" / "link_layer") == "Ethernet") nic.kind = "roce";
   if (nic.driver == "efa") nic.kind = "efa";

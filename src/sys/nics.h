@@ -10,6 +10,7 @@ struct Nic {
   std::string name{};          ///< "cxi0", "mlx5_0"
   std::string kind{};          ///< "cxi", "ib", "roce", "efa"
   std::string driver{};        ///< "mlx5_core"
+  std::string bus_id{};        ///< "0000:3b:00.0"; empty where it is no PCI device
   std::string interface;       ///< "hsn0"; empty where it has none
   std::string state{};         ///< of the link, in the kernel's words: "ACTIVE", "DOWN, Polling", "down"
   bool up = false;             ///< a job can use the link

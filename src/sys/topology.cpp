@@ -37,10 +37,17 @@ struct Topology::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  [[nodiscard]] hwloc_obj_t find(const std::string& bus_id) const {
+    return ::hwloc_get_pcidev_by_busidstring(topology, bus_id.c_str());
+  }
+  /// Where in the machine it is; null where that is not known.
+  [[nodiscard]] hwloc_obj_t place_of(const std::string& bus_id) const {
+    const auto device = find(bus_id);
+    return device == nullptr ? nullptr : ::hwloc_get_non_io_ancestor_obj(topology, device);
+  }
+
   void add_cpus_near(const std::string& bus_id, std::set<unsigned>& cpus) const {
-    const auto* device = ::hwloc_get_pcidev_by_busidstring(topology, bus_id.c_str());
-    if (device == nullptr) return;
-    const auto* place = ::hwloc_get_non_io_ancestor_obj(topology, const_cast<hwloc_obj_t>(device));
+    const auto* place = place_of(bus_id);
     if (place == nullptr || place->cpuset == nullptr) return;
     for (int cpu = ::hwloc_bitmap_first(place->cpuset); cpu >= 0;
          cpu = ::hwloc_bitmap_next(place->cpuset, cpu)) {
@@ -49,19 +56,58 @@ struct Topology::State {
   }
 };
 
+namespace {
+
+/// Steps from the root of the tree.
+unsigned depth_of(hwloc_obj_t object) {
+  unsigned depth = 0;
+  for (; object->parent != nullptr; object = object->parent) ++depth;
+  return depth;
+}
+
+}  // namespace
+
 Topology::Topology() = default;
 Topology::~Topology() = default;
 
 std::vector<unsigned> Topology::cpus_near(const std::vector<std::string>& bus_ids) {
-  if (bus_ids.empty()) return {};
-  if (!state_) state_ = std::make_unique<State>();
-  if (!state_->loaded) return {};
+  if (bus_ids.empty() || loaded() == nullptr) return {};
   std::set<unsigned> near;
   for (const auto& bus_id : bus_ids) state_->add_cpus_near(bus_id, near);
   const auto allowed = allowed_cpus();
   std::vector<unsigned> cpus;
   std::ranges::copy_if(allowed, std::back_inserter(cpus), [&](unsigned cpu) { return near.contains(cpu); });
   return cpus.size() == allowed.size() ? std::vector<unsigned>() : cpus;
+}
+
+Topology::State* Topology::loaded() {
+  if (!state_) state_ = std::make_unique<State>();
+  return state_->loaded ? state_.get() : nullptr;
+}
+
+std::optional<std::uint32_t> Topology::numa_of(const std::string& bus_id) {
+  const auto* place = loaded() == nullptr ? nullptr : state_->place_of(bus_id);
+  // At more than one, or at all of a machine, it is at none.
+  if (place == nullptr || place->nodeset == nullptr || ::hwloc_bitmap_weight(place->nodeset) != 1)
+    return std::nullopt;
+  return static_cast<std::uint32_t>(::hwloc_bitmap_first(place->nodeset));
+}
+
+std::vector<std::size_t> Topology::nearest(const std::string& bus_id,
+                                           const std::vector<std::string>& others) {
+  const auto device = loaded() == nullptr ? nullptr : state_->find(bus_id);
+  if (device == nullptr) return {};
+  unsigned deepest = 0;
+  std::vector<std::size_t> nearest;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const auto other = state_->find(others[i]);
+    if (other == nullptr) continue;
+    const auto depth = depth_of(::hwloc_get_common_ancestor_obj(state_->topology, device, other));
+    if (depth > deepest) nearest.clear();
+    deepest = std::max(deepest, depth);
+    if (depth == deepest) nearest.push_back(i);
+  }
+  return nearest;
 }
 
 }  // namespace nlaunch::sys

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,7 +10,7 @@ namespace nlaunch::sys {
 /// The CPUs that this process may run on.
 std::vector<unsigned> allowed_cpus();
 
-/// Which CPUs are near a device, by hwloc. Discovery costs some milliseconds and happens at the first
+/// What is near a device, by hwloc. Discovery costs some milliseconds and happens at the first
 /// question.
 class Topology {
  public:
@@ -20,9 +22,14 @@ class Topology {
   /// The allowed CPUs on the NUMA nodes of these PCI devices ("00000000:3B:00.0"), ascending. Empty where
   /// that narrows nothing: a device that is not known, one NUMA node, or none of its CPUs allowed.
   std::vector<unsigned> cpus_near(const std::vector<std::string>& bus_ids);
+  /// The NUMA node that a PCI device is at; nothing where hwloc does not know.
+  std::optional<std::uint32_t> numa_of(const std::string& bus_id);
+  /// Those of the other devices that are nearest to it, by index: the fewest bridges lie between them.
+  std::vector<std::size_t> nearest(const std::string& bus_id, const std::vector<std::string>& others);
 
  private:
   struct State;
+  State* loaded();
   std::unique_ptr<State> state_;
 };
 

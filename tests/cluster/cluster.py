@@ -14,14 +14,15 @@ CANNOT = 77  # up.sh: this machine cannot do it
 class Cluster:
     """A cluster of its own in a folder of its own; nodes have the numbers 0 to nodes - 1.
 
-    `conf` are lines for slurm.conf. With `hosts`, each node is a host of its own. Where this machine cannot have a cluster,
+    `conf` are lines for slurm.conf, `topology` those of topology.conf. With `hosts`, each node is a host of its own. Where this machine cannot have a cluster,
     `up` raises SkipTest with the reason. However the process that brought it up ends, the cluster goes.
     """
 
-    def __init__(self, nodes=4, gpus=4, hosts=False, conf=""):
+    def __init__(self, nodes=4, gpus=4, hosts=False, conf="", topology=""):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-cluster-"))
         self.arguments = (["--hosts"] if hosts else []) + [str(nodes), str(gpus)]
         self.conf = conf
+        self.topology = topology
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
         self.env.update(NLAUNCH_CLUSTER=str(self.folder), SLURM_CONF=str(self.folder / "slurm.conf"))
         self._alive = None
@@ -38,10 +39,12 @@ class Cluster:
         subprocess.run(["setsid", "--fork", "bash", "-c", 'read -r; exec "$0"', HERE / "down.sh"], stdin=closed,
                        env=self.env, check=True)
         os.close(closed)
-        with tempfile.NamedTemporaryFile("w", suffix=".conf") as conf:
-            conf.write(self.conf)
-            conf.flush()
-            done = self.run(HERE / "up.sh", *self.arguments, timeout=120, env={"NLAUNCH_CLUSTER_CONF": conf.name})
+        with tempfile.TemporaryDirectory() as folder:
+            files = {"NLAUNCH_CLUSTER_CONF": self.conf, "NLAUNCH_CLUSTER_TOPOLOGY": self.topology}
+            env = {name: f"{folder}/{name}" for name, text in files.items() if text}
+            for name, path in env.items():
+                pathlib.Path(path).write_text(files[name])
+            done = self.run(HERE / "up.sh", *self.arguments, timeout=120, env=env)
         if done.returncode != 0:
             self.down()
             raise (unittest.SkipTest if done.returncode == CANNOT else RuntimeError)(done.stderr.strip())

@@ -6,6 +6,7 @@
 # Environment:
 #   NLAUNCH_CLUSTER       the cluster's folder (build/cluster of this checkout); two folders are two clusters
 #   NLAUNCH_CLUSTER_CONF  a file with lines for slurm.conf, which replace those of this script
+#   NLAUNCH_CLUSTER_TOPOLOGY  a file that becomes topology.conf
 # Ends with 0 once all nodes are idle, 1 where they do not come up, 2 after wrong arguments, 77 where this machine cannot do it.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
@@ -144,6 +145,7 @@ write_files() {
   # The number at the end is the one in CUDA_VISIBLE_DEVICES. The device is that of /dev/null.
   for ((gpu = 0; gpu < gpus; gpu++)); do mknod "$folder/gpus/gpu$gpu" c 1 3; done
   ((gpus == 0)) || echo "Name=gpu File=$folder/gpus/gpu[0-$((gpus - 1))]" >"$folder/gres.conf"
+  [[ -z ${NLAUNCH_CLUSTER_TOPOLOGY:-} ]] || cp "$NLAUNCH_CLUSTER_TOPOLOGY" "$folder/topology.conf"
   [[ $hosts == yes ]] || return 0
   echo "127.0.0.1 localhost" >"$folder/hosts"
   echo "$network.1 login $(hostname)" >>"$folder/hosts"

@@ -21,6 +21,7 @@
 #include "plan/references.h"
 #include "plan/vllm.h"
 #include "sys/files.h"
+#include "sys/nics.h"
 #include "sys/spawn.h"
 #include "sys/topology.h"
 
@@ -81,6 +82,18 @@ class Binder {
     } else {
       gpus->resize(std::min<std::size_t>(gpus->size(), plan_.node_of(request_.node).gpus));
       node_.gpus = std::move(*gpus);
+      place_gpus();
+    }
+  }
+
+  /// What stands near each of them.
+  void place_gpus() {
+    const auto nics = sys::find_nics("/sys", "/dev");
+    std::vector<std::string> bus_ids;
+    for (const auto& nic : nics) bus_ids.push_back(nic.bus_id);
+    for (auto& gpu : node_.gpus) {
+      gpu.numa = topology_.numa_of(gpu.bus_id);
+      for (const auto i : topology_.nearest(gpu.bus_id, bus_ids)) gpu.nics.push_back(nics[i].name);
     }
   }
 
@@ -244,7 +257,7 @@ class Binder {
 
   std::vector<unsigned> cpus_of(const plan::Process& process) {
     std::vector<std::string> bus_ids;
-    if (node_.gpus.empty()) return {};
+    if (node_.gpus.empty() || plan_.role_of(process).any_cpu) return {};
     for (const auto gpu : plan::gpus_in_reach(plan_, process)) bus_ids.push_back(node_.gpus.at(gpu).bus_id);
     return topology_.cpus_near(bus_ids);
   }

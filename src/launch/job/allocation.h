@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,11 +32,6 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
 
 /// Why the plan cannot run there, with both numbers; empty when it can.
 std::string misfit(const plan::Plan& plan, const Allocation& allocation);
-
-/// The nodes for the plan, in its order, without those that are left out; nothing where there are too few of
-/// a kind.
-std::optional<std::vector<std::string>> choose_nodes(const plan::Plan& plan, const Allocation& allocation,
-                                                     const std::set<std::string>& out);
 
 /// The whole command of a step with one task on each of `nodes`: `command` is what the task executes, `input`
 /// the option of srun that says what it reads. In a heterogeneous job `nodes` follow its components, and

@@ -15,8 +15,11 @@ namespace nlaunch::launch {
 using nlohmann::json;
 
 Result<void> write_step(const Step& step, const std::filesystem::path& path) {
-  const json out{
-      {"plan", step.plan}, {"addresses", step.addresses}, {"port", step.port}, {"token", step.token}};
+  const json out{{"plan", step.plan},
+                 {"addresses", step.addresses},
+                 {"port", step.port},
+                 {"token", step.token},
+                 {"nodes", step.nodes}};
   return sys::write_file_atomically(path, json_text(out, 1) + "\n");
 }
 
@@ -31,6 +34,7 @@ Result<Step> read_step(const std::filesystem::path& path) {
     from.at("addresses").get_to(step.addresses);
     from.at("port").get_to(step.port);
     from.at("token").get_to(step.token);
+    from.at("nodes").get_to(step.nodes);
     return step;
   } catch (const json::exception& error) {
     return failure("launch.step", "'{}' cannot be read: {}", path.string(), error.what());

@@ -17,6 +17,9 @@ struct Step {
   std::vector<std::string> addresses;  ///< of the leader, loopback last
   std::uint16_t port = 0;
   std::string token;
+  /// Names of the nodes by their index in the plan, where the scheduler counts them in another order; else
+  /// empty.
+  std::vector<std::string> nodes{};
 };
 
 Result<void> write_step(const Step& step, const std::filesystem::path& path);

@@ -20,6 +20,7 @@ void read_identity(const json& line, RankReport& report) {
     identity.bus_id = gpu.value("bus_id", "");
     identity.uuid = gpu.value("uuid", "");
     identity.nvml_uuid = gpu.value("nvml_uuid", "");
+    identity.domain = gpu.value("domain", "");
     identity.free_bytes = gpu.value("free_bytes", std::uint64_t{0});
   }
   report.identity = std::move(identity);

@@ -88,7 +88,9 @@ void add_nvml(json& gpu, const Result<NvmlFacts>& nvml) {
   }
   const auto bus_id = gpu["bus_id"].get<std::string>();
   for (const auto& known : nvml->gpus) {
-    if (full_bus_id(known.bus_id) == bus_id) gpu["nvml_uuid"] = known.uuid;
+    if (full_bus_id(known.bus_id) != bus_id) continue;
+    gpu["nvml_uuid"] = known.uuid;
+    gpu["domain"] = known.domain;
   }
   if (!gpu.contains("nvml_uuid")) {
     gpu["nvml_error"] = fmt::format("NVML knows no GPU at {}", bus_id);

@@ -99,6 +99,7 @@ void add_gpus(json& out) {
                            {"name", gpu.name},
                            {"memory_total", gpu.memory_total},
                            {"memory_used", gpu.memory_used}});
+    if (!gpu.domain.empty()) out["gpus"].back()["domain"] = gpu.domain;
   }
 }
 

@@ -1,7 +1,9 @@
 #include "probe/nvml/links.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 namespace nlaunch::probe {
@@ -67,22 +69,25 @@ bool add_counters(std::vector<json>& links, const nvml::Session& nvml, Device de
   return any;
 }
 
-void add_fabric(json& gpu, const nvml::Session& nvml, Device device) {
+/// Nothing where this driver or GPU knows no fabric.
+std::optional<FabricInfo> fabric_of(const nvml::Session& nvml, Device device) {
   FabricInfo info{};
-  info.version = kFabricV3;
-  const auto ask = [&] {
-    return nvml.call<int (*)(Device, FabricInfo*)>("nvmlDeviceGetGpuFabricInfoV", device, &info);
-  };
-  int error = ask();
-  if (error != nvml::kSuccess) {
+  for (const auto version : {kFabricV3, kFabricV2}) {
     info = {};
-    info.version = kFabricV2;
-    error = ask();
+    info.version = version;
+    if (nvml.call<int (*)(Device, FabricInfo*)>("nvmlDeviceGetGpuFabricInfoV", device, &info) ==
+        nvml::kSuccess)
+      return info;
   }
-  if (error != nvml::kSuccess) return;
-  gpu["fabric"] = {{"state", info.state}, {"status", info.status}, {"health_mask", info.health_mask}};
-  if (info.status != nvml::kSuccess) gpu["fabric"]["status_text"] = nvml.error_text(info.status);
-  if (info.version == kFabricV3) gpu["fabric"]["summary"] = info.summary;
+  return std::nullopt;
+}
+
+void add_fabric(json& gpu, const nvml::Session& nvml, Device device) {
+  const auto info = fabric_of(nvml, device);
+  if (!info) return;
+  gpu["fabric"] = {{"state", info->state}, {"status", info->status}, {"health_mask", info->health_mask}};
+  if (info->status != nvml::kSuccess) gpu["fabric"]["status_text"] = nvml.error_text(info->status);
+  if (info->version == kFabricV3) gpu["fabric"]["summary"] = info->summary;
 }
 
 void add_c2c(json& gpu, const nvml::Session& nvml, Device device) {
@@ -101,6 +106,20 @@ void add_c2c(json& gpu, const nvml::Session& nvml, Device device) {
 }
 
 }  // namespace
+
+std::string nvlink_domain(const nvml::Session& nvml, Device device) {
+  constexpr unsigned char kCompleted = 3;  // NVML_GPU_FABRIC_STATE_COMPLETED
+  const auto info = fabric_of(nvml, device);
+  if (!info || info->state != kCompleted || info->status != nvml::kSuccess) return "";
+  if (std::ranges::all_of(info->cluster, [](unsigned char byte) { return byte == 0; })) return "";
+  std::string uuid;
+  for (const auto byte : info->cluster) {
+    constexpr std::size_t kDashes[] = {8, 13, 18, 23};  // as people write a UUID
+    if (std::ranges::find(kDashes, uuid.size()) != std::end(kDashes)) uuid += '-';
+    uuid += fmt::format("{:02x}", byte);
+  }
+  return fmt::format("{}.{}", uuid, info->clique);
+}
 
 void add_links(json& gpu, const nvml::Session& nvml, Device device) {
   constexpr Counter kToHopper[] = {{"replay", kReplay}, {"recovery", kRecovery}, {"crc", kCrc}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "probe/nvml/links.h"
 #include "probe/nvml/session.h"
 
 namespace nlaunch::probe {
@@ -17,6 +18,7 @@ NvmlGpu describe(const nvml::Session& session, nvml::Device device) {
   gpu.bus_id = session.bus_id(device);
   gpu.uuid = session.text<nvml::Device>("nvmlDeviceGetUUID", device);
   gpu.name = session.text<nvml::Device>("nvmlDeviceGetName", device);
+  gpu.domain = nvlink_domain(session, device);
   const auto memory = session.number<Memory>("nvmlDeviceGetMemoryInfo", device).value_or(Memory{});
   gpu.memory_total = memory.total;
   gpu.memory_used = memory.used;

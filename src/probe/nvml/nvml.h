@@ -13,6 +13,7 @@ struct NvmlGpu {
   std::string bus_id;  ///< with the whole PCI domain: "00000000:3B:00.0"
   std::string uuid;    ///< "GPU-..."
   std::string name;
+  std::string domain;              ///< of NVLink, over nodes: see links.h
   std::uint64_t memory_total = 0;  ///< bytes
   std::uint64_t memory_used = 0;
 };

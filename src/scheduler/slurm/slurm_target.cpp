@@ -6,6 +6,7 @@
 #include "fleet/leader.h"
 #include "launch/install.h"
 #include "launch/job/bad_nodes.h"
+#include "launch/job/node_order.h"
 #include "launch/job/pyxis.h"
 #include "launch/job/slurm_job.h"
 #include "scheduler/step.h"
@@ -17,9 +18,16 @@ namespace {
 /// A step of the allocation: srun starts an agent on each node.
 class SlurmStep : public StepLauncher {
  public:
+  /// `refusal`: why the nodes cannot have the run; empty: they can.
   SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, std::vector<std::string> nodes,
-            const session::Caller& caller)
-      : StepLauncher(plan), allocation_(allocation), nodes_(std::move(nodes)), caller_(caller) {}
+            std::string refusal, const session::Caller& caller)
+      : StepLauncher(plan),
+        allocation_(allocation),
+        nodes_(std::move(nodes)),
+        refusal_(std::move(refusal)),
+        caller_(caller) {}
+
+  [[nodiscard]] std::string unfit() const override { return refusal_; }
 
   [[nodiscard]] std::vector<std::string> nodes() const override { return nodes_; }
   [[nodiscard]] std::string log() const override { return "srun.log"; }
@@ -29,6 +37,14 @@ class SlurmStep : public StepLauncher {
   }
 
  private:
+  /// srun counts them in the order of the allocation.
+  [[nodiscard]] bool counts_as_planned() const override {
+    auto rest = allocation_.nodes.begin();
+    return std::ranges::all_of(nodes_, [&](const std::string& node) {
+      rest = std::find(rest, allocation_.nodes.end(), node);
+      return rest != allocation_.nodes.end();
+    });
+  }
   [[nodiscard]] Start start_agents(const launch::RunPaths& paths,
                                    const std::vector<std::string>& agent) const override {
     auto command = launch::pyxis_options(plan(), launch::find_install(), paths.folder.string());
@@ -39,6 +55,7 @@ class SlurmStep : public StepLauncher {
 
   const launch::Allocation& allocation_;
   std::vector<std::string> nodes_;
+  std::string refusal_;
   const session::Caller& caller_;
 };
 
@@ -49,10 +66,26 @@ SlurmTarget::SlurmTarget(const plan::Plan& plan, const launch::Allocation& alloc
     : plan_(plan), allocation_(allocation), share_(share), caller_(caller) {}
 
 std::unique_ptr<session::AttemptHost> SlurmTarget::next(const supervise::GuardianLink& guardian) {
-  auto nodes = launch::choose_nodes(plan_, allocation_, out_).value();  // leave_out() leaves enough
+  auto nodes = choose();
+  auto refusal = nodes ? std::string() : nodes.error();
+  if (!nodes) nodes = std::vector(allocation_.nodes.begin(), allocation_.nodes.begin() + plan_.node.count);
   return std::make_unique<fleet::Leader>(
-      plan_, share_, std::make_unique<SlurmStep>(plan_, allocation_, std::move(nodes), caller_), caller_,
-      guardian);
+      plan_, share_,
+      std::make_unique<SlurmStep>(plan_, allocation_, std::move(*nodes), std::move(refusal), caller_),
+      caller_, guardian);
+}
+
+std::expected<std::vector<std::string>, std::string> SlurmTarget::choose() {
+  if (!places_) {
+    places_ = launch::needs_places(plan_, caller_.environment)
+                  ? launch::ask_places(plan_, allocation_, out_, caller_.environment)
+                  : launch::Places();
+  }
+  if (*places_) return launch::choose_nodes(plan_, allocation_, out_, **places_);
+  // Without them nothing can be kept together; whoever did not ask for that has the usual order.
+  auto nodes = launch::choose_nodes(plan_, allocation_, out_);
+  if (!nodes) return std::unexpected((*places_).error().first_message());
+  return nodes;
 }
 
 bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
@@ -61,7 +94,7 @@ bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
   for (const auto& suspect : suspects) {
     if (out_.insert(suspect.host).second) names.push_back(suspect.host);
   }
-  if (names.empty() || !launch::choose_nodes(plan_, allocation_, out_)) {
+  if (names.empty() || !choose()) {
     out_ = before;
     return false;
   }

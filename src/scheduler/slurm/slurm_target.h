@@ -1,7 +1,10 @@
 #pragma once
+#include <expected>
+#include <optional>
 #include <set>
 
 #include "launch/job/allocation.h"
+#include "launch/job/places.h"
 #include "session/caller.h"
 #include "session/run_target.h"
 
@@ -19,11 +22,15 @@ class SlurmTarget : public session::RunTarget {
   bool leave_out(const std::vector<preflight::Suspect>& suspects) override;
 
  private:
+  /// The nodes for the plan, in its order; or why there are none.
+  std::expected<std::vector<std::string>, std::string> choose();
+
   const plan::Plan& plan_;
   const launch::Allocation& allocation_;
   bool share_;
   const session::Caller& caller_;
   std::set<std::string> out_;
+  std::optional<Result<launch::Places>> places_;  ///< once they were asked for; none: the plan needs none
 };
 
 }  // namespace nlaunch::scheduler

@@ -1,4 +1,5 @@
 #include "launch/job/allocation.h"
+#include "launch/job/node_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,271 @@
+#include "launch/job/node_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "base/text.h"
+#include "plan/together.h"
+
+namespace nlaunch::launch {
+namespace {
+
+/// Places that are looked at: some tenths of a second. The problem is that of packing bins, where a search of
+/// all ways may take for ever.
+constexpr std::size_t kMostLooks = 2'000'000;
+
+/// Nodes of the plan that a component of the job has, and the allocation's nodes for them.
+struct Part {
+  std::uint32_t first = 0;
+  std::uint32_t nodes = 0;
+  std::vector<std::string> names;
+};
+
+/// One part for all, where the job is not heterogeneous.
+std::vector<Part> parts_of(const plan::Plan& plan, const Allocation& allocation,
+                           const std::set<std::string>& out) {
+  std::vector<Part> parts;
+  const bool by_component =
+      !plan.slurm.components.empty() && plan.slurm.components.size() == allocation.components.size();
+  std::uint32_t first = 0;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < (by_component ? allocation.components.size() : 1); ++i) {
+    const auto wanted = by_component ? plan.slurm.components[i].nodes : plan.node.count;
+    const auto there = by_component ? allocation.components[i].nodes : allocation.nodes.size();
+    auto& part = parts.emplace_back(Part{first, wanted, {}});
+    for (std::size_t at = from; at < from + there; ++at)
+      if (!out.contains(allocation.nodes[at])) part.names.push_back(allocation.nodes[at]);
+    first += wanted;
+    from += there;
+  }
+  return parts;
+}
+
+/// A node of the allocation.
+struct Candidate {
+  std::string name;
+  std::size_t part = 0;
+  std::string domain, at_switch;
+  bool taken = false;
+};
+
+const std::string& name_of_place(const Candidate& candidate, Closeness within) {
+  return within == Closeness::domain ? candidate.domain : candidate.at_switch;
+}
+
+/// Nodes of one domain beside each other, and the domains as their first switches.
+std::vector<Candidate> in_order_of_place(const std::vector<Part>& parts, const Places& places) {
+  std::vector<Candidate> candidates;
+  std::map<std::string, std::string> first_switch;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (const auto& name : parts[i].names) {
+      const auto place = places.find(name);
+      candidates.push_back({name, i, "", ""});
+      if (place == places.end()) continue;
+      candidates.back().domain = place->second.domain;
+      candidates.back().at_switch = place->second.at_switch;
+      const auto [first, is_new] = first_switch.try_emplace(place->second.domain, place->second.at_switch);
+      if (!is_new) first->second = std::min(first->second, place->second.at_switch);
+    }
+  }
+  std::ranges::stable_sort(candidates, {}, [&](const Candidate& candidate) {
+    const auto first = first_switch.find(candidate.domain);
+    const bool alone = candidate.domain.empty() || first == first_switch.end();
+    return std::tuple(candidate.part, alone ? candidate.at_switch : first->second, candidate.domain,
+                      candidate.at_switch);
+  });
+  return candidates;
+}
+
+/// Puts the nodes of a plan onto those of an allocation.
+class Packer {
+ public:
+  Packer(const plan::Plan& plan, const std::vector<Part>& parts, const Places& places)
+      : parts_(parts),
+        candidates_(in_order_of_place(parts, places)),
+        chosen_(plan.node.count),
+        bins_of_(candidates_.size()) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      for (const auto within : {Closeness::domain, Closeness::switch_}) {
+        const auto& name = name_of_place(candidates_[i], within);
+        if (name.empty()) continue;
+        auto& bin = bins_[within][name];
+        bin.left.resize(parts.size());
+        ++bin.left[candidates_[i].part];
+        bin.candidates.push_back(i);
+        bins_of_[i].push_back(&bin);
+      }
+    }
+  }
+
+  /// Nothing: all of them have a place. Else the first for which there was none.
+  const plan::Together* pack(const std::vector<plan::Together>& sets) {
+    std::vector<const plan::Together*> order;
+    for (const auto& set : sets) order.push_back(&set);
+    std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
+      return std::tuple(a->within, -std::ssize(a->nodes)) < std::tuple(b->within, -std::ssize(b->nodes));
+    });
+    deepest_ = 0;
+    looks_ = 0;
+    if (place(order, 0)) return nullptr;
+    return order[deepest_];
+  }
+
+  /// Nodes in the largest place that was left for the one that found none.
+  [[nodiscard]] std::size_t most_left() const { return most_left_; }
+  [[nodiscard]] std::size_t places(Closeness within) const {
+    const auto found = bins_.find(within);
+    return found == bins_.end() ? 0 : found->second.size();
+  }
+
+  /// With the nodes that belong to no set. Only where there are enough of each part.
+  std::vector<std::string> names() {
+    std::vector<std::size_t> next(parts_.size(), 0);
+    std::vector<std::string> names;
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      auto free = candidates_.begin();
+      for (auto node = parts_[part].first; node < parts_[part].first + parts_[part].nodes; ++node) {
+        if (!chosen_[node]) {
+          free = std::find_if(free, candidates_.end(), [&](const Candidate& candidate) {
+            return candidate.part == part && !candidate.taken;
+          });
+          take(node, static_cast<std::size_t>(free - candidates_.begin()));
+        }
+        names.push_back(candidates_[*chosen_[node]].name);
+      }
+    }
+    return names;
+  }
+
+ private:
+  /// A place.
+  struct Bin {
+    std::vector<std::size_t> candidates{};
+    std::vector<std::size_t> left{};  ///< of them, by part
+  };
+
+  void take(std::uint32_t node, std::size_t candidate) {
+    candidates_[candidate].taken = true;
+    for (auto* bin : bins_of_[candidate]) --bin->left[candidates_[candidate].part];
+    chosen_[node] = candidate;
+  }
+  void give_back(std::uint32_t node) {
+    const auto candidate = *chosen_[node];
+    candidates_[candidate].taken = false;
+    for (auto* bin : bins_of_[candidate]) ++bin->left[candidates_[candidate].part];
+    chosen_[node].reset();
+  }
+
+  [[nodiscard]] std::size_t part_of(std::uint32_t node) const {
+    std::size_t part = 0;
+    while (node >= parts_[part].first + parts_[part].nodes) ++part;
+    return part;
+  }
+
+  bool place(const std::vector<const plan::Together*>& order, std::size_t k) {
+    if (k == order.size()) return true;
+    const auto& set = *order[k];
+    const std::string* fixed = nullptr;  // the place of those of its nodes that have one already
+    std::vector<std::uint32_t> nodes;
+    std::vector<std::size_t> needed(parts_.size(), 0);
+    bool torn = false;
+    for (const auto node : set.nodes) {
+      if (!chosen_[node]) {
+        nodes.push_back(node);
+        ++needed[part_of(node)];
+        continue;
+      }
+      const auto& name = name_of_place(candidates_[*chosen_[node]], set.within);
+      torn = torn || name.empty() || (fixed != nullptr && *fixed != name);
+      fixed = &name;
+    }
+    if (!torn && nodes.empty()) return place(order, k + 1);
+    // The smallest place with enough room first.
+    std::vector<std::tuple<std::size_t, std::size_t, const Bin*>> fitting;
+    std::size_t most = 0;
+    if (k < deepest_ && looks_ > kMostLooks) return false;
+    looks_ += bins_[set.within].size();
+    for (const auto& [name, bin] : bins_[set.within]) {
+      const auto all = std::accumulate(bin.left.begin(), bin.left.end(), std::size_t{0});
+      most = std::max(most, all);
+      const bool enough = std::ranges::equal(needed, bin.left, std::less_equal<>());
+      if (enough && !torn && (fixed == nullptr || *fixed == name))
+        fitting.emplace_back(all, bin.candidates.front(), &bin);
+    }
+    std::ranges::sort(fitting);
+    if (fitting.empty() && k >= deepest_) {
+      deepest_ = k;
+      most_left_ = most;
+    }
+    std::optional<std::size_t> failed;  // places of one size are alike, where nothing but their size counts
+    for (const auto& [all, first, bin] : fitting) {
+      if (failed == all && bins_.size() == 1 && parts_.size() == 1) continue;
+      fill(nodes, *bin);
+      if (place(order, k + 1)) return true;
+      for (const auto node : nodes) give_back(node);
+      failed = all;
+    }
+    return false;
+  }
+
+  void fill(const std::vector<std::uint32_t>& nodes, const Bin& bin) {
+    for (const auto node : nodes) {
+      const auto part = part_of(node);
+      const auto free = std::ranges::find_if(bin.candidates, [&](std::size_t i) {
+        return !candidates_[i].taken && candidates_[i].part == part;
+      });
+      take(node, *free);
+    }
+  }
+
+  const std::vector<Part>& parts_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::optional<std::size_t>> chosen_;  ///< candidate, by node of the plan
+  std::map<Closeness, std::map<std::string, Bin>> bins_;
+  std::vector<std::vector<Bin*>> bins_of_;  ///< by candidate
+  std::size_t looks_ = 0;
+  std::size_t deepest_ = 0;    ///< the set that was tried with the most others in their places
+  std::size_t most_left_ = 0;  ///< what it found there
+};
+
+std::string why_not_together(const plan::Together& set, const Packer& packer, const Allocation& allocation) {
+  const auto title = plan::title_of(set.within);
+  const auto head =
+      fmt::format("'{}' is to be within one {} (keep_together, {})", set.name, title, set.origin);
+  if (packer.places(set.within) == 0) {
+    return fmt::format("{}, and no node of job {} says in which it is", head, allocation.job_id);
+  }
+  return fmt::format("{} and has {}: of job {} no {} has more than {} left for it", head,
+                     text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_left());
+}
+
+}  // namespace
+
+std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Plan& plan,
+                                                                  const Allocation& allocation,
+                                                                  const std::set<std::string>& out,
+                                                                  const Places& places) {
+  const auto parts = parts_of(plan, allocation, out);
+  for (const auto& part : parts) {
+    if (part.names.size() < part.nodes) {
+      return std::unexpected(fmt::format("job {} has {} left, and the plan uses {}", allocation.job_id,
+                                         text::count(part.names.size(), "node"), part.nodes));
+    }
+  }
+  auto sets = plan::kept_together(plan);
+  const auto nobody_asked = [](const plan::Together& set) { return set.origin.empty(); };
+  Packer packer(plan, parts, places);
+  if (packer.pack(sets) == nullptr) return packer.names();
+  // What nobody asked for gives way.
+  std::erase_if(sets, nobody_asked);
+  Packer asked(plan, parts, places);
+  if (const auto* unplaced = asked.pack(sets))
+    return std::unexpected(why_not_together(*unplaced, asked, allocation));
+  return asked.names();
+}
+
+}  // namespace nlaunch::launch
