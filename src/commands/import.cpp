@@ -164,6 +164,11 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
       return failure("import.nodes", "line {} asks for a job of {} itself, and --nodes says {}: leave it out",
                      option.span.line, text::count(*asked, "node"), *args.nodes);
   }
+  if (!directives.components.empty() && (args.nodes || args.gpus))
+    return failure("import.components",
+                   "the job is heterogeneous (#SBATCH hetjob), and {} says not of which component: write it "
+                   "into the script's directives",
+                   args.nodes ? "--nodes" : "--gpus");
   subject.allocation.nodes = args.nodes.value_or(subject.allocation.nodes);
   subject.allocation.gpus_per_node = args.gpus.value_or(subject.allocation.gpus_per_node);
   for (const auto& entry : call.variables) {
@@ -265,13 +270,19 @@ Result<plan::Plan> plan_of(const Files& files, const import::Imported& imported)
   return plan::build(*experiment, *site, facts, {});
 }
 
-/// Says whether the files are the script's job: the exit code.
-int say_whether_same(const Files& files, const import::Imported& imported, const Subject& subject,
-                     const Context& context) {
+/// How the plan of the files differs from the script; a failure where they make none.
+Result<std::vector<import::Difference>> differences_of(const Files& files, const import::Imported& imported,
+                                                       const Subject& subject) {
   const auto plan = plan_of(files, imported);
-  if (!plan) return context.console.error(plan.error());
-  const auto found = import::differences(imported, subject.recording, *plan);
-  if (found.empty()) {
+  if (!plan) return std::unexpected(plan.error());
+  return import::differences(imported, subject.recording, *plan);
+}
+
+/// Says whether the files are the script's job: the exit code.
+int say_whether_same(const Result<std::vector<import::Difference>>& found, const Subject& subject,
+                     const Context& context) {
+  if (!found) return context.console.error(found.error());
+  if (found->empty()) {
     if (!context.console.quiet)
       context.console.say(
           fmt::format("The same job: all that the script would start has the arguments, the folder and the "
@@ -280,10 +291,12 @@ int say_whether_same(const Files& files, const import::Imported& imported, const
   }
   constexpr std::size_t kShown = 20;
   std::string text = "Not the same job:\n";
-  for (std::size_t i = 0; i < found.size() && i < kShown; ++i)
-    text += fmt::format("  {}{}\n", found[i].line > 0 ? fmt::format("line {}: ", found[i].line) : "",
-                        text::printable(subject.masker.mask(found[i].what)));
-  if (found.size() > kShown) text += fmt::format("  and {} more\n", found.size() - kShown);
+  for (std::size_t i = 0; i < found->size() && i < kShown; ++i) {
+    const auto& one = (*found)[i];
+    text += fmt::format("  {}{}\n", one.line > 0 ? fmt::format("line {}: ", one.line) : "",
+                        text::printable(subject.masker.mask(one.what)));
+  }
+  if (found->size() > kShown) text += fmt::format("  and {} more\n", found->size() - kShown);
   context.console.say(text);
   return exit_code::bad_input;
 }
@@ -318,8 +331,11 @@ int run_import(const ImportArgs& args, const Context& context) {
   // Only an experiment that stays where it is may leave out its folder.
   const auto folder = keeps ? (std::filesystem::absolute(args.output, error) / "").lexically_normal()
                             : std::filesystem::path();
-  const auto imported = import::import_script(subject->input, subject->findings, subject->recording,
-                                              subject->allocation, args.name, folder.parent_path().string());
+  const auto import_with = [&](import::Nodes nodes) {
+    return import::import_script(subject->input, subject->findings, subject->recording, subject->allocation,
+                                 args.name, folder.parent_path().string(), nodes);
+  };
+  auto imported = import_with(import::Nodes::alike);
   if (!imported) {
     if (!context.console.quiet) context.console.say(table_of(*subject, {}, context.console.paint));
     return context.console.error(imported.error());
@@ -338,13 +354,28 @@ int run_import(const ImportArgs& args, const Context& context) {
   }
   if (keeps) std::filesystem::create_directories(args.output, error);
   if (const auto wrote = write(files, *imported); !wrote) return context.console.error(wrote.error());
+  auto found = differences_of(files, *imported, *subject);
+  // What is on other nodes in the plan may have its own pool of them.
+  if ((!found || !found->empty()) && subject->allocation.nodes > 1 &&
+      subject->allocation.components.empty()) {
+    if (auto parted = import_with(import::Nodes::by_programs)) {
+      if (const auto wrote = write(files, *parted); !wrote) return context.console.error(wrote.error());
+      auto rest = differences_of(files, *parted, *subject);
+      if (rest && rest->empty()) {
+        imported = std::move(parted);
+        found = std::move(rest);
+      } else if (const auto wrote = write(files, *imported); !wrote) {
+        return context.console.error(wrote.error());
+      }
+    }
+  }
   if (args.to_stdout)
     context.console.result(
         fmt::format("{}---\n{}", import::experiment_text(*imported), import::profile_text(*imported)));
   if (!context.console.quiet)
     context.console.say(table_of(*subject, imported->became, context.console.paint));
   if (!context.console.quiet) context.console.say(notes_of(*imported, subject->masker));
-  const auto code = say_whether_same(files, *imported, *subject, context);
+  const auto code = say_whether_same(found, *subject, context);
   if (keeps && !context.console.quiet) {
     const std::vector<std::string> next{"nlaunch", "plan", files.experiment, "--site", files.profile};
     context.console.say(fmt::format("{} and {}: read them, decide what their comments ask, then: {}\n",

@@ -325,26 +325,37 @@ class Environment {
       if (!known && !value.empty()) set.push_back({name, std::move(value), 0, ""});
     };
     const auto size = std::to_string(its.tasks_of_step);
+    const auto each = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
     if (mpi) {
-      const auto local = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
       add("OMPI_COMM_WORLD_RANK", rank_of(its));
       add("OMPI_COMM_WORLD_LOCAL_RANK", "${self.local_rank}");
       add("OMPI_COMM_WORLD_SIZE", size);
-      add("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(local));
+      add("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(each));
       return;
     }
     add("SLURM_PROCID", rank_of(its));
     add("SLURM_LOCALID", "${self.local_rank}");
-    add("SLURM_NODEID", "${self.node}");
+    add("SLURM_NODEID", node_id_of(its));
     add("SLURM_NTASKS", size);
     add("SLURM_NPROCS", size);
-    const auto each = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
     add("SLURM_NTASKS_PER_NODE", std::to_string(each));
     for (const auto* name : {"SLURM_NNODES", "SLURM_TASKS_PER_NODE", "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES",
                              "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"})
       add(name, recorded(its, name));
     add("SLURM_STEP_NODELIST", hosts_of_step(its));
     add("SLURM_CPUS_PER_TASK", recorded(its, "SLURM_CPUS_PER_TASK"));
+  }
+
+  /// SLURM_NODEID counts the nodes of the step; empty where no reference does.
+  static std::string node_id_of(const Part& part) {
+    const bool of_job =
+        std::ranges::all_of(part.tasks, [](const auto& task) { return task.node == task.node_of_step; });
+    if (of_job) return "${self.node}";
+    const bool of_role = std::ranges::all_of(part.tasks, [&](const auto& task) {
+      return static_cast<std::size_t>(task.node_of_step) ==
+             static_cast<std::size_t>(&task - part.tasks.data());
+    });
+    return of_role ? "${self.index}" : "";
   }
 
   /// Slurm takes a list with commas for one of its own, and a role knows its hosts like that.

@@ -18,11 +18,11 @@ class Gpus {
   explicit Gpus(Job& job) : job_(job) {}
 
   void divide() {
-    const auto all = job_.allocation.gpus_per_node;
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
       auto& kept = job_.kept[i];
       const auto& part = job_.part_of(kept);
+      const auto all = job_.where(part).gpus_per_node;
       if (is_ray(kept) || (job_.ray && kept.main)) continue;
       const auto said = said_gpus(part);
       if (said && all > 0)
@@ -34,6 +34,7 @@ class Gpus {
     }
     for (const auto i : open) {
       auto& kept = job_.kept[i];
+      const auto all = job_.where(job_.part_of(kept)).gpus_per_node;
       std::uint32_t taken = 0;
       for (const auto node : nodes_of(job_.part_of(kept))) taken = std::max(taken, taken_beside(i, node));
       const auto sharing = static_cast<std::uint32_t>(std::ranges::count_if(open, [&](auto other) {
@@ -46,9 +47,9 @@ class Gpus {
   /// What is alone on its nodes sees all of their GPUs in the script, however many it says that it uses: it
   /// may start what takes the others.
   void give_all() {
-    const auto all = job_.allocation.gpus_per_node;
     for (auto& kept : job_.kept) {
       const auto& part = job_.part_of(kept);
+      const auto all = job_.where(part).gpus_per_node;
       const bool alone = std::ranges::none_of(job_.kept, [&](const Kept& other) {
         return &other != &kept && other.gpus > 0 && runs_beside(kept, other) && job_.meets(kept, other);
       });
@@ -172,12 +173,13 @@ class Gpus {
     auto& kept = job_.kept[i];
     const bool learns = !job_.ray && job_.is_in_place_of_training(kept);
     const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
-    const auto each = job_.allocation.gpus_per_node / most_on_a_node(job_.part_of(kept));
-    if (!needs || job_.allocation.gpus_per_node == 0) return;
+    const auto all = job_.where(job_.part_of(kept)).gpus_per_node;
+    const auto each = all / most_on_a_node(job_.part_of(kept));
+    if (!needs || all == 0) return;
     if (each == 0) {
       job_.out.parts[kept.part].problem =
           fmt::format("{} of its processes have the {} of a node, which others have too",
-                      most_on_a_node(job_.part_of(kept)), text::count(job_.allocation.gpus_per_node, "GPU"));
+                      most_on_a_node(job_.part_of(kept)), text::count(all, "GPU"));
       return;
     }
     for (std::size_t other = 0; other < job_.kept.size(); ++other) {
@@ -198,7 +200,7 @@ class Gpus {
       taken += on_a_node(other);
       if (!partner && on_a_node(other) >= on_a_node(i)) partner = other;
     }
-    const auto all = job_.allocation.gpus_per_node;
+    const auto all = job_.where(job_.part_of(kept)).gpus_per_node;
     if (partner && all > 0 && taken > all) kept.shares_with = {*partner};
   }
 

@@ -319,10 +319,6 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
   const auto say = [&](const char* id, std::string what) {
     if (said.insert(what).second) problems.error(id, {}, std::move(what));
   };
-  if (directives.het)
-    say("import.het-job",
-        "a heterogeneous job (`#SBATCH hetjob`) has parts of different nodes, which an "
-        "experiment cannot say");
   if (std::ranges::none_of(out.roles, [](const auto& role) { return role.part.has_value(); }))
     say("import.no-program", why_no_program(recording));
   if (runs_on_each_node(recording, out))
@@ -462,9 +458,37 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
 
 }  // namespace
 
+namespace {
+
+/// Nodes that follow each other and run the same programs are a component, and a pool.
+shell::Allocation parted_by_programs(const shell::Recording& recording, const shell::Allocation& allocation,
+                                     Imported& out) {
+  std::vector<std::set<std::size_t>> on_node(allocation.nodes);
+  const auto parts = parts_of(recording, allocation);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (const auto& task : parts[i].tasks) on_node.at(task.node).insert(i);
+  auto parted = allocation;
+  for (std::uint32_t node = 0; node < allocation.nodes; ++node) {
+    if (node == 0 || on_node[node] != on_node[node - 1])
+      parted.components.push_back({node, 0, allocation.tasks_per_node, allocation.gpus_per_node});
+    ++parted.components.back().nodes;
+  }
+  for (const auto& one : parted.components) {
+    const auto last = one.first + one.nodes - 1;
+    out.pools.push_back(
+        {one.nodes == 1 ? fmt::format("nodes-{}", one.first) : fmt::format("nodes-{}-{}", one.first, last),
+         one.nodes,
+         std::nullopt,
+         {}});
+  }
+  return parted;
+}
+
+}  // namespace
+
 Result<Imported> import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
                                const shell::Recording& recording, const shell::Allocation& allocation,
-                               const std::string& name, const std::string& folder) {
+                               const std::string& name, const std::string& folder, Nodes nodes) {
   Imported out;
   const auto& file = *input.script->file;
   out.folder = folder;
@@ -479,7 +503,8 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   out.nics = input.nics;
   out.gpu = input.gpu;
   const auto lines = text::split(file.text, '\n');
-  import_roles(recording, allocation, out);
+  import_roles(recording, nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out),
+               out);
   import_steps(recording, out);
   import_environment(recording, lines, out);
   hand_over_secrets(out);

@@ -92,6 +92,7 @@ struct ImportedRole {
   bool may_end = false;           ///< exit: ok
   bool sees_gpus_of_ray = false;  ///< kWithoutVisible stands in front of it
   std::string except;
+  std::vector<std::string> pools;  ///< empty: all nodes
   std::uint32_t gpus = 0;
   std::vector<std::string> share_gpus_with;
   bool rendezvous = false;
@@ -126,6 +127,14 @@ struct ImportedLibrary {
   std::uint32_t line = 0;
 };
 
+/// A component of a heterogeneous job, or nodes that run the same programs.
+struct ImportedPool {
+  std::string name;  ///< "group-1", "nodes-1-3"
+  std::uint32_t nodes = 1;
+  std::optional<std::uint32_t> gpus;  ///< on each; nothing: as on all
+  std::vector<ImportedEntry> slurm;   ///< what it asks for otherwise than another
+};
+
 /// What a script comes to.
 struct Imported {
   std::string script;  ///< the file's name
@@ -133,7 +142,8 @@ struct Imported {
   // The experiment.
   std::string name;
   std::uint32_t nodes = 1;
-  ImportedEntry workdir;  ///< without a value: not said
+  std::vector<ImportedPool> pools;  ///< empty: all nodes are alike
+  ImportedEntry workdir;            ///< without a value: not said
   ImportedEntry venv;
   std::vector<ImportedEntry> vars;
   ImportedEnvironment environment;
@@ -166,13 +176,18 @@ struct Imported {
   std::vector<std::string> became;  ///< of each command of the recording: "learner", "left out: ..."
 };
 
+/// Whether the nodes of a job that is not heterogeneous are one pool, or parted by the programs that they
+/// run.
+enum class Nodes { alike, by_programs };
+
 /// `input`: the script as lint reads it (lint/script_input.h), for its directives. `findings`: what lint says
 /// of it; its errors stand beside the values, which are left as they are. `name`: of the experiment and the
 /// profile; empty: the script's. `folder`: where they will be, absolute. No secret that is written in the
 /// script is in what comes out. A failure where there is none that would be the same job.
 Result<Imported> import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
                                const shell::Recording& recording, const shell::Allocation& allocation,
-                               const std::string& name, const std::string& folder);
+                               const std::string& name, const std::string& folder,
+                               Nodes nodes = Nodes::alike);
 
 /// The two files. Each parses, whatever the script was.
 std::string experiment_text(const Imported& imported);

@@ -90,6 +90,25 @@ std::optional<std::vector<std::string>> visible_of(const Part& part) {
   return text::split(*found->second, ',');
 }
 
+Where Job::where(const Part& part) const {
+  const auto& components = allocation.components;
+  if (components.empty()) return {{}, allocation.nodes, 0, allocation.gpus_per_node};
+  Where where{{}, 0, 0, UINT32_MAX};
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    const auto& one = components[i];
+    const bool here = std::ranges::any_of(part.tasks, [&](const auto& task) {
+      return task.node >= one.first && task.node < one.first + one.nodes;
+    });
+    if (!here) continue;
+    if (where.pools.empty()) where.first = one.first;
+    where.pools.push_back(out.pools[i].name);
+    where.nodes += one.nodes;
+    where.gpus_per_node = std::min(where.gpus_per_node, one.gpus_per_node);
+  }
+  if (where.pools.size() == components.size()) where.pools.clear();
+  return where;
+}
+
 /// The launcher that stands in front of all of a command, and starts the tasks of its step; nothing: the
 /// script itself starts it.
 std::optional<std::size_t> Job::step_of(std::size_t command) const {
@@ -116,7 +135,7 @@ bool Job::any_trains() const {
 }
 
 bool Job::is_client(const Kept& one) const {
-  return one.main && one.gpus == 0 && allocation.gpus_per_node > 0 && one.work.work == Work::other &&
+  return one.main && one.gpus == 0 && where(part_of(one)).gpus_per_node > 0 && one.work.work == Work::other &&
          std::ranges::any_of(kept, [&](const auto& other) {
            return other.work.work == Work::engine && runs_beside(other, one) && meets(other, one);
          });

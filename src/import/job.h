@@ -61,6 +61,14 @@ std::optional<std::vector<std::string>> visible_of(const Part& part);
 
 constexpr const char* kServerTimeout = "60m";  // no script says how long a model of any size takes
 
+/// Nodes on which a part could be: all of the job, or those of its components.
+struct Where {
+  std::vector<std::string> pools{};  ///< empty: all nodes
+  std::uint32_t nodes = 0;
+  std::uint32_t first = 0;
+  std::uint32_t gpus_per_node = 0;  ///< the fewest
+};
+
 /// A recorded script on its way to roles.
 struct Job {
   const shell::Recording& recording;
@@ -71,6 +79,8 @@ struct Job {
   bool ray = false;  ///< it starts a Ray cluster
 
   [[nodiscard]] const Part& part_of(const Kept& one) const { return out.parts[one.part]; }
+  /// The components that a part's tasks are in.
+  [[nodiscard]] Where where(const Part& part) const;
   [[nodiscard]] std::optional<std::size_t> step_of(std::size_t command) const;
   [[nodiscard]] bool in_one_step(const Part& a, const Part& b) const;
   /// Of one step, and never in the same task: nothing but a wait puts them in order.

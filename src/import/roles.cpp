@@ -364,7 +364,7 @@ class Roles {
 
   /// Fewer GPUs than the script lets it see.
   void tell_of_gpus(const Kept& kept, const Part& part, const ImportedRole& role) {
-    const auto all = job_.allocation.gpus_per_node;
+    const auto all = job_.where(part).gpus_per_node;
     const auto sees = role.rendezvous && role.gpus == 1 ? most_on_a_node(part) : role.gpus;
     const bool prepares = kept.exits || !(part.background || kept.main);
     if ((sees == 0 && prepares) || sees >= all || visible_of(part) || is_ray(kept) || role.sees_gpus_of_ray)
@@ -390,8 +390,10 @@ class Roles {
     const auto nodes = nodes_of(part);
     const auto each = most_on_a_node(part);
     const auto count = static_cast<std::uint32_t>(part.tasks.size());
-    const bool everywhere = nodes.size() == job_.allocation.nodes && same_on_each_node(part);
-    if (everywhere && (job_.allocation.nodes > 1 || each > 1 || role.gpus > 0)) {
+    const auto there = job_.where(part);
+    role.pools = there.pools;
+    const bool everywhere = nodes.size() == there.nodes && same_on_each_node(part);
+    if (everywhere && (there.nodes > 1 || each > 1 || role.gpus > 0)) {
       if (each == 1 && role.gpus == 0 && role.kind != RoleKind::learner)
         role.each_node = true;
       else
@@ -409,13 +411,15 @@ class Roles {
   /// The role on the one node that a part is not on, where it is placed before.
   [[nodiscard]] const Kept* only_other_node(const Kept& kept, const Part& part) const {
     const auto nodes = nodes_of(part);
-    if (nodes.size() + 1 != job_.allocation.nodes || most_on_a_node(part) != 1 || nodes.contains(0))
+    const auto there = job_.where(part);
+    if (nodes.size() + 1 != there.nodes || most_on_a_node(part) != 1 || nodes.contains(there.first))
       return nullptr;
     const Kept* found = nullptr;
     for (const auto& other : job_.kept) {
       if (&other == &kept) break;
       const auto& its = job_.part_of(other);
-      const bool fits = its.tasks.size() == 1 && !nodes.contains(its.tasks[0].node);
+      const bool fits =
+          its.tasks.size() == 1 && !nodes.contains(its.tasks[0].node) && job_.where(its).pools == there.pools;
       if (fits && (found == nullptr || found->exits)) found = &other;
     }
     return found;
@@ -516,7 +520,7 @@ class Roles {
         place(job_.kept[i], part, role);
         role.per_node = 0;
         role.each_node =
-            role.each_node || (nodes_of(part).size() == job_.allocation.nodes && job_.allocation.nodes > 1);
+            role.each_node || (nodes_of(part).size() == job_.where(part).nodes && job_.where(part).nodes > 1);
         role.count = role.each_node ? 0 : static_cast<std::uint32_t>(nodes_of(part).size());
       }
       role.remarks.push_back(

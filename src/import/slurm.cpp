@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "import/step_options.h"
 #include "import/work.h"
+#include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "plan/slurm.h"
 #include "shell/srun.h"
@@ -30,20 +31,14 @@ constexpr std::array<std::string_view, 6> kOptionsLeftOut{"ntasks",     "ntasks-
 constexpr std::array<std::string_view, 6> kCounts{"ntasks",        "ntasks-per-node", "tasks-per-node",
                                                   "cpus-per-task", "gpus-per-node",   "gpus-per-task"};
 
+/// Of the batch script, which the first component runs.
+constexpr std::array<std::string_view, 4> kOfScript{"output", "error", "open-mode", "mail-type"};
+
 bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
 using shell::leading_number;
-
-/// `#SBATCH hetjob`, which has no dashes; `packjob` before Slurm 20.02.
-bool is_heterogeneous(std::string_view script) {
-  return std::ranges::any_of(text::split(script, '\n'), [](const auto& line) {
-    if (!line.starts_with("#SBATCH")) return false;
-    const auto words = text::trim(std::string_view(line).substr(std::string_view("#SBATCH").size()));
-    return words.starts_with("hetjob") || words.starts_with("packjob");
-  });
-}
 
 /// "0-15%4", "1,3,5-9:2"; ids above the 100,000th are left out.
 std::vector<std::uint32_t> array_tasks(std::string_view value) {
@@ -69,24 +64,106 @@ class DirectivesReader {
       : input_(input), out_(out), known_(plan::sbatch_options()) {}
 
   JobDirectives read() {
-    for (const auto& option : input_.batch) {
+    for (const auto& [name, value, line] : parted(input_.batch)) {
+      values_[name] = value;
+      if (name == "account") result_.account = value;
+      if (name == "partition") result_.partition = value;
+      one(name, value, line);
+    }
+    sizes();
+    if (!input_.components.empty()) components();
+    return std::move(result_);
+  }
+
+ private:
+  struct Option {
+    std::string name, value;
+    std::uint32_t line = 0;
+  };
+
+  /// Those of "--nodes=2", "--exclusive", "--comment='a b'".
+  static std::vector<Option> parted(const std::vector<lint::StepOption>& options) {
+    std::vector<Option> all;
+    for (const auto& option : options) {
       const auto equals = option.text.find('=');
       const auto dashes = std::min(option.text.find_first_not_of('-'), option.text.size());
       auto name = option.text.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
       auto value = equals == std::string::npos ? std::string() : option.text.substr(equals + 1);
       if (value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0])
         value = value.substr(1, value.size() - 2);
-      values_[name] = value;
-      if (name == "account") result_.account = value;
-      if (name == "partition") result_.partition = value;
-      one(name, value, option.span.line);
+      all.push_back({std::move(name), std::move(value), option.span.line});
     }
-    sizes();
-    result_.het = is_heterogeneous(input_.script->file->text);
-    return std::move(result_);
+    return all;
   }
 
- private:
+  static std::string value_in(const std::vector<Option>& options, std::string_view name) {
+    std::string value;
+    for (const auto& one : options)
+      if (one.name == name) value = one.value;
+    return value;
+  }
+
+  /// Of a heterogeneous job each component becomes a pool. What all of them ask for is the job's; what they
+  /// do not is each pool's own.
+  void components() {
+    const auto allocation = lint::allocation_of(input_);
+    result_.components = allocation.components;
+    result_.size.gpus = allocation.gpus_per_node;
+    std::vector<std::vector<Option>> all{parted(input_.batch)};
+    for (const auto& options : input_.components) all.push_back(parted(options));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& one = allocation.components[i];
+      auto& pool =
+          out_.pools.emplace_back(ImportedPool{fmt::format("group-{}", i), one.nodes, one.gpus_per_node, {}});
+      if (i > 0) own_options(all[i], one, pool);
+    }
+    for (auto* list : {&out_.directives, &out_.slurm}) {
+      std::erase_if(*list, [&](const ImportedEntry& entry) {
+        if (is_one_of(entry.name, kOfScript)) return false;
+        const bool common = std::ranges::all_of(out_.pools, [&](const ImportedPool& pool) {
+          return &pool == &out_.pools.front() || same_there(pool, entry);
+        });
+        if (common) {
+          for (auto& pool : out_.pools)
+            std::erase_if(pool.slurm, [&](const auto& own) { return own.name == entry.name; });
+        } else {
+          out_.pools.front().slurm.push_back(entry);
+        }
+        return !common;
+      });
+    }
+  }
+
+  static bool same_there(const ImportedPool& pool, const ImportedEntry& entry) {
+    const auto found = std::ranges::find(pool.slurm, entry.name, &ImportedEntry::name);
+    return found != pool.slurm.end() && found->value == entry.value;
+  }
+
+  void own_options(const std::vector<Option>& options, const shell::Allocation::Component& component,
+                   ImportedPool& pool) {
+    for (const auto& [name, value, line] : options) {
+      if (name == "nodes" || name == "job-name" || is_one_of(name, kOfScript) ||
+          is_one_of(name, kOptionsLeftOut))
+        continue;
+      if (refused(name, value) || std::ranges::find(known_, name) == known_.end()) {
+        remark(Destination::slurm, line,
+               fmt::format("--{} cannot stand here: see docs/slurm.md, Directives", text::printable(name)));
+        continue;
+      }
+      std::erase_if(pool.slurm, [&](const auto& entry) { return entry.name == name; });
+      pool.slurm.push_back({name, value.empty() ? "true" : value, line, ""});
+      const auto cpus = leading_number(value);
+      if (name != "cpus-per-task" || component.tasks_per_node == 1 || cpus == 0) continue;
+      pool.slurm.back().value = std::to_string(cpus * component.tasks_per_node);
+      pool.slurm.back().remark = fmt::format("{} for each of {} tasks: nlaunch's agent has them all", cpus,
+                                             component.tasks_per_node);
+    }
+    const auto each = value_in(options, "gpus-per-task");
+    if (each.empty()) return;
+    const auto kind = each.find(':') == std::string::npos ? "" : each.substr(0, each.rfind(':') + 1);
+    pool.slurm.push_back({"gpus-per-node", fmt::format("{}{}", kind, component.gpus_per_node), 0, ""});
+  }
+
   void remark(Destination destination, std::uint32_t line, std::string text) {
     out_.remarks[destination].push_back({line, std::move(text)});
   }
@@ -272,6 +349,9 @@ shell::Allocation allocation_of(const JobDirectives& directives) {
   allocation.cpus_per_task = directives.cpus_per_task;
   allocation.gpus_per_node = directives.size.gpus;
   allocation.array = directives.array;
+  if (directives.components.empty()) return allocation;
+  allocation.components = directives.components;
+  allocation.nodes = directives.components.back().first + directives.components.back().nodes;
   return allocation;
 }
 

@@ -22,8 +22,8 @@ struct JobDirectives {
   std::uint32_t cpus_per_task = 0;  ///< 0: not said
   std::string array_text;           ///< "0-15%4"
   std::uint32_t array_line = 0;
-  std::vector<std::uint32_t> array;  ///< ids of the tasks of a job array
-  bool het = false;                  ///< a heterogeneous job: directives of several parts
+  std::vector<std::uint32_t> array;                      ///< ids of the tasks of a job array
+  std::vector<shell::Allocation::Component> components;  ///< of a heterogeneous job; else empty
 };
 
 /// Sorts the script's directives: what belongs to the cluster into the profile, what to the job into the

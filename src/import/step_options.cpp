@@ -18,8 +18,8 @@ using shell::SrunOption;
 
 /// nlaunch places, logs and ends its own processes, or Slurm does not look at it within a job.
 constexpr std::string_view kOwn =
-    " nodes ntasks ntasks-per-node tasks-per-node nodelist exclude relative gpus gpus-per-node gpus-per-task "
-    "gres "
+    " het-group nodes ntasks ntasks-per-node tasks-per-node nodelist exclude relative gpus gpus-per-node "
+    "gpus-per-task gres "
     "cpus-per-task chdir export jobid overlap exact exclusive whole oversubscribe overcommit output error "
     "open-mode label unbuffered job-name verbose quiet wait quit-on-interrupt disable-status immediate async "
     "interactive comment mail-type mail-user wckey account partition qos clusters cluster-constraint "
@@ -51,8 +51,7 @@ std::string_view reason_in(std::span<const Reason> reasons, std::string_view nam
 }
 
 /// Why no experiment is the same job.
-constexpr std::array<Reason, 14> kRefused{{
-    {"het-group", "it chooses a part of a heterogeneous job, which an experiment cannot say"},
+constexpr std::array<Reason, 13> kRefused{{
     {"nodefile", "the nodes are in a file: name them by --nodelist"},
     {"distribution", "a plan numbers its processes node by node (block)"},
     {"ntasks-per-gpu", "say how many tasks there are by --ntasks-per-node"},
@@ -75,8 +74,9 @@ constexpr std::array<Reason, 10> kNoted{{
     {"no-kill", "where a node fails, nlaunch ends the run"},
     {"accel-bind", "nlaunch chooses the GPUs of each process, and binds no process to a network interface"},
     {"cpu-bind",
-     "nlaunch binds no process: each may use all CPUs of its node. `wrapper: [numactl, ...]` binds"},
-    {"mem-bind", "nlaunch binds no process. `wrapper: [numactl, ...]` binds"},
+     "nlaunch binds each process to the CPUs near its GPUs (`cpu_binding`). `wrapper: [numactl, ...]` binds "
+     "otherwise"},
+    {"mem-bind", "nlaunch binds no process to memory. `wrapper: [numactl, ...]` binds"},
     {"gpu-bind", "nlaunch chooses the GPUs of each process"},
     {"pty", "the program has no terminal"},
     {"signal", "`walltime` says which signal comes before the time limit"},

@@ -172,6 +172,7 @@ std::vector<std::string> short_keys(const ImportedRole& role) {
   const auto add = [&](std::string_view key, const std::string& value) {
     keys.push_back(fmt::format("{}: {}", key, value));
   };
+  if (!role.pools.empty()) add("pool", role.pools.size() == 1 ? role.pools[0] : list_of(role.pools));
   if (role.count > 1) add("count", std::to_string(role.count));
   if (role.per_node > 0) add("per_node", std::to_string(role.per_node));
   if (role.each_node) add("per", "node");
@@ -237,6 +238,21 @@ void write_entries(ExperimentLines& out, std::size_t indent, std::string_view ke
   }
 }
 
+void write_pools(ExperimentLines& out, const Imported& all) {
+  if (all.pools.empty()) return;
+  out.line(0, "pools:");
+  for (const auto& pool : all.pools) {
+    if (!pool.gpus) {
+      out.line(2, fmt::format("{}: {{nodes: {}}}", pool.name, pool.nodes));
+      continue;
+    }
+    out.line(2, fmt::format("{}:", pool.name));
+    out.line(4, fmt::format("nodes: {}", pool.nodes));
+    out.line(4, fmt::format("gpus: {}", *pool.gpus));
+    write_entries(out, 4, "slurm", pool.slurm);
+  }
+}
+
 std::vector<std::string> values_of(const std::vector<ImportedEntry>& entries) {
   std::vector<std::string> values;
   for (const auto& one : entries) values.push_back(one.value);
@@ -257,7 +273,8 @@ std::string experiment_text(const Imported& all) {
   out.remarks(0, all, Destination::experiment);
   out.line(0, "version: 1");
   out.line(0, fmt::format("name: {}", scalar(all.name)));
-  if (all.nodes > 1) out.line(0, fmt::format("nodes: {}", all.nodes));
+  write_pools(out, all);
+  if (all.nodes > 1 && all.pools.empty()) out.line(0, fmt::format("nodes: {}", all.nodes));
   out.remarks(0, all, Destination::workdir);
   for (const auto* one : {&all.workdir, &all.venv}) {
     if (!one->value.empty()) out.entry(0, *one);

@@ -280,7 +280,13 @@ LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
     }
     script.comments.push_back({std::string(trimmed), lines.whole(number)});
     if (script.first_command != 0 || !is_directive(line)) continue;
-    read_options(directive_words(line.substr(kDirective.size())), lines.whole(number), input.batch,
+    const auto words = directive_words(line.substr(kDirective.size()));
+    // `packjob` before Slurm 20.02.
+    if (!words.empty() && (words[0] == "hetjob" || words[0] == "packjob")) {
+      input.components.emplace_back();
+      continue;
+    }
+    read_options(words, lines.whole(number), input.components.empty() ? input.batch : input.components.back(),
                  &input.stray);
   }
   input.slurm = !input.batch.empty();
@@ -299,6 +305,18 @@ shell::Allocation allocation_of(const LintInput& input) {
   job.tasks_per_node = std::max(1U, asked.tasks);
   job.cpus_per_task = shell::leading_number(value("cpus-per-task"));
   job.gpus_per_node = asked.gpus;
+  if (input.components.empty()) return job;
+  const auto add = [&](const shell::AskedFor& size) {
+    const auto first = job.components.empty() ? 0 : job.components.back().first + job.components.back().nodes;
+    job.components.push_back({first, size.nodes, std::max(1U, size.tasks), size.gpus});
+  };
+  add(asked);
+  for (const auto& options : input.components) {
+    add(shell::asked_for(
+        [&](std::string_view name) { return value_of(options, fmt::format("--{}", name)); }));
+    job.nodes += job.components.back().nodes;
+    job.gpus_per_node = std::max(job.gpus_per_node, job.components.back().gpus_per_node);
+  }
   return job;
 }
 

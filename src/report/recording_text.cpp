@@ -104,9 +104,12 @@ class RecordingText {
       }
       table.add(std::move(cells));
     }
-    auto out = fmt::format(
-        "{}: {} of {} and {} each\n", text::printable(script_), text::count(allocation.nodes, "node"),
-        text::count(allocation.gpus_per_node, "GPU"), text::count(allocation.tasks_per_node, "task"));
+    std::vector<std::string> components;
+    for (std::uint32_t i = 0; const auto one = allocation.component(i); ++i)
+      components.push_back(fmt::format("{} of {} and {} each", text::count(one->nodes, "node"),
+                                       text::count(one->gpus_per_node, "GPU"),
+                                       text::count(one->tasks_per_node, "task")));
+    auto out = fmt::format("{}: {}\n", text::printable(script_), text::join(components, " : "));
     out += groups.empty() ? "It starts no program.\n" : "\n" + table.str(paint_) + "\n";
     for (const auto& sentence : sentences()) out += sentence + "\n";
     return out;

@@ -65,7 +65,53 @@ std::string Allocation::address(std::uint32_t node) {
 }
 
 std::string Allocation::host_list() const {
-  return nodes == 1 ? host(0) : fmt::format("{}[0-{}]", kHost, nodes - 1);
+  return host_list({0, nodes});
+}
+
+std::string Allocation::host_list(const Component& component) {
+  if (component.nodes == 1) return host(component.first);
+  return fmt::format("{}[{}-{}]", kHost, component.first, component.first + component.nodes - 1);
+}
+
+std::optional<Allocation::Component> Allocation::component(std::uint32_t number) const {
+  if (components.empty())
+    return number == 0 ? std::optional(Component{0, nodes, tasks_per_node, gpus_per_node}) : std::nullopt;
+  return number < components.size() ? std::optional(components[number]) : std::nullopt;
+}
+
+Allocation::Component Allocation::component_of(std::uint32_t node) const {
+  std::uint32_t number = 0;
+  while (number + 1 < components.size() && node >= components[number + 1].first) ++number;
+  return component(number).value_or(Component{});
+}
+
+std::vector<std::uint32_t> nodes_in(std::string_view list) {
+  std::string hosts(list);
+  std::ranges::replace_if(
+      hosts, [](char c) { return c == ' ' || c == '\t' || c == '\n'; }, ',');
+  std::vector<std::uint32_t> nodes;
+  std::string range;  // "rec-node-[0-3" of a list whose commas are within brackets
+  for (const auto& part : text::split(hosts, ',')) {
+    const auto host = text::trim(part);
+    const auto open = range.empty() ? host.find('[') : 0;
+    if (open == std::string_view::npos) {
+      if (const auto node = node_of(host)) nodes.push_back(*node);
+      continue;
+    }
+    if (range.empty() && host.substr(0, open) != kHost) continue;
+    auto numbers = range.empty() ? host.substr(open + 1) : host;
+    const bool last = numbers.ends_with(']');
+    if (last) numbers.remove_suffix(1);
+    range = last ? "" : "[";
+    const auto dash = numbers.find('-');
+    const auto from = text::whole_number<std::uint32_t>(numbers.substr(0, dash));
+    const auto to =
+        dash == std::string_view::npos ? from : text::whole_number<std::uint32_t>(numbers.substr(dash + 1));
+    constexpr std::uint32_t kMost = 100'000;
+    for (auto node = from.value_or(1); from && to && node <= std::min(*to, kMost); ++node)
+      nodes.push_back(node);
+  }
+  return nodes;
 }
 
 std::string tasks_per_node(const std::vector<Task>& tasks) {
@@ -101,9 +147,10 @@ std::vector<std::string> variables_of_step(const Allocation& allocation, const s
     all.push_back(fmt::format("{}={}", name, nodes));
   for (const auto* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"})
     all.push_back(fmt::format("{}={}", name, tasks.size()));
-  if (allocation.gpus_per_node > 0) {
+  const auto gpus_there = tasks.empty() ? 0 : allocation.component_of(tasks.front().node).gpus_per_node;
+  if (gpus_there > 0) {
     std::vector<std::string> gpus;
-    for (std::uint32_t gpu = 0; gpu < allocation.gpus_per_node; ++gpu) gpus.push_back(std::to_string(gpu));
+    for (std::uint32_t gpu = 0; gpu < gpus_there; ++gpu) gpus.push_back(std::to_string(gpu));
     all.push_back("SLURM_STEP_GPUS=" + text::join(gpus, ","));
   }
   return all;

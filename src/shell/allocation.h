@@ -15,13 +15,26 @@ struct Allocation {
   std::string job_name = "job";
   std::string account = "rec-account";
   std::string partition = "rec-partition";
-  std::uint32_t nodes = 1;
-  std::uint32_t tasks_per_node = 1;
-  std::uint32_t cpus_per_task = 0;  ///< 0: not asked for
-  std::uint32_t gpus_per_node = 0;
+  std::uint32_t nodes = 1;             ///< of all components
+  std::uint32_t tasks_per_node = 1;    ///< of a heterogeneous job, in its first component
+  std::uint32_t cpus_per_task = 0;     ///< 0: not asked for
+  std::uint32_t gpus_per_node = 0;     ///< of a heterogeneous job, the most that a node has
   bool other_machine = false;          ///< with GPUs of another kind: what a script makes of that is seen
   std::vector<std::uint32_t> array{};  ///< of a job array: the ids of its tasks
   std::optional<std::uint32_t> array_task{};  ///< which of them this is; nothing: the first
+
+  /// Of a heterogeneous job: a range of its nodes.
+  struct Component {
+    std::uint32_t first = 0;
+    std::uint32_t nodes = 1;
+    std::uint32_t tasks_per_node = 1;
+    std::uint32_t gpus_per_node = 0;
+  };
+  std::vector<Component> components{};  ///< in the order of their nodes; empty: the job is of one
+  /// That of this number; of a job that is not heterogeneous the first is all of it. Nothing: there is none.
+  [[nodiscard]] std::optional<Component> component(std::uint32_t number) const;
+  /// The one that a node is in.
+  [[nodiscard]] Component component_of(std::uint32_t node) const;
 
   /// "rec-node-0"
   [[nodiscard]] static std::string host(std::uint32_t node);
@@ -31,9 +44,14 @@ struct Allocation {
   static constexpr std::uint16_t kPort = 42777;
   /// The id of a job that the script submits.
   static constexpr std::uint32_t kSubmitted = 424243;
-  /// "rec-node-[0-3]", as Slurm writes the hosts of the job.
+  /// "rec-node-[0-3]", as Slurm writes the hosts of the job; of a component alone its own.
   [[nodiscard]] std::string host_list() const;
+  [[nodiscard]] static std::string host_list(const Component& component);
 };
+
+/// The nodes of a list of hosts, "rec-node-[0-3],rec-node-5", parted as Slurm does: at commas, blanks and
+/// line ends.
+std::vector<std::uint32_t> nodes_in(std::string_view list);
 
 /// The number that a text begins with; 0 where it begins with none.
 std::uint32_t leading_number(std::string_view text);
@@ -53,6 +71,7 @@ struct Task {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   std::uint32_t node = 0;
+  std::uint32_t node_of_step = 0;  ///< the same among those of its step
   bool operator==(const Task&) const = default;
 };
 

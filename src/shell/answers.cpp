@@ -9,10 +9,15 @@
 namespace nlaunch::shell {
 namespace {
 
-std::string lines_of_hosts(const Allocation& allocation) {
+std::string lines_of_hosts(const std::vector<std::uint32_t>& nodes) {
   std::string text;
-  for (std::uint32_t node = 0; node < allocation.nodes; ++node) text += Allocation::host(node) + "\n";
+  for (const auto node : nodes) text += Allocation::host(node) + "\n";
   return text;
+}
+
+/// The nodes of SLURM_JOB_NODELIST, which are those of a heterogeneous job's first component.
+std::string of_job(const Allocation& allocation) {
+  return Allocation::host_list(allocation.component(0).value_or(Allocation::Component{}));
 }
 
 /// `scontrol show node -o`
@@ -22,7 +27,7 @@ std::string lines_of_nodes(const Allocation& allocation) {
     text += fmt::format(
         "NodeName={0} Arch=x86_64 CoresPerSocket=64 CPUAlloc=0 CPUEfctv=128 CPUTot=128 Gres=gpu:{1} "
         "NodeAddr={2} NodeHostName={0} RealMemory=1000000 Sockets=2 State=ALLOCATED ThreadsPerCore=1\n",
-        Allocation::host(node), allocation.gpus_per_node, Allocation::address(node));
+        Allocation::host(node), allocation.component_of(node).gpus_per_node, Allocation::address(node));
   return text;
 }
 
@@ -35,11 +40,13 @@ Answer succeed(const Words&, const Allocation&, std::uint32_t) {
 Answer ask_scontrol(const Words& argv, const Allocation& allocation, std::uint32_t) {
   if (has(argv, "hostnames") || has(argv, "hostname")) {
     const auto& list = argv.back();
-    if (list.find("hostname") != std::string::npos || list == allocation.host_list())
-      return {lines_of_hosts(allocation)};
+    // Without a list it is that of SLURM_JOB_NODELIST.
+    const bool whole = list.find("hostname") != std::string::npos;
+    if (whole || list.find('[') != std::string::npos)
+      return {lines_of_hosts(nodes_in(whole ? of_job(allocation) : list))};
     return {text::join(text::split(list, ','), "\n") + "\n"};
   }
-  if (has(argv, "hostlist") || has(argv, "hostlistsorted")) return {allocation.host_list() + "\n"};
+  if (has(argv, "hostlist") || has(argv, "hostlistsorted")) return {of_job(allocation) + "\n"};
   if (has(argv, "node") || has(argv, "nodes")) return {lines_of_nodes(allocation)};
   if (has(argv, "job") || has(argv, "jobid"))
     return {fmt::format("JobId={} JobName={}\n   NumNodes={} NodeList={}\n", allocation.job_id,

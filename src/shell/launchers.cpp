@@ -1,6 +1,7 @@
 #include "shell/launchers.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/text.h"
 #include "shell/srun.h"
@@ -10,22 +11,9 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-Nodes all_nodes(const Allocation& allocation) {
-  Nodes nodes;
-  for (std::uint32_t node = 0; node < allocation.nodes; ++node) nodes.push_back(node);
-  return nodes;
-}
-
-/// Of "rec-node-0,rec-node-1"; of all for the job's own list.
-Nodes nodes_in(const std::string& list, const Allocation& allocation) {
-  if (list == allocation.host_list()) return all_nodes(allocation);
-  // As hostlist_create() of Slurm takes lists apart: at commas, blanks and line ends.
-  Nodes nodes;
-  std::string hosts = list;
-  std::ranges::replace_if(
-      hosts, [](char c) { return c == ' ' || c == '\t' || c == '\n'; }, ',');
-  for (const auto& host : text::split(hosts, ','))
-    if (const auto node = node_of(text::trim(host))) nodes.push_back(*node);
+Nodes nodes_of(const Allocation::Component& component) {
+  Nodes nodes(component.nodes);
+  std::iota(nodes.begin(), nodes.end(), component.first);
   return nodes;
 }
 
@@ -34,15 +22,15 @@ std::optional<std::uint32_t> number_of(const std::optional<std::string>& value) 
   return value ? text::whole_number<std::uint32_t>(value->substr(value->rfind('-') + 1)) : std::nullopt;
 }
 
-Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation& allocation) {
+Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation::Component& component) {
   Nodes nodes;
   if (const auto list = value_of(options, "nodelist")) {
-    nodes = nodes_in(*list, allocation);
+    nodes = nodes_in(*list);
   } else {
-    nodes = all_nodes(allocation);
+    nodes = nodes_of(component);
     const auto first = number_of(value_of(options, "relative")).value_or(0);
     nodes.erase(nodes.begin(), nodes.begin() + std::min<std::ptrdiff_t>(first, std::ssize(nodes)));
-    const auto left_out = nodes_in(value_of(options, "exclude").value_or(""), allocation);
+    const auto left_out = nodes_in(value_of(options, "exclude").value_or(""));
     std::erase_if(nodes, [&](auto node) { return std::ranges::find(left_out, node) != left_out.end(); });
   }
   if (const auto most = number_of(value_of(options, "nodes")); most && *most < nodes.size())
@@ -54,9 +42,9 @@ Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation& al
 std::vector<Task> tasks_of(const Nodes& nodes, std::uint32_t per_node, std::uint32_t all) {
   constexpr std::uint32_t kMost = 100'000;
   std::vector<Task> tasks;
-  for (const auto node : nodes) {
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     for (std::uint32_t local = 0; local < per_node && tasks.size() < std::min(all, kMost); ++local)
-      tasks.push_back({static_cast<std::uint32_t>(tasks.size()), local, node});
+      tasks.push_back({static_cast<std::uint32_t>(tasks.size()), local, nodes[i], i});
   }
   return tasks;
 }
@@ -74,13 +62,16 @@ bool has_several(const Words& argv) {
 Started of_srun(const Words& argv, const Allocation& allocation) {
   if (has_several(argv)) return {};
   const auto options = options_of_srun(argv);
-  auto nodes = nodes_of_step(options, allocation);
+  // Without the option a step of a heterogeneous job is in its first component (srun(1), --het-group).
+  const auto group = text::whole_number<std::uint32_t>(value_of(options, "het-group").value_or("0"));
+  const auto component = group ? allocation.component(*group) : std::nullopt;
+  auto nodes = component ? nodes_of_step(options, *component) : Nodes();
   if (nodes.empty()) return {};
   const auto wanted = number_of(value_of(options, "ntasks"));
   auto per_node = number_of(value_of(options, "ntasks-per-node"));
   if (!per_node) per_node = number_of(value_of(options, "tasks-per-node"));  // as it was called before
   if (wanted && *wanted < nodes.size()) nodes.resize(std::max(1U, *wanted));
-  const auto each = per_node.value_or(wanted ? shared_out(*wanted, nodes.size()) : allocation.tasks_per_node);
+  const auto each = per_node.value_or(wanted ? shared_out(*wanted, nodes.size()) : component->tasks_per_node);
   Started started{rest(argv, words_of_srun(argv)),
                   tasks_of(nodes, each, wanted.value_or(each * static_cast<std::uint32_t>(nodes.size())))};
   if (const auto exported = value_of(options, "export")) {
@@ -105,8 +96,9 @@ Started of_mpirun(const Words& argv, const Allocation& allocation) {
   end = std::min(end, argv.size());
   auto wanted = number_option(argv, end, "-np", "--np");
   if (!wanted) wanted = number_option(argv, end, "-n", "");
-  const auto all = wanted.value_or(allocation.nodes * allocation.tasks_per_node);
-  const auto nodes = all_nodes(allocation);
+  const auto component = allocation.component(0).value_or(Allocation::Component{});
+  const auto all = wanted.value_or(component.nodes * component.tasks_per_node);
+  const auto nodes = nodes_of(component);
   Started started{rest(argv, end), tasks_of(nodes, shared_out(all, nodes.size()), all)};
   for (std::size_t i = 1; i + 2 <= end; ++i) {
     const bool two = (argv[i] == "-genv" || argv[i] == "-env") && i + 3 <= end;

@@ -83,15 +83,16 @@ constexpr std::array<std::pair<const char*, const char*>, 2> kSourcedByName{
       "else conda activate \"${1-base}\"; fi\n"},
      {"deactivate", "conda deactivate\n"}}};
 
-/// "3.1.0", by which a program knows its task.
+/// "3.1.0.0", by which a program knows its task.
 std::string text_of(const Task& task) {
-  return fmt::format("{}={:d}.{:d}.{:d}", kInTask, task.rank, task.local_rank, task.node);
+  return fmt::format("{}={:d}.{:d}.{:d}.{:d}", kInTask, task.rank, task.local_rank, task.node,
+                     task.node_of_step);
 }
 
 /// As srun and Open MPI's mpirun set them.
 std::vector<std::string> variables_of(const Task& task) {
   return {fmt::format("SLURM_PROCID={}", task.rank), fmt::format("SLURM_LOCALID={}", task.local_rank),
-          fmt::format("SLURM_NODEID={}", task.node),
+          fmt::format("SLURM_NODEID={}", task.node_of_step),
           fmt::format("SLURMD_NODENAME={}", Allocation::host(task.node))};
 }
 
@@ -136,7 +137,8 @@ bool make_own_files(const OwnFiles& own) {
 
 std::vector<std::string> environment_of(const RecordRequest& request, const OwnFiles& own) {
   const auto& job = request.allocation;
-  const auto tasks = job.nodes * job.tasks_per_node;
+  const auto first = job.component(0).value_or(Allocation::Component{});
+  const auto tasks = first.nodes * first.tasks_per_node;
   std::vector<std::string> entries{
       fmt::format("PATH={}:/usr/local/bin:/usr/bin:/bin", own.programs()),
       fmt::format("BASH_ENV={}", own.start()),
@@ -144,14 +146,14 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       fmt::format("SLURM_JOB_ID={}", job.job_id),
       fmt::format("SLURM_JOBID={}", job.job_id),
       fmt::format("SLURM_JOB_NAME={}", job.job_name),
-      fmt::format("SLURM_JOB_NODELIST={}", job.host_list()),
-      fmt::format("SLURM_NODELIST={}", job.host_list()),
-      fmt::format("SLURM_JOB_NUM_NODES={}", job.nodes),
-      fmt::format("SLURM_NNODES={}", job.nodes),
+      fmt::format("SLURM_JOB_NODELIST={}", Allocation::host_list(first)),
+      fmt::format("SLURM_NODELIST={}", Allocation::host_list(first)),
+      fmt::format("SLURM_JOB_NUM_NODES={}", first.nodes),
+      fmt::format("SLURM_NNODES={}", first.nodes),
       fmt::format("SLURM_NTASKS={}", tasks),
       fmt::format("SLURM_NPROCS={}", tasks),
       fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node),
-      fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, job.nodes),
+      fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, first.nodes),
       fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
       fmt::format("SLURM_SUBMIT_DIR={}", folder_of(request)),
       "SLURM_SUBMIT_HOST=rec-login",
@@ -166,9 +168,22 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       "LANG=C.UTF-8",
   };
   if (job.cpus_per_task > 0) entries.push_back(fmt::format("SLURM_CPUS_PER_TASK={}", job.cpus_per_task));
-  if (job.gpus_per_node > 0) {
-    entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", job.gpus_per_node));
-    entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", job.gpus_per_node));
+  if (first.gpus_per_node > 0) {
+    entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", first.gpus_per_node));
+    entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", first.gpus_per_node));
+  }
+  if (!job.components.empty()) {  // sbatch(1), output environment variables
+    entries.push_back(fmt::format("SLURM_HET_SIZE={}", job.components.size()));
+    for (std::size_t i = 0; i < job.components.size(); ++i) {
+      const auto& one = job.components[i];
+      const auto add = [&](std::string_view name, const auto& value) {
+        entries.push_back(fmt::format("{}_HET_GROUP_{}={}", name, i, value));
+      };
+      add("SLURM_JOB_ID", job.job_id);
+      add("SLURM_JOB_NODELIST", Allocation::host_list(one));
+      add("SLURM_JOB_NUM_NODES", one.nodes);
+      add("SLURM_NTASKS_PER_NODE", one.tasks_per_node);
+    }
   }
   if (!job.array.empty()) {
     const auto [least, most] = std::ranges::minmax(job.array);
@@ -215,9 +230,9 @@ std::optional<std::size_t> launcher_of(const std::vector<std::string>& environme
 
 std::optional<Task> task_of(const std::vector<std::string>& environment) {
   const auto parts = text::split(value_of(environment, kInTask).value_or(""), '.');
-  if (parts.size() != 3) return std::nullopt;
+  if (parts.size() != 4) return std::nullopt;
   const auto number = [&](std::size_t i) { return text::whole_number<std::uint32_t>(parts[i]).value_or(0); };
-  return Task{number(0), number(1), number(2)};
+  return Task{number(0), number(1), number(2), number(3)};
 }
 
 std::string activation(const std::string& path, const std::string& command) {
@@ -278,7 +293,7 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
 std::string script_of_nodes(const Words& script, const RecordRequest& request) {
   const auto nodes = request.allocation.nodes;
   std::vector<Task> tasks;
-  for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node});
+  for (std::uint32_t node = 0; node < nodes; ++node) tasks.push_back({node, 0, node, node});
   auto lines = fmt::format("export {}=0\n", kStep);
   const auto recorded = recorded_for(tasks, request.all_tasks);
   for (std::uint32_t node = 0; node < nodes; ++node) {

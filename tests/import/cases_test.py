@@ -29,6 +29,7 @@ CASE_OF = {
     "torchrun_nodes.sbatch": ([], [("prepare-data", "task", 1, 8), ("learner", "learner", 4, 8)]),
     "vllm_trainer.sbatch": ([], [("engine", "engine", 1, 4), ("learner", "learner", 1, 4)]),
     "verl_ray.sbatch": ([], [("ray-head", "service", 1, 0), ("ray-worker", "service", 1, 0), ("trainer", "service", 1, 0), ("learner", "learner", 16, 1)]),
+    "hetjob_grpo.sbatch": ([], [("engine", "engine", 2, 4), ("sandbox", "service", 1, 0), ("learner", "learner", 4, 8)]),
     "accelerate_nodes.sbatch": ([], [("learner", "learner", 3, 8)]),
     "containers.sbatch": ([], [("engine", "engine", 1, 2), ("learner", "learner", 1, 2)]),
 }

@@ -423,7 +423,7 @@ class Environments(Import):
         for options, kept, note in (("--mem=0 --label -K -u -o log --cpu_bind=none --gpu-bind=none --distribution=block:cyclic", None, ""),
                                     ("--network=no_vni --hint=nomultithread", ["--network=no_vni", "--hint=nomultithread"], ""),
                                     ("--cpu-bind=cores --of-a-plugin=1", ["--cpu-bind=cores", "--of-a-plugin=1"], ""),
-                                    ("--ntasks-per-node=4 --cpu_bind=map_cpu:0,1,2,3", None, "line 3: srun --cpu-bind=map_cpu:0,1,2,3 is not taken over: nlaunch binds no process"),
+                                    ("--ntasks-per-node=4 --cpu_bind=map_cpu:0,1,2,3", None, "line 3: srun --cpu-bind=map_cpu:0,1,2,3 is not taken over: nlaunch binds each process to the CPUs near its GPUs"),
                                     ("--accel-bind=gn -t 10", None, "line 3: srun --time=10 is not taken over: the step's own time limit"),
                                     ("--mpi=pmix", ["--mpi=pmix"], "A program that calls MPI_Init finds itself alone"),
                                     ("--threads-per-core=1", None, "line 3: srun --threads-per-core=1 is not taken over\n")):
@@ -503,12 +503,60 @@ class SharedGpus(Import):
                 self.assertEqual({name: (role["gpus"], role.get("share_gpus_with")) for name, role in experiment["roles"].items()}, wanted)
 
 
+class Components(Import):
+    """A heterogeneous job: each component is a pool."""
+    HEAD = "#SBATCH -N1 --mem=8G -p cpu -t 1:00:00\n#SBATCH hetjob\n#SBATCH -N2 -p gpu --gres=gpu:4 --ntasks-per-node=2 --cpus-per-task=4 -t 1:00:00\n"
+
+    def experiment(self, body):
+        result, experiment, profile = self.planned(self.HEAD + body)
+        return result, experiment, profile
+
+    def test_what_all_ask_for_is_the_jobs(self):
+        _, experiment, profile = self.experiment("srun --het-group=1 --gpus-per-task=2 python train.py &\npython serve_metrics.py\nwait\n")
+        self.assertEqual(experiment["pools"], {
+            "group-0": {"nodes": 1, "gpus": 0, "slurm": {"mem": "8G", "partition": "cpu"}},
+            "group-1": {"nodes": 2, "gpus": 4, "slurm": {"partition": "gpu", "gres": "gpu:4", "cpus-per-task": 8}}})
+        self.assertEqual(experiment["slurm"], {"time": "1:00:00"})
+        self.assertNotIn("directives", profile["scheduler"])
+        roles = experiment["roles"]
+        self.assertEqual({name: (role["pool"], role.get("per_node"), role.get("gpus")) for name, role in roles.items()},
+                         {"learner": ("group-1", 2, 2), "serve-metrics": ("group-0", None, None)})
+
+    def test_variables_are_those_of_slurm(self):
+        _, experiment, _ = self.experiment("srun --het-group=1 python train.py $SLURM_HET_SIZE $SLURM_JOB_NUM_NODES $SLURM_JOB_NUM_NODES_HET_GROUP_1 "
+                                           "$(scontrol show hostnames $SLURM_JOB_NODELIST_HET_GROUP_1 | tail -1) $(scontrol show hostnames | wc -l)\n")
+        self.assertEqual(experiment["roles"]["learner"]["command"], ["python", "train.py", "2", "1", "2", "${role.learner.2.host}", "1"])
+
+    def test_a_step_without_the_option_is_in_the_first(self):
+        _, experiment, _ = self.experiment("srun python prepare.py\nsrun --het-group=1 python train.py\n")
+        self.assertEqual({name: role["pool"] for name, role in experiment["roles"].items()}, {"prepare": "group-0", "learner": "group-1"})
+
+    def test_numbers_on_the_command_line_are_of_no_component(self):
+        result, _, _ = self.import_text(self.HEAD + "srun --het-group=1 python train.py\n", "--gpus", "4")
+        self.assertEqual(result.returncode, 65)
+        self.assertIn("the job is heterogeneous (#SBATCH hetjob), and --gpus says not of which component", result.stderr)
+
+
+class NodeLists(Import):
+    """Programs on nodes that the script picks from its list."""
+
+    def test_nodes_that_run_the_same_programs_are_a_pool(self):
+        script = ("#SBATCH --nodes=4 --gpus-per-node=4\nnodes=($(scontrol show hostnames $SLURM_JOB_NODELIST))\n"
+                  "srun -N1 -n1 -w ${nodes[3]} vllm serve m --tensor-parallel-size 4 &\n"
+                  "srun -N1 -n1 -w ${nodes[3]} python judge.py --port 6000 &\nsleep 60\n"
+                  "srun -N3 --ntasks-per-node=1 -w ${nodes[0]},${nodes[1]},${nodes[2]} python train.py\n")
+        _, experiment, _ = self.planned(script)
+        self.assertEqual(experiment["pools"], {"nodes-0-2": {"nodes": 3}, "nodes-3": {"nodes": 1}})
+        self.assertEqual({name: role["pool"] for name, role in experiment["roles"].items()},
+                         {"engine": "nodes-3", "judge": "nodes-3", "learner": "nodes-0-2"})
+
+
 class Refusals(Import):
     """A plan of another job is worse than none."""
 
     def test_what_no_plan_can_say(self):
         for script, said in (
-                ("#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=2\npython train.py\n", "a heterogeneous job (`#SBATCH hetjob`) has parts of different nodes"),
+                ("#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=2\nsrun --het-group=2 python train.py\n", "line 4: this step cannot be imported."),
                 (TWO_NODES + "srun -n1 a : -n1 b\n", "line 3: this step cannot be imported. It starts several programs"),
                 ("python train.py --n $(python count.py)\n", "line 1 reads what `python count.py` prints, which is not known: it did not run."),
                 ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),

@@ -25,6 +25,27 @@ TEST(Allocation, KnowsItsNodesByNameAndAddress) {
     EXPECT_EQ(node_of(other), std::nullopt) << other;
 }
 
+TEST(Allocation, ReadsListsOfItsHosts) {
+  using Nodes = std::vector<std::uint32_t>;
+  EXPECT_EQ(nodes_in("rec-node-[0-3]"), (Nodes{0, 1, 2, 3}));
+  EXPECT_EQ(nodes_in("rec-node-[0-1,4],rec-node-7 rec-node-9"), (Nodes{0, 1, 4, 7, 9}));
+  EXPECT_EQ(nodes_in("10.77.0.3"), (Nodes{2}));
+  for (const auto* other : {"", "login", "rec-node-[", "rec-node-[x]", "rec-node-[3-1]", "other-[0-3]"})
+    EXPECT_TRUE(nodes_in(other).empty()) << other;
+}
+
+TEST(Allocation, OfAHeterogeneousJobHasARangeOfNodesForEachComponent) {
+  Allocation job{.nodes = 5};
+  EXPECT_EQ(job.component(0)->nodes, 5U);
+  EXPECT_FALSE(job.component(1));
+  job.components = {{0, 1, 1, 0}, {1, 4, 2, 8}};
+  EXPECT_EQ(job.component(1)->first, 1U);
+  EXPECT_FALSE(job.component(2));
+  EXPECT_EQ(job.component_of(0).gpus_per_node, 0U);
+  EXPECT_EQ(job.component_of(4).gpus_per_node, 8U);
+  EXPECT_EQ(Allocation::host_list(*job.component(1)), "rec-node-[1-4]");
+}
+
 TEST(Allocation, SomeTasksStandForOthers) {
   const std::vector<Task> one_node{{0, 0, 0}, {1, 1, 0}, {2, 2, 0}, {3, 3, 0}};
   EXPECT_EQ(recorded_for(one_node, false), (std::vector<std::size_t>{0, 1, 1, 3}));

@@ -55,15 +55,15 @@ TEST(StandIns, EachNodeHasItsNumbersInWordsAndVariables) {
   EXPECT_EQ(
       script_of_nodes({"a.sh", "{host}", "{first}", "{other}"}, request),
       "export NLAUNCH_RECORDED_STEP=0\n"
-      "(export NLAUNCH_RECORDED_TASK=0.0.0 HOSTNAME=rec-node-0 'R=0 of 2'; exec /bin/bash a.sh rec-node-0 "
+      "(export NLAUNCH_RECORDED_TASK=0.0.0.0 HOSTNAME=rec-node-0 'R=0 of 2'; exec /bin/bash a.sh rec-node-0 "
       "rec-node-0 '{other}')\n"
-      "(export NLAUNCH_RECORDED_TASK=1.0.1 HOSTNAME=rec-node-1 'R=1 of 2'; exec /bin/bash a.sh rec-node-1 "
+      "(export NLAUNCH_RECORDED_TASK=1.0.1.1 HOSTNAME=rec-node-1 'R=1 of 2'; exec /bin/bash a.sh rec-node-1 "
       "rec-node-0 '{other}')\n"
       "exit 0\n");
 }
 
 TEST(StandIns, AProgramKnowsItsTask) {
-  EXPECT_EQ(task_of({"A=1", "NLAUNCH_RECORDED_TASK=3.1.0"}), (Task{3, 1, 0}));
+  EXPECT_EQ(task_of({"A=1", "NLAUNCH_RECORDED_TASK=3.1.5.2"}), (Task{3, 1, 5, 2}));
   EXPECT_EQ(task_of({"A=1"}), std::nullopt);
   EXPECT_EQ(launcher_of({"NLAUNCH_RECORDED_STEP=7"}), 7U);
   EXPECT_EQ(launcher_of({}), std::nullopt);
