@@ -144,7 +144,7 @@ void ask_for_places(const Plan& plan, const std::vector<Together>& all, const As
 }  // namespace
 
 void ask_for_places(Plan& plan) {
-  if (!plan.topology.slurm || traits_of(plan.scheduler).name != "slurm") return;
+  if (!plan.topology.slurm || plan.slurm.submit.empty()) return;  // under another scheduler
   const auto all = kept_together(plan);
   if (plan.slurm.components.empty())
     return ask_for_places(plan, all, {0, plan.node.count, plan.slurm.spares, plan.slurm.directives},
