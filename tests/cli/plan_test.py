@@ -13,9 +13,12 @@ GOLDEN = SOURCE / "tests" / "golden" / "plan"
 CASES = {
     "grpo.isambard": ["configs/grpo.yaml", "--site", "isambard"],
     "grpo-32b.isambard": ["configs/grpo-32b.yaml", "--site", "isambard"],
+    "grpo-235b.isambard": ["configs/grpo-235b.yaml", "--site", "isambard"],
     "grpo-ray.isambard": ["configs/grpo-ray.yaml", "--site", "isambard"],
     "weight-sync.nvlink-box": ["configs/weight-sync.yaml", "--site", "nvlink-box", "--set", "site.node.gpus=4",
                                "--set", "site.node.arch=x86_64"],
+    "weight-sync-vllm.nvlink-box": ["configs/weight-sync-vllm.yaml", "--site", "nvlink-box", "--set", "site.node.gpus=4",
+                                    "--set", "site.node.arch=x86_64"],
     **{f"bench-{name}.nvlink-box": [f"configs/bench/{name}.yaml", "--site", "nvlink-box", "--set", "site.node.gpus=4",
                                     "--set", "site.node.arch=x86_64"] for name in ("targets", "tp-inference", "weight-sync")},
     "quickstart.local": ["configs/quickstart.yaml", "--site", "local", "--set", "site.node.arch=x86_64"],

@@ -258,6 +258,10 @@ std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Pl
   }
   auto sets = plan::kept_together(plan);
   const auto nobody_asked = [](const plan::Together& set) { return set.origin.empty(); };
+  const bool domains =
+      std::ranges::any_of(places, [](const auto& one) { return !one.second.domain.empty(); });
+  for (auto& set : sets)
+    if (nobody_asked(set) && !domains) set.within = Closeness::switch_;
   Packer packer(plan, parts, places);
   if (packer.pack(sets) == nullptr) return packer.names();
   // What nobody asked for gives way.

@@ -105,6 +105,13 @@ TEST(ChooseNodes, GoesBackWhereTheFirstChoiceLeavesNoRoom) {
   }
 }
 
+TEST(ChooseNodes, AReplicaIsAtOneSwitchWhereNoDomainIsKnown) {
+  auto plan = of_nodes(3);
+  add(plan, "engine", 1, 2, 2, std::nullopt);
+  const Places places{{"a", {"", "s"}}, {"b", {"", "s"}}, {"c", {"", "t"}}};
+  EXPECT_EQ(choose_nodes(plan, of({"a", "b", "c"}), {}, places), (Names{"c", "a", "b"}));
+}
+
 TEST(ChooseNodes, WhatNobodyAskedForGivesWay) {
   auto plan = of_nodes(2);
   add(plan, "engine", 0, 2, 2, std::nullopt);
