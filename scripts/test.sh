@@ -11,6 +11,7 @@ source scripts/lib/frameworks.sh
 source scripts/lib/beaker.sh
 source scripts/lib/py_spy.sh
 source scripts/lib/rattler.sh
+source scripts/lib/nixl.sh
 
 ensure_packages "${TEST_PACKAGES[@]}"
 ensure_nccl_tools
@@ -19,6 +20,7 @@ ensure_framework_tools
 ensure_beaker_tools
 ensure_py_spy_tools
 ensure_rattler_tools
+ensure_nixl_tools
 leave_root "$PWD/scripts/test.sh" "$@"
 configure ON
 say "building nlaunch and its tests in build/"
@@ -31,6 +33,7 @@ provide_openrlhf
 provide_beaker
 provide_py_spy
 provide_rattler
+provide_nixl
 status=0
 output=build/test-output.txt
 ctest --test-dir build --output-on-failure -j2 "$@" | tee "$output" || status=$?

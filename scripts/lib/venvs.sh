@@ -6,13 +6,14 @@ have_package() {
   [[ $("$1/bin/python" -c 'import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))' "$2" 2>/dev/null) == "$3" ]]
 }
 
-# fetch_venv FOLDER PACKAGE==VERSION SIZE: false where PyPI cannot be reached; nothing is left then.
+# fetch_venv FOLDER PACKAGE==VERSION SIZE [OPTION...]: with options of pip; false where PyPI cannot be reached; nothing is left then.
 fetch_venv() {
   local folder=$1 package=$2 size=$3
+  shift 3
   say "fetching $package from PyPI into $folder (about $size, once)"
   rm -rf "$folder"
   /usr/bin/python3 -m venv "$folder"
-  "$folder/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 "$package" && return
+  "$folder/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --timeout 30 "$@" "$package" && return
   rm -rf "$folder"
   return 1
 }

@@ -51,7 +51,8 @@ struct BoundNode {
   std::string scratch;
   std::string cache{};                      ///< outlives the run; made when it is first named
   std::vector<std::string> weight_paths{};  ///< of the plan's weight syncs, in their order: that of `disk`
-  std::vector<BoundGpu> gpus;               ///< empty where the plan counts CPU slots
+  std::string nixl_host{};     ///< where the first learner's node is reached; empty: there is none
+  std::vector<BoundGpu> gpus;  ///< empty where the plan counts CPU slots
   std::map<std::string, BoundLibrary> libraries;
   std::vector<BoundProcess> processes;  ///< of this node, in plan order
   std::vector<std::string> secret_names;

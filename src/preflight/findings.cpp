@@ -26,6 +26,13 @@ std::string tag_of(const std::filesystem::path& attempt) {
   return fmt::format("{}-{}", attempt.parent_path().filename().string(), attempt.filename().string());
 }
 
+std::map<std::uint32_t, std::string> paths_of(const std::map<std::uint32_t, RolePython>& pythons) {
+  std::map<std::uint32_t, std::string> paths;
+  for (const auto& [role, python] : pythons)
+    if (!python.path.empty()) paths[role] = python.path;
+  return paths;
+}
+
 /// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
 NodeObservations gather(const Request& request) {
   NodeObservations observations{.plan = request.plan, .node = request.node, .address = request.address};
@@ -41,6 +48,12 @@ NodeObservations gather(const Request& request) {
         std::async(std::launch::async, [&request, tag = tag_of(request.folder), node = request.node.index] {
           return try_shared_folders(request.plan, request.node, node, tag);
         });
+  std::future<std::vector<NixlTransfer>> nixl;
+  if (request.options.level >= PreflightLevel::standard)
+    nixl = std::async(std::launch::async,
+                      [&request, tag = tag_of(request.folder), pythons = paths_of(observations.pythons)] {
+                        return try_nixl(request.plan, request.node, pythons, tag);
+                      });
   auto machine = std::async(std::launch::async, [&] {
     const auto known = parse_json(request.facts);
     return known.is_object() ? read_machine_facts(known) : ask_machine_facts(request.probe);
@@ -57,6 +70,7 @@ NodeObservations gather(const Request& request) {
   for (auto& [role, library] : libraries) observations.libraries[role] = library.get();
   observations.machine = machine.get();
   observations.answers = answers.get();
+  if (nixl.valid()) observations.nixl = nixl.get();
   if (shared.valid()) observations.shared_folders = shared.get();
   return observations;
 }

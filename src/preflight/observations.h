@@ -10,6 +10,7 @@
 #include "base/drill.h"
 #include "plan/bound.h"
 #include "plan/plan.h"
+#include "preflight/nixl_transfer.h"
 #include "preflight/preflight.h"
 #include "preflight/shared_folder.h"
 
@@ -113,6 +114,7 @@ struct NodeObservations {
   std::vector<PortFact> ports{};
   std::vector<Folder> folders{};
   std::vector<SharedFolder> shared_folders{};
+  std::vector<NixlTransfer> nixl{};
   std::vector<Rank> ranks{};  ///< those of this node
   Answers answers{};  ///< by the inquiry's name; of a role "NAME/ROLE". What was not asked for is not there
 

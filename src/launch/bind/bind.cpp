@@ -58,6 +58,10 @@ class Binder {
     make_folders();
     for (const auto& sync : plan_.weight_syncs)
       node_.weight_paths.push_back(names.resolve(sync.path, nullptr, diagnostics_));
+    const auto learner = std::ranges::find_if(plan_.processes, [&](const plan::Process& process) {
+      return plan_.role_of(process).kind == RoleKind::learner;
+    });
+    if (learner != plan_.processes.end()) node_.nixl_host = address_of(directory_, *learner);
     for (std::uint32_t i = 0; i < plan_.processes.size(); ++i) {
       if (plan_.processes[i].node == request_.node) bind_process(i, names);
     }

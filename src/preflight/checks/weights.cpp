@@ -44,7 +44,7 @@ Row judge_shared_folder(const SharedFolder& folder) {
        "lookupcache=positive); a group (backend: nccl) does not go through files"});
 }
 
-/// NIXL is a package of the role's own Python; a transfer between two of them is not tried.
+/// NIXL is a package of the role's own Python.
 Row judge_nixl(const NodeObservations& observations, std::uint32_t role, const std::string& group) {
   const auto& name = observations.plan.roles[role].name;
   const auto subject = fmt::format("{}, {}", group, name);
@@ -55,8 +55,7 @@ Row judge_nixl(const NodeObservations& observations, std::uint32_t role, const s
     return unknown(kWeights, subject, "whether its Python has NIXL is not known");
   for (const auto& [package, version] :
        answer->said.value("packages", std::map<std::string, std::string>())) {
-    if (package.starts_with("nixl"))
-      return passed(kWeights, subject, fmt::format("{} {}; no transfer is tried", package, version));
+    if (package.starts_with("nixl")) return passed(kWeights, subject, fmt::format("{} {}", package, version));
   }
   return failed(kWeights, subject,
                 fmt::format("{} has no NIXL", answer->said.value("executable", "its Python")),
@@ -64,9 +63,32 @@ Row judge_nixl(const NodeObservations& observations, std::uint32_t role, const s
                 {"pip install nixl in the role's environment, or `weight_sync: {backend: nccl}`"});
 }
 
+/// From memory to memory between the Pythons of both sides, as far as both have NIXL.
+Row judge_transfer(const NixlTransfer& found) {
+  const auto subject = found.sends ? fmt::format("{}, from {}", found.group, found.process)
+                                   : fmt::format("{}, {} to {}", found.group, found.sender, found.process);
+  const Remedy remedy{
+      "`nixl` of one release in the environments of both, and a way between their nodes: UCX_LOG_LEVEL=info "
+      "says "
+      "which devices and transports UCX takes, UCX_NET_DEVICES and UCX_TLS choose others"};
+  if (found.sender_lacks)
+    return unknown(kWeights, subject, fmt::format("the Python of {} has no NIXL", found.sender));
+  if (!found.error.empty()) return failed(kWeights, subject, found.error, "1 MiB over NIXL", remedy);
+  if (!found.sends)
+    return passed(kWeights, subject,
+                  fmt::format("1 MiB over NIXL {} after {}", found.version, time_text(found.seconds)));
+  const auto value = fmt::format("{} of {} got 1 MiB", found.served, text::count(found.receivers, "engine"));
+  return found.served == found.receivers ? passed(kWeights, subject, value)
+                                         : unknown(kWeights, subject, value);
+}
+
 std::vector<Row> check_weights(const NodeObservations& observations) {
   std::vector<Row> rows;
   for (const auto& folder : observations.shared_folders) rows.push_back(judge_shared_folder(folder));
+  for (const auto& transfer : observations.nixl) {
+    // Of a Python without NIXL a row of its own says so.
+    if (!transfer.lacks) rows.push_back(judge_transfer(transfer));
+  }
   for (const auto& sync : observations.plan.weight_syncs) {
     if (sync.backend != SyncBackend::nixl) continue;
     for (const auto& [role, python] : observations.pythons) {
@@ -80,8 +102,9 @@ std::vector<Row> check_weights(const NodeObservations& observations) {
 const Registered<NodeCheck> weights_check{{
     .order = 185,
     .name = kWeights,
-    .what =
-        "files of the learner's node are seen by the engines' nodes, or both have NIXL, where weights go so",
+    .what = "files of the learner's node are seen by the engines' nodes, or NIXL carries memory to them, "
+            "where weights "
+            "go so",
     .judge = check_weights,
 }};
 
