@@ -147,11 +147,19 @@ shell::RecordRequest request_of(const ImportArgs& args, const Call& call, const 
   return request;
 }
 
+/// Of a heterogeneous job they are its first component's.
+void add_options(lint::LintInput& input, const std::vector<lint::StepOption>& options) {
+  input.batch.insert(input.batch.end(), options.begin(), options.end());
+  if (input.components.empty()) return;
+  auto& first = input.components.front();
+  first.insert(first.end(), options.begin(), options.end());
+}
+
 Result<Subject> record(const ImportArgs& args, const Call& call) {
   const auto script = read_script(call.script);
   if (!script) return std::unexpected(script.error());
   Subject subject{call.script, lint::script_input(*script), {}, {}, {}, masker_of((*script)->text)};
-  subject.input.batch.insert(subject.input.batch.end(), call.job.begin(), call.job.end());
+  add_options(subject.input, call.job);
   import::Imported unused;
   const auto directives = import::import_directives(subject.input, unused);
   subject.allocation = import::allocation_of(directives);
@@ -193,7 +201,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   subject.recording = std::move(*recording);
   subject.input = lint::script_input(*script, subject.recording, call.script);
   subject.findings = lint::lint(subject.input);
-  subject.input.batch.insert(subject.input.batch.end(), call.job.begin(), call.job.end());
+  add_options(subject.input, call.job);
   return subject;
 }
 

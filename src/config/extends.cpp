@@ -42,7 +42,8 @@ bool is_in_env(Path path) {
 /// Half of one with half of another would be neither.
 bool is_whole(const Path& path) {
   const bool named = path.size() == 2 && (path[0] == "overlays" || path[0] == "secrets");
-  return named || (path.size() == 3 && path[0] == "roles" && path[2] == "ready");
+  return named ||
+         (path.size() == 3 && path[0] == "roles" && (path[2] == "ready" || path[2] == "keep_together"));
 }
 
 Node node_at(const SourceSpan& span, Node::Kind kind) {

@@ -336,6 +336,10 @@ class Environment {
     add("SLURM_PROCID", rank_of(its));
     add("SLURM_LOCALID", "${self.local_rank}");
     add("SLURM_NODEID", node_id_of(its));
+    if (node_id_of(its).empty())
+      role.remarks.push_back({its.line,
+                              "SLURM_NODEID is not set: it counts the nodes of the step from 0, and no "
+                              "reference does. A program that reads it wants another number here"});
     add("SLURM_NTASKS", size);
     add("SLURM_NPROCS", size);
     add("SLURM_NTASKS_PER_NODE", std::to_string(each));

@@ -260,7 +260,7 @@ bool runs_on_each_node(const shell::Recording& recording, const Imported& out) {
     return command.fate == shell::Fate::launcher && command.task;
   });
   if (std::ranges::none_of(out.roles, [](const auto& role) { return role.part.has_value(); })) return false;
-  return out.nodes > 1 && out.directives.empty() && out.slurm.empty() && !places &&
+  return out.nodes > 1 && out.pools.empty() && out.directives.empty() && out.slurm.empty() && !places &&
          std::ranges::all_of(out.parts, [](const Part& part) { return !part.in_step; });
 }
 

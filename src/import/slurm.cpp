@@ -64,7 +64,8 @@ class DirectivesReader {
       : input_(input), out_(out), known_(plan::sbatch_options()) {}
 
   JobDirectives read() {
-    for (const auto& [name, value, line] : parted(input_.batch)) {
+    const auto& first = input_.components.empty() ? input_.batch : input_.components.front();
+    for (const auto& [name, value, line] : parted(first)) {
       values_[name] = value;
       if (name == "account") result_.account = value;
       if (name == "partition") result_.partition = value;
@@ -109,7 +110,7 @@ class DirectivesReader {
     const auto allocation = lint::allocation_of(input_);
     result_.components = allocation.components;
     result_.size.gpus = allocation.gpus_per_node;
-    std::vector<std::vector<Option>> all{parted(input_.batch)};
+    std::vector<std::vector<Option>> all;
     for (const auto& options : input_.components) all.push_back(parted(options));
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& one = allocation.components[i];

@@ -18,7 +18,8 @@ using shell::SrunOption;
 
 /// nlaunch places, logs and ends its own processes, or Slurm does not look at it within a job.
 constexpr std::string_view kOwn =
-    " het-group nodes ntasks ntasks-per-node tasks-per-node nodelist exclude relative gpus gpus-per-node "
+    " het-group pack-group nodes ntasks ntasks-per-node tasks-per-node nodelist exclude relative gpus "
+    "gpus-per-node "
     "gpus-per-task gres "
     "cpus-per-task chdir export jobid overlap exact exclusive whole oversubscribe overcommit output error "
     "open-mode label unbuffered job-name verbose quiet wait quit-on-interrupt disable-status immediate async "

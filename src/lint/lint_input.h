@@ -148,8 +148,8 @@ struct LintInput {
   bool plan = false;        ///< of a plan: what nlaunch itself takes care of cannot go wrong
   bool by_nlaunch = false;  ///< a script that starts `nlaunch`: the environment is a plan's
   std::vector<Step> steps;
-  std::vector<StepOption> batch;  ///< of the job; of a heterogeneous one its first component's
-  std::vector<std::vector<StepOption>> components;  ///< and those of the others
+  std::vector<StepOption> batch;  ///< of the job; of a heterogeneous one those of all components
+  std::vector<std::vector<StepOption>> components;  ///< of each; empty: the job is not heterogeneous
   std::vector<StepOption> stray;                    ///< words of #SBATCH lines that belong to no option
   std::vector<Setting> conf;           ///< what nccl.conf files of this machine add; their spans say which
   std::vector<Module> modules;         ///< as a script loads them

@@ -283,13 +283,18 @@ LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
     const auto words = directive_words(line.substr(kDirective.size()));
     // `packjob` before Slurm 20.02.
     if (!words.empty() && (words[0] == "hetjob" || words[0] == "packjob")) {
+      if (input.components.empty()) input.components.push_back(input.batch);
       input.components.emplace_back();
       continue;
     }
-    read_options(words, lines.whole(number), input.components.empty() ? input.batch : input.components.back(),
-                 &input.stray);
+    const auto known = input.batch.size();
+    read_options(words, lines.whole(number), input.batch, &input.stray);
+    if (!input.components.empty())
+      input.components.back().insert(input.components.back().end(),
+                                     input.batch.begin() + static_cast<std::ptrdiff_t>(known),
+                                     input.batch.end());
   }
-  input.slurm = !input.batch.empty();
+  input.slurm = !input.batch.empty() || !input.components.empty();
   if (const auto nodes = text::whole_number<std::uint32_t>(value_of(input.batch, "--nodes")))
     input.nodes = *nodes;
   if (const auto gpus = allocation_of(input).gpus_per_node; gpus > 0) input.gpus = gpus;
@@ -310,13 +315,14 @@ shell::Allocation allocation_of(const LintInput& input) {
     const auto first = job.components.empty() ? 0 : job.components.back().first + job.components.back().nodes;
     job.components.push_back({first, size.nodes, std::max(1U, size.tasks), size.gpus});
   };
-  add(asked);
+  job.nodes = job.gpus_per_node = 0;
   for (const auto& options : input.components) {
     add(shell::asked_for(
         [&](std::string_view name) { return value_of(options, fmt::format("--{}", name)); }));
     job.nodes += job.components.back().nodes;
     job.gpus_per_node = std::max(job.gpus_per_node, job.components.back().gpus_per_node);
   }
+  job.tasks_per_node = job.components.front().tasks_per_node;
   return job;
 }
 

@@ -130,6 +130,9 @@ void check_components(const Plan& plan) {
 void check_replicas(const Plan& plan) {
   for (const auto& role : plan.roles) {
     const auto& replica = role.replica;
+    const auto& keep = role.keep_together;
+    if (keep && (keep->origin.empty() || keep->nodes.value_or(2) < 2 || (keep->nodes && replica)))
+      throw std::domain_error(fmt::format("'{}' is not kept together as it could be", role.name));
     if (!replica) continue;
     constexpr std::uint64_t kMost = 1U << 30U;
     const auto size = std::uint64_t{replica->nodes} * replica->per_node;

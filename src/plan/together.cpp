@@ -122,22 +122,29 @@ void ask_for_places(const Plan& plan, const std::vector<Together>& all, const As
   if (std::ranges::find(part.directives, name, &Directive::name) != part.directives.end()) return;
   const Together* largest = nullptr;
   for (const auto& unit : all) {
-    const bool fits = blocks == (unit.within == Closeness::domain) && !unit.origin.empty();
     const bool here = unit.nodes.front() >= part.first && unit.nodes.back() < part.first + part.nodes;
-    if (fits && here && (largest == nullptr || unit.nodes.size() > largest->nodes.size())) largest = &unit;
+    if (!unit.origin.empty() && here && (largest == nullptr || unit.nodes.size() > largest->nodes.size()))
+      largest = &unit;
   }
   if (largest == nullptr) return;
   const auto in_job = part.nodes + part.spares;
-  if (blocks && in_job % largest->nodes.size() == 0) {
+  const auto not_asked = [&](const std::string& why) {
+    warnings.push_back(fmt::format(
+        "Slurm is not asked to keep '{}' within one {}: {}. A run whose nodes stand apart is refused when it "
+        "starts",
+        largest->name, title_of(largest->within), why));
+  };
+  if (blocks != (largest->within == Closeness::domain)) {
+    not_asked(blocks ? "it knows blocks, and no switches" : "it knows switches, and no NVLink domains");
+  } else if (blocks && in_job % largest->nodes.size() == 0) {
     part.directives.push_back({name, std::to_string(largest->nodes.size()), largest->origin});
   } else if (!blocks && largest->nodes.size() == part.nodes) {
     part.directives.push_back({name, "1", largest->origin});
-  } else if (blocks) {
-    warnings.push_back(fmt::format(
-        "Slurm is not asked to keep '{}' within one {}: {} are no multiple of {} (--segment). Nodes that "
-        "stand "
-        "otherwise are refused when the run starts",
-        largest->name, title_of(largest->within), text::count(in_job, "node"), largest->nodes.size()));
+  } else {
+    not_asked(blocks ? fmt::format("{} are no multiple of {} (--segment)", text::count(in_job, "node"),
+                                   largest->nodes.size())
+                     : fmt::format("--switches is for all nodes of the job, and these are {} of {}",
+                                   largest->nodes.size(), part.nodes));
   }
 }
 

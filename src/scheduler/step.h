@@ -22,9 +22,9 @@ class StepLauncher : public fleet::AgentLauncher {
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
 
  private:
-  /// The program that executes `agent` once on each node.
   /// Whether the scheduler counts the nodes in the order of nodes().
   [[nodiscard]] virtual bool counts_as_planned() const { return true; }
+  /// The program that executes `agent` once on each node.
   [[nodiscard]] virtual Start start_agents(const launch::RunPaths& paths,
                                            const std::vector<std::string>& agent) const = 0;
 

@@ -63,10 +63,13 @@ Started of_srun(const Words& argv, const Allocation& allocation) {
   if (has_several(argv)) return {};
   const auto options = options_of_srun(argv);
   // Without the option a step of a heterogeneous job is in its first component (srun(1), --het-group).
-  const auto group = text::whole_number<std::uint32_t>(value_of(options, "het-group").value_or("0"));
+  // Before Slurm 20.02 it was called --pack-group.
+  const auto said = value_of(options, "het-group").value_or(value_of(options, "pack-group").value_or("0"));
+  const auto group = text::whole_number<std::uint32_t>(said);
   const auto component = group ? allocation.component(*group) : std::nullopt;
   auto nodes = component ? nodes_of_step(options, *component) : Nodes();
-  if (nodes.empty()) return {};
+  const bool beyond = std::ranges::any_of(nodes, [&](auto node) { return node >= allocation.nodes; });
+  if (nodes.empty() || beyond) return {};
   const auto wanted = number_of(value_of(options, "ntasks"));
   auto per_node = number_of(value_of(options, "ntasks-per-node"));
   if (!per_node) per_node = number_of(value_of(options, "tasks-per-node"));  // as it was called before

@@ -24,7 +24,8 @@ constexpr std::string_view kWithValue =
     "mail-type "
     "mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout network F:nodefile "
     "w:nodelist N:nodes n:ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket "
-    "ntasks-per-tres oom-kill-step open-mode o:output p:partition power prefer priority profile prolog q:qos "
+    "ntasks-per-tres oom-kill-step open-mode o:output pack-group p:partition power prefer priority profile "
+    "prolog q:qos "
     "r:relative reservation segment signal slurmd-debug sockets-per-node switches task-epilog "
     "task-prolog tasks-per-node thread-spec T:threads threads-per-core t:time time-min tmp tree-width "
     "tres-bind tres-per-task uenv uid view W:wait wckey";

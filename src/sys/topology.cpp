@@ -65,6 +65,19 @@ unsigned depth_of(hwloc_obj_t object) {
   return depth;
 }
 
+/// Of what both are below. hwloc's own function does not know the depths of PCI devices.
+unsigned common_depth(hwloc_obj_t one, hwloc_obj_t other) {
+  auto of_one = depth_of(one);
+  auto of_other = depth_of(other);
+  for (; of_one > of_other; --of_one) one = one->parent;
+  for (; of_other > of_one; --of_other) other = other->parent;
+  for (; one != other; --of_one) {
+    one = one->parent;
+    other = other->parent;
+  }
+  return of_one;
+}
+
 }  // namespace
 
 Topology::Topology() = default;
@@ -102,7 +115,7 @@ std::vector<std::size_t> Topology::nearest(const std::string& bus_id,
   for (std::size_t i = 0; i < others.size(); ++i) {
     const auto other = state_->find(others[i]);
     if (other == nullptr) continue;
-    const auto depth = depth_of(::hwloc_get_common_ancestor_obj(state_->topology, device, other));
+    const auto depth = common_depth(device, other);
     if (depth > deepest) nearest.clear();
     deepest = std::max(deepest, depth);
     if (depth == deepest) nearest.push_back(i);

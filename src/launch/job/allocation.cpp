@@ -176,6 +176,28 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
   return "";
 }
 
+std::optional<std::vector<std::string>> first_nodes(const plan::Plan& plan, const Allocation& allocation,
+                                                    const std::set<std::string>& out) {
+  std::vector<std::string> chosen;
+  std::size_t first = 0;
+  const auto take = [&](std::size_t from, std::size_t wanted) {
+    const auto before = chosen.size();
+    for (auto at = first; at < first + from && chosen.size() < before + wanted; ++at) {
+      if (!out.contains(allocation.nodes[at])) chosen.push_back(allocation.nodes[at]);
+    }
+    first += from;
+    return chosen.size() == before + wanted;
+  };
+  if (!correspond(plan, allocation)) {
+    if (take(allocation.nodes.size(), plan.node.count)) return chosen;
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < allocation.components.size(); ++i) {
+    if (!take(allocation.components[i].nodes, plan.slurm.components[i].nodes)) return std::nullopt;
+  }
+  return chosen;
+}
+
 namespace {
 
 std::vector<std::string> step_options(const plan::Plan& plan, const Allocation& allocation,

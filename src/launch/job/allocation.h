@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,11 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
 
 /// Why the plan cannot run there, with both numbers; empty when it can.
 std::string misfit(const plan::Plan& plan, const Allocation& allocation);
+
+/// The first nodes of each component that are not left out, as many as the plan has there; nothing where
+/// there are too few.
+std::optional<std::vector<std::string>> first_nodes(const plan::Plan& plan, const Allocation& allocation,
+                                                    const std::set<std::string>& out);
 
 /// The whole command of a step with one task on each of `nodes`: `command` is what the task executes, `input`
 /// the option of srun that says what it reads. In a heterogeneous job `nodes` follow its components, and

@@ -17,6 +17,8 @@ namespace {
 /// Places that are looked at: some tenths of a second. The problem is that of packing bins, where a search of
 /// all ways may take for ever.
 constexpr std::size_t kMostLooks = 2'000'000;
+/// Sets that are placed one below the other on the stack; with more there is no way back.
+constexpr std::size_t kDeepest = 10'000;
 
 /// Nodes of the plan that a component of the job has, and the allocation's nodes for them.
 struct Part {
@@ -104,17 +106,18 @@ class Packer {
 
   /// Nothing: all of them have a place. Else the first for which there was none.
   const plan::Together* pack(const std::vector<plan::Together>& sets) {
-    std::vector<const plan::Together*> order;
-    for (const auto& set : sets) order.push_back(&set);
-    std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
-      return std::tuple(a->within, -std::ssize(a->nodes)) < std::tuple(b->within, -std::ssize(b->nodes));
-    });
-    deepest_ = 0;
-    looks_ = 0;
-    if (place(order, 0)) return nullptr;
-    return order[deepest_];
+    const auto order = in_order(sets);
+    if (order.size() <= kDeepest) return place(order, 0) ? nullptr : order[deepest_];
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      auto fit = fitting(*order[k]);
+      if (fit.bins.empty()) return note_failure(fit, k), order[k];
+      fill(fit.nodes, *std::get<2>(fit.bins.front()));
+    }
+    return nullptr;
   }
 
+  /// Not all ways were tried.
+  [[nodiscard]] bool gave_up() const { return looks_ > kMostLooks; }
   /// Nodes in the largest place that was left for the one that found none.
   [[nodiscard]] std::size_t most_left() const { return most_left_; }
   [[nodiscard]] std::size_t places(Closeness within) const {
@@ -166,16 +169,43 @@ class Packer {
     return part;
   }
 
-  bool place(const std::vector<const plan::Together*>& order, std::size_t k) {
-    if (k == order.size()) return true;
-    const auto& set = *order[k];
+  /// Those that others enclose come before these, which then are where they are; else the largest first.
+  std::vector<const plan::Together*> in_order(const std::vector<plan::Together>& sets) {
+    std::vector<const plan::Together*> order;
+    std::vector<std::size_t> largest(chosen_.size(), 0);  // set that a node is in
+    std::vector<unsigned> sets_of(chosen_.size(), 0);
+    for (const auto& set : sets) {
+      order.push_back(&set);
+      for (const auto node : set.nodes) {
+        largest[node] = std::max(largest[node], set.nodes.size());
+        overlap_ = overlap_ || ++sets_of[node] > 1;
+      }
+    }
+    const auto key = [&](const plan::Together* set) {
+      return std::tuple(set->nodes.size() == largest[set->nodes.front()], set->within,
+                        -std::ssize(set->nodes));
+    };
+    std::ranges::stable_sort(order, {}, key);
+    return order;
+  }
+
+  /// Where a set may go.
+  struct Fit {
+    std::vector<std::uint32_t> nodes;  ///< of it, that have no place yet
+    bool placed = false;               ///< all have, and it is one
+    std::size_t most = 0;              ///< nodes that are left in one place
+    std::vector<std::tuple<std::size_t, std::size_t, const Bin*>>
+        bins;  ///< the smallest with enough room first
+  };
+
+  Fit fitting(const plan::Together& set) {
+    Fit fit;
     const std::string* fixed = nullptr;  // the place of those of its nodes that have one already
-    std::vector<std::uint32_t> nodes;
     std::vector<std::size_t> needed(parts_.size(), 0);
     bool torn = false;
     for (const auto node : set.nodes) {
       if (!chosen_[node]) {
-        nodes.push_back(node);
+        fit.nodes.push_back(node);
         ++needed[part_of(node)];
         continue;
       }
@@ -183,30 +213,39 @@ class Packer {
       torn = torn || name.empty() || (fixed != nullptr && *fixed != name);
       fixed = &name;
     }
-    if (!torn && nodes.empty()) return place(order, k + 1);
-    // The smallest place with enough room first.
-    std::vector<std::tuple<std::size_t, std::size_t, const Bin*>> fitting;
-    std::size_t most = 0;
-    if (k < deepest_ && looks_ > kMostLooks) return false;
-    looks_ += bins_[set.within].size();
+    fit.placed = !torn && fit.nodes.empty();
+    if (fit.placed) return fit;
+    if (failed_) looks_ += bins_[set.within].size();
     for (const auto& [name, bin] : bins_[set.within]) {
       const auto all = std::accumulate(bin.left.begin(), bin.left.end(), std::size_t{0});
-      most = std::max(most, all);
+      fit.most = std::max(fit.most, all);
       const bool enough = std::ranges::equal(needed, bin.left, std::less_equal<>());
       if (enough && !torn && (fixed == nullptr || *fixed == name))
-        fitting.emplace_back(all, bin.candidates.front(), &bin);
+        fit.bins.emplace_back(all, bin.candidates.front(), &bin);
     }
-    std::ranges::sort(fitting);
-    if (fitting.empty() && k >= deepest_) {
-      deepest_ = k;
-      most_left_ = most;
-    }
+    std::ranges::sort(fit.bins);
+    return fit;
+  }
+
+  void note_failure(const Fit& fit, std::size_t k) {
+    if (failed_ && k < deepest_) return;
+    failed_ = true;
+    deepest_ = k;
+    most_left_ = fit.most;
+  }
+
+  bool place(const std::vector<const plan::Together*>& order, std::size_t k) {
+    if (k == order.size()) return true;
+    if (gave_up()) return false;
+    const auto fit = fitting(*order[k]);
+    if (fit.placed) return place(order, k + 1);
+    if (fit.bins.empty()) note_failure(fit, k);
     std::optional<std::size_t> failed;  // places of one size are alike, where nothing but their size counts
-    for (const auto& [all, first, bin] : fitting) {
-      if (failed == all && bins_.size() == 1 && parts_.size() == 1) continue;
-      fill(nodes, *bin);
+    for (const auto& [all, first, bin] : fit.bins) {
+      if (failed == all && !overlap_ && bins_.size() == 1 && parts_.size() == 1) continue;
+      fill(fit.nodes, *bin);
       if (place(order, k + 1)) return true;
-      for (const auto node : nodes) give_back(node);
+      for (const auto node : fit.nodes) give_back(node);
       failed = all;
     }
     return false;
@@ -227,7 +266,9 @@ class Packer {
   std::vector<std::optional<std::size_t>> chosen_;  ///< candidate, by node of the plan
   std::map<Closeness, std::map<std::string, Bin>> bins_;
   std::vector<std::vector<Bin*>> bins_of_;  ///< by candidate
-  std::size_t looks_ = 0;
+  std::size_t looks_ = 0;                   ///< at places, since the first set had none
+  bool overlap_ = false;                    ///< some sets have nodes in common
+  bool failed_ = false;
   std::size_t deepest_ = 0;    ///< the set that was tried with the most others in their places
   std::size_t most_left_ = 0;  ///< what it found there
 };
@@ -239,8 +280,9 @@ std::string why_not_together(const plan::Together& set, const Packer& packer, co
   if (packer.places(set.within) == 0) {
     return fmt::format("{}, and no node of job {} says in which it is", head, allocation.job_id);
   }
-  return fmt::format("{} and has {}: of job {} no {} has more than {} left for it", head,
-                     text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_left());
+  return fmt::format("{} and has {}: of job {} no {} has more than {} left for it{}", head,
+                     text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_left(),
+                     packer.gave_up() ? "; not all ways were tried" : "");
 }
 
 }  // namespace
@@ -262,14 +304,19 @@ std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Pl
       std::ranges::any_of(places, [](const auto& one) { return !one.second.domain.empty(); });
   for (auto& set : sets)
     if (nobody_asked(set) && !domains) set.within = Closeness::switch_;
-  Packer packer(plan, parts, places);
-  if (packer.pack(sets) == nullptr) return packer.names();
-  // What nobody asked for gives way.
-  std::erase_if(sets, nobody_asked);
-  Packer asked(plan, parts, places);
-  if (const auto* unplaced = asked.pack(sets))
-    return std::unexpected(why_not_together(*unplaced, asked, allocation));
-  return asked.names();
+  // What nobody asked for gives way, one after the other.
+  constexpr int kMostTries = 100;
+  for (int tries = 0;; ++tries) {
+    Packer packer(plan, parts, places);
+    const auto* unplaced = packer.pack(sets);
+    if (unplaced == nullptr) return packer.names();
+    if (std::ranges::none_of(sets, nobody_asked))
+      return std::unexpected(why_not_together(*unplaced, packer, allocation));
+    if (nobody_asked(*unplaced) && tries < kMostTries)
+      sets.erase(sets.begin() + (unplaced - sets.data()));
+    else
+      std::erase_if(sets, nobody_asked);
+  }
 }
 
 }  // namespace nlaunch::launch

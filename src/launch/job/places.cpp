@@ -70,26 +70,41 @@ bool needs_places(const plan::Plan& plan, const std::vector<std::string>& enviro
   if (std::ranges::any_of(kept, [](const auto& unit) { return !unit.origin.empty(); })) return true;
   const auto pattern = sys::env_value(environment, kPattern);
   return pattern.contains("switch.") || pattern.contains("block.") || plan.topology.slurm ||
-         plan.topology.domain_nodes.value_or(0) > 1;
+         plan.topology.switch_nodes || plan.topology.domain_nodes.value_or(0) > 1;
 }
 
-Result<Places> ask_places(const plan::Plan& plan, const Allocation& allocation,
-                          const std::set<std::string>& out, const std::vector<std::string>& environment) {
-  std::vector<std::string> nodes;
-  std::ranges::copy_if(allocation.nodes, std::back_inserter(nodes),
-                       [&](const auto& node) { return !out.contains(node); });
+namespace {
+
+Result<Answered> ask(const plan::Plan& plan, const Allocation& allocation,
+                     const std::vector<std::string>& nodes, const std::vector<std::string>& environment) {
   sys::SpawnRequest request;
   request.argv = srun_command(plan, allocation, nodes, {find_install().program, "agent", "--where"});
   request.env = srun_environment(environment);
   const auto said = sys::run_command(std::move(request), kPatience, kLongestAnswer);
   if (!said) return std::unexpected(said.error());
-  auto places = parse_places(said->out);
-  if (!places.empty()) return places;
+  Answered answered{parse_places(said->out)};
   const auto words = text::trim(said->err);
-  return failure(
-      "launch.places", "the nodes of job {} did not say where they stand: srun {}{}", allocation.job_id,
-      said->timed_out ? fmt::format("took longer than {}", format_duration(kPatience)) : said->status.str(),
-      words.empty() ? "" : fmt::format(": {}", text::printable(words)));
+  if (answered.places.size() < nodes.size())
+    answered.trouble = fmt::format(
+        "{} of {} said where they stand: srun {}{}", answered.places.size(),
+        text::count(nodes.size(), "node"),
+        said->timed_out ? fmt::format("took longer than {}", format_duration(kPatience)) : said->status.str(),
+        words.empty() ? "" : fmt::format(": {}", text::printable(words)));
+  if (answered.places.empty()) return failure("launch.places", "{}", answered.trouble);
+  return answered;
+}
+
+}  // namespace
+
+Result<Answered> ask_places(const plan::Plan& plan, const Allocation& allocation,
+                            const std::set<std::string>& out, const std::vector<std::string>& environment) {
+  std::vector<std::string> nodes;
+  std::ranges::copy_if(allocation.nodes, std::back_inserter(nodes),
+                       [&](const auto& node) { return !out.contains(node); });
+  auto all = ask(plan, allocation, nodes, environment);
+  const auto fewer = all ? std::nullopt : first_nodes(plan, allocation, out);
+  if (!fewer || fewer->size() == nodes.size()) return all;
+  return ask(plan, allocation, *fewer, environment);
 }
 
 }  // namespace nlaunch::launch

@@ -21,6 +21,12 @@ struct Place {
 /// By name of the node.
 using Places = std::map<std::string, Place>;
 
+/// What the nodes said.
+struct Answered {
+  Places places;
+  std::string trouble{};  ///< what srun said where some did not answer; empty: all did
+};
+
 /// Of this machine: the NVLink domain as NVML has it, or else Slurm's block, and the switch as Slurm has it
 /// (SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN of a task, srun(1)).
 Place place_of(const std::vector<std::string>& environment, const Machine& machine);
@@ -34,8 +40,9 @@ Places parse_places(std::string_view output);
 /// together, or the profile or Slurm (by `environment`) knows of more than one place.
 bool needs_places(const plan::Plan& plan, const std::vector<std::string>& environment);
 
-/// Asks all nodes of the allocation but those that are `out`, in a step of their own.
-Result<Places> ask_places(const plan::Plan& plan, const Allocation& allocation,
-                          const std::set<std::string>& out, const std::vector<std::string>& environment);
+/// Asks all nodes of the allocation but those that are `out`, in a step of their own; where that cannot
+/// start, as with a spare that is down, those that the plan would have without it.
+Result<Answered> ask_places(const plan::Plan& plan, const Allocation& allocation,
+                            const std::set<std::string>& out, const std::vector<std::string>& environment);
 
 }  // namespace nlaunch::launch

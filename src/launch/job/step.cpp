@@ -24,7 +24,7 @@ Result<void> write_step(const Step& step, const std::filesystem::path& path) {
 }
 
 Result<Step> read_step(const std::filesystem::path& path) {
-  constexpr std::uint64_t kLimit = 1U << 20U;
+  constexpr std::uint64_t kLimit = 64U << 20U;  // names of many nodes
   const auto text = sys::read_regular_file(path, kLimit);
   if (!text) return std::unexpected(text.error());
   try {

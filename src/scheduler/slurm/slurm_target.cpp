@@ -76,16 +76,17 @@ std::unique_ptr<session::AttemptHost> SlurmTarget::next(const supervise::Guardia
 }
 
 std::expected<std::vector<std::string>, std::string> SlurmTarget::choose() {
-  if (!places_) {
-    places_ = launch::needs_places(plan_, caller_.environment)
-                  ? launch::ask_places(plan_, allocation_, out_, caller_.environment)
-                  : launch::Places();
+  std::string trouble;
+  if (!places_ && launch::needs_places(plan_, caller_.environment)) {
+    if (auto answered = launch::ask_places(plan_, allocation_, out_, caller_.environment))
+      places_ = std::move(*answered);
+    else
+      trouble = answered.error().first_message();
   }
-  if (*places_) return launch::choose_nodes(plan_, allocation_, out_, **places_);
-  // Without them nothing can be kept together; whoever did not ask for that has the usual order.
-  auto nodes = launch::choose_nodes(plan_, allocation_, out_);
-  if (!nodes) return std::unexpected((*places_).error().first_message());
-  return nodes;
+  if (places_) trouble = places_->trouble;
+  auto nodes = launch::choose_nodes(plan_, allocation_, out_, places_ ? places_->places : launch::Places());
+  if (nodes || trouble.empty()) return nodes;
+  return std::unexpected(fmt::format("{}; {}", nodes.error(), trouble));
 }
 
 bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {

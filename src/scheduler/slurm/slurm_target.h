@@ -30,7 +30,7 @@ class SlurmTarget : public session::RunTarget {
   bool share_;
   const session::Caller& caller_;
   std::set<std::string> out_;
-  std::optional<Result<launch::Places>> places_;  ///< once they were asked for; none: the plan needs none
+  std::optional<launch::Answered> places_;  ///< once they have answered
 };
 
 }  // namespace nlaunch::scheduler

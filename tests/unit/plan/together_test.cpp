@@ -86,8 +86,8 @@ TEST_F(KeptTogether, SaysWhenSlurmCannotBeAsked) {
   EXPECT_TRUE(std::ranges::any_of(plan.warnings, [](const auto& warning) {
     return warning ==
            "Slurm is not asked to keep 'e.0' within one NVLink domain: 3 nodes are no multiple of 2 "
-           "(--segment). "
-           "Nodes that stand otherwise are refused when the run starts";
+           "(--segment). A "
+           "run whose nodes stand apart is refused when it starts";
   }));
 }
 
