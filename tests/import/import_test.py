@@ -531,6 +531,21 @@ class Components(Import):
         _, experiment, _ = self.experiment("srun python prepare.py\nsrun --het-group=1 python train.py\n")
         self.assertEqual({name: role["pool"] for name, role in experiment["roles"].items()}, {"prepare": "group-0", "learner": "group-1"})
 
+    def test_the_older_words(self):
+        script = "#SBATCH -N2 --gpus-per-node=4\n#SBATCH packjob\n#SBATCH -N1 -p cpu\nsrun python train.py &\nsrun --pack-group=1 python serve.py &\nwait\n"
+        _, experiment, profile = self.planned(script)
+        self.assertEqual({name: role["pool"] for name, role in experiment["roles"].items()}, {"learner": "group-0", "serve": "group-1"})
+        self.assertNotIn("srun", profile["scheduler"])
+
+    def test_a_component_that_runs_nothing(self):
+        _, experiment, _ = self.planned("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=4\n#SBATCH hetjob\n#SBATCH --nodes=1\npython train.py\n")
+        self.assertEqual(experiment["roles"]["learner"]["pool"], "group-0")
+
+    def test_a_node_number_that_no_reference_counts_is_said(self):
+        result, experiment, _ = self.import_text("#SBATCH -N1\n#SBATCH hetjob\n#SBATCH -N2 --gpus-per-node=4\nsrun --het-group=1 --ntasks-per-node=4 python train.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("SLURM_NODEID is not set: it counts the nodes of the step from 0", experiment)
+
     def test_numbers_on_the_command_line_are_of_no_component(self):
         result, _, _ = self.import_text(self.HEAD + "srun --het-group=1 python train.py\n", "--gpus", "4")
         self.assertEqual(result.returncode, 65)
@@ -557,6 +572,7 @@ class Refusals(Import):
     def test_what_no_plan_can_say(self):
         for script, said in (
                 ("#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=2\nsrun --het-group=2 python train.py\n", "line 4: this step cannot be imported."),
+                (TWO_NODES + "srun -n1 -w rec-node-7 python train.py\n", "line 3: this step cannot be imported."),
                 (TWO_NODES + "srun -n1 a : -n1 b\n", "line 3: this step cannot be imported. It starts several programs"),
                 ("python train.py --n $(python count.py)\n", "line 1 reads what `python count.py` prints, which is not known: it did not run."),
                 ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),

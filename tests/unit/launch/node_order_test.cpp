@@ -112,6 +112,45 @@ TEST(ChooseNodes, AReplicaIsAtOneSwitchWhereNoDomainIsKnown) {
   EXPECT_EQ(choose_nodes(plan, of({"a", "b", "c"}), {}, places), (Names{"c", "a", "b"}));
 }
 
+TEST(ChooseNodes, SetsThatShareNodesMakePlacesOfOneSizeDiffer) {
+  auto plan = of_nodes(5);
+  add(plan, "learner", 0, 2, 0, Closeness::switch_);
+  add(plan, "reward", 2, 2, 0, Closeness::switch_);
+  add(plan, "engine", 1, 4, 0, Closeness::switch_);
+  plan.processes.resize(4);
+  for (const auto node : {1U, 4U}) {
+    plan::Process process;
+    process.role = 2;
+    process.node = node;
+    plan.processes.push_back(process);
+  }
+  const Places places{{"n1", {"", "a"}}, {"n2", {"", "a"}}, {"n3", {"", "a"}},
+                      {"n4", {"", "a"}}, {"n5", {"", "b"}}, {"n6", {"", "b"}}};
+  const auto nodes = choose_nodes(plan, of({"n1", "n2", "n3", "n4", "n5", "n6"}), {}, places);
+  ASSERT_TRUE(nodes) << nodes.error();
+  EXPECT_EQ((std::set{(*nodes)[2], (*nodes)[3]}), (std::set<std::string>{"n5", "n6"}));
+}
+
+TEST(ChooseNodes, WhatAnotherEnclosesComesFirst) {
+  auto plan = of_nodes(4);
+  add(plan, "learner", 0, 4, 0, Closeness::domain);
+  add(plan, "engine", 0, 2, 2, Closeness::switch_);
+  const Places places{{"n1", {"d", "a"}}, {"n2", {"d", "b"}}, {"n3", {"d", "b"}}, {"n4", {"d", "b"}}};
+  const auto nodes = choose_nodes(plan, of({"n1", "n2", "n3", "n4"}), {}, places);
+  ASSERT_TRUE(nodes) << nodes.error();
+  EXPECT_EQ((std::set{(*nodes)[0], (*nodes)[1]}), (std::set<std::string>{"n2", "n3"}));
+}
+
+TEST(ChooseNodes, OnlyTheReplicaWithoutRoomGivesWay) {
+  auto plan = of_nodes(6);
+  add(plan, "engine", 0, 6, 2, std::nullopt);
+  const Places places{{"n1", {"", "a"}}, {"n2", {"", "b"}}, {"n3", {"", "b"}},
+                      {"n4", {"", "c"}}, {"n5", {"", "d"}}, {"n6", {"", "d"}}};
+  const auto nodes = choose_nodes(plan, of({"n1", "n2", "n3", "n4", "n5", "n6"}), {}, places);
+  ASSERT_TRUE(nodes) << nodes.error();
+  EXPECT_EQ(*nodes, (Names{"n2", "n3", "n5", "n6", "n1", "n4"}));
+}
+
 TEST(ChooseNodes, WhatNobodyAskedForGivesWay) {
   auto plan = of_nodes(2);
   add(plan, "engine", 0, 2, 2, std::nullopt);

@@ -104,6 +104,22 @@ TEST_F(KeptTogether, OnANodeIsPlacedWhole) {
   EXPECT_EQ(units(plan), "");
 }
 
+TEST_F(KeptTogether, InAPlanThatWasEditedIsChecked) {
+  const auto plan = plan_of(
+      "nodes: 4\nroles: {l: {kind: learner, per_node: 4, gpus: 1, command: [t], keep_together: {within: "
+      "domain, "
+      "nodes: 2}}}\n",
+      kSite);
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>("nodes", 0), {"origin", ""}}) {
+    auto edited = nlohmann::json::parse(to_json(plan).dump());
+    edited["roles"][0]["keep_together"][key] = value;
+    const auto read = from_json(edited.dump(), "plan.json");
+    ASSERT_FALSE(read) << key;
+    EXPECT_TRUE(read.error().first_message().ends_with("'l' is not kept together as it could be"))
+        << read.error().first_message();
+  }
+}
+
 TEST_F(KeptTogether, RefusesWhatFitsNowhere) {
   const auto mistake = [&](const std::string& role, const std::string& site, const std::string& nodes = "2") {
     const auto all = mistakes(
