@@ -118,7 +118,7 @@ class Packer {
 
   /// Not all ways were tried.
   [[nodiscard]] bool gave_up() const { return looks_ > kMostLooks; }
-  /// Nodes in the largest place that was left for the one that found none.
+  /// Nodes that a place had at most for the one that found none.
   [[nodiscard]] std::size_t most_left() const { return most_left_; }
   [[nodiscard]] std::size_t places(Closeness within) const {
     const auto found = bins_.find(within);
@@ -193,14 +193,15 @@ class Packer {
   struct Fit {
     std::vector<std::uint32_t> nodes;  ///< of it, that have no place yet
     bool placed = false;               ///< all have, and it is one
-    std::size_t most = 0;              ///< nodes that are left in one place
+    std::size_t most = 0;              ///< nodes that one place has for it
     std::vector<std::tuple<std::size_t, std::size_t, const Bin*>>
         bins;  ///< the smallest with enough room first
   };
 
   Fit fitting(const plan::Together& set) {
     Fit fit;
-    const std::string* fixed = nullptr;  // the place of those of its nodes that have one already
+    const std::string* fixed = nullptr;      // the place of those of its nodes that have one already
+    std::map<std::string, std::size_t> own;  // how many of them, by place
     std::vector<std::size_t> needed(parts_.size(), 0);
     bool torn = false;
     for (const auto node : set.nodes) {
@@ -212,13 +213,15 @@ class Packer {
       const auto& name = name_of_place(candidates_[*chosen_[node]], set.within);
       torn = torn || name.empty() || (fixed != nullptr && *fixed != name);
       fixed = &name;
+      ++own[name];
     }
     fit.placed = !torn && fit.nodes.empty();
     if (fit.placed) return fit;
     if (failed_) looks_ += bins_[set.within].size();
     for (const auto& [name, bin] : bins_[set.within]) {
       const auto all = std::accumulate(bin.left.begin(), bin.left.end(), std::size_t{0});
-      fit.most = std::max(fit.most, all);
+      const auto here = own.find(name);
+      fit.most = std::max(fit.most, all + (here == own.end() ? 0 : here->second));
       const bool enough = std::ranges::equal(needed, bin.left, std::less_equal<>());
       if (enough && !torn && (fixed == nullptr || *fixed == name))
         fit.bins.emplace_back(all, bin.candidates.front(), &bin);
@@ -280,7 +283,7 @@ std::string why_not_together(const plan::Together& set, const Packer& packer, co
   if (packer.places(set.within) == 0) {
     return fmt::format("{}, and no node of job {} says in which it is", head, allocation.job_id);
   }
-  return fmt::format("{} and has {}: of job {} no {} has more than {} left for it{}", head,
+  return fmt::format("{} and has {}: of job {} no {} has more than {} for it{}", head,
                      text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_left(),
                      packer.gave_up() ? "; not all ways were tried" : "");
 }

@@ -77,7 +77,7 @@ TEST(ChooseNodes, LeavesASpareWhereNothingFitsIt) {
   EXPECT_EQ(choose_nodes(plan, of({"a", "b", "c"}), {}, places), (Names{"b", "c"}));
   EXPECT_EQ(choose_nodes(plan, of({"a", "b", "c"}), {"c"}, places).error(),
             "'engine.0' is to be within one NVLink domain (keep_together, engine.yaml:1:1) and has 2 nodes: "
-            "of job 17 no NVLink domain has more than 1 left for it");
+            "of job 17 no NVLink domain has more than 1 for it");
   EXPECT_EQ(choose_nodes(plan, of({"a", "b"}), {}, {{"a", {}}, {"b", {}}}).error(),
             "'engine.0' is to be within one NVLink domain (keep_together, engine.yaml:1:1), and no node of "
             "job 17 says "
