@@ -330,7 +330,15 @@ std::string Supervisor::why_again(const std::vector<ProcessIndex>& replica) cons
     if (one.stopped || !one.status || !one.ended) continue;
     if (first == nullptr || *one.ended < *first->ended) first = &one;
   }
-  return first == nullptr ? "" : fmt::format("{} {}; ", first->name, first->status->str());
+  if (first == nullptr) return "";
+  // Of this start alone; one that a signal has killed explains an end with 0.
+  const auto lost = std::ranges::find_if(first->children, [&](const ChildReport& child) {
+    return child.status && child.status->by_signal() && (!first->started || child.at >= *first->started);
+  });
+  const auto after = lost == first->children.end()
+                         ? ""
+                         : fmt::format(" after {} {}", lost->child.str(), lost->status->str());
+  return fmt::format("{} {}{}; ", first->name, first->status->str(), after);
 }
 
 /// "engine.2"

@@ -42,6 +42,28 @@ class Run(CliTest):
         self.assertRegex(result.stderr, r"learner\.0 was killed by SIGKILL after \d+ms\nnlaunch did not send this SIGKILL: the kernel's OOM killer is "
                                         r"the usual cause; `dmesg -T` or `journalctl -k` on the node tell\n")
 
+    def test_why_a_replica_starts_again_is_said_with_the_child_that_was_killed(self):
+        result = self.run_experiment("""cpu_slots: true
+weight_sync: {backend: none}
+roles:
+  engine:
+    kind: engine
+    replica: {per_node: 2}
+    gpus: 1
+    command:
+    - bash
+    - -c
+    - |
+      [[ ${self.replica.rank} = 0 || -e ${run.dir}/once ]] && exec sleep 1000
+      touch ${run.dir}/once; sleep 1000 & sleep 3; kill -9 $!; wait; sleep 1
+    restart: {policy: on-failure, max: 2, backoff: 100ms}
+    stop: {grace: 1s}
+  learner: {kind: learner, command: [sleep, "6"]}
+""")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"nlaunch: engine\.0\.1 exited with code 0 after sleep \(pid \d+\) was killed by SIGKILL; "
+                                        r"engine\.0 starts again in 100ms, all 2 processes of it\n")
+
     def test_a_disk_that_is_full_from_the_beginning_is_70(self):
         path = self.folder / "experiment.yaml"
         path.write_text('version: 1\nname: test\nroles: {learner: {kind: learner, command: ["true"]}}\n')

@@ -119,7 +119,7 @@ class Packer {
   /// Not all ways were tried.
   [[nodiscard]] bool gave_up() const { return looks_ > kMostLooks; }
   /// Nodes that a place had at most for the one that found none.
-  [[nodiscard]] std::size_t most_left() const { return most_left_; }
+  [[nodiscard]] std::size_t most_room() const { return most_room_; }
   [[nodiscard]] std::size_t places(Closeness within) const {
     const auto found = bins_.find(within);
     return found == bins_.end() ? 0 : found->second.size();
@@ -234,7 +234,7 @@ class Packer {
     if (failed_ && k < deepest_) return;
     failed_ = true;
     deepest_ = k;
-    most_left_ = fit.most;
+    most_room_ = fit.most;
   }
 
   bool place(const std::vector<const plan::Together*>& order, std::size_t k) {
@@ -273,7 +273,7 @@ class Packer {
   bool overlap_ = false;                    ///< some sets have nodes in common
   bool failed_ = false;
   std::size_t deepest_ = 0;    ///< the set that was tried with the most others in their places
-  std::size_t most_left_ = 0;  ///< what it found there
+  std::size_t most_room_ = 0;  ///< what it found there
 };
 
 std::string why_not_together(const plan::Together& set, const Packer& packer, const Allocation& allocation) {
@@ -284,7 +284,7 @@ std::string why_not_together(const plan::Together& set, const Packer& packer, co
     return fmt::format("{}, and no node of job {} says in which it is", head, allocation.job_id);
   }
   return fmt::format("{} and has {}: of job {} no {} has more than {} for it{}", head,
-                     text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_left(),
+                     text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_room(),
                      packer.gave_up() ? "; not all ways were tried" : "");
 }
 
