@@ -44,7 +44,6 @@ class Run(CliTest):
 
     def test_why_a_replica_starts_again_is_said_with_the_child_that_was_killed(self):
         result = self.run_experiment("""cpu_slots: true
-weight_sync: {backend: none}
 roles:
   engine:
     kind: engine
