@@ -60,7 +60,7 @@ roles:
   learner: {kind: learner, command: [sleep, "6"]}
 """)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, r"nlaunch: engine\.0\.1 exited with code 0 after sleep \(pid \d+\) was killed by SIGKILL; "
+        self.assertRegex(result.stdout + result.stderr, r"nlaunch: engine\.0\.1 exited with code 0 after sleep \(pid \d+\) was killed by SIGKILL; "
                                         r"engine\.0 starts again in 100ms, all 2 processes of it\n")
 
     def test_a_disk_that_is_full_from_the_beginning_is_70(self):
