@@ -61,6 +61,7 @@ ServerNode node_of_server(const shell::Words& program) {
 const char* default_port(const shell::Words& program) {
   const bool sglang = std::ranges::any_of(program, [](const auto& word) { return word.contains("sglang"); });
   const auto name = shell::program_name(program[0]);
+  if (name == "text-generation-launcher") return "3000";
   return sglang ? "30000" : name == "ollama" ? "11434" : name == "llama-server" ? "8080" : "8000";
 }
 

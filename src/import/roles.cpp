@@ -347,7 +347,12 @@ class Roles {
         std::ranges::any_of(part.program, [](const auto& word) { return word.starts_with("--uds"); });
     const auto server = node_of_server(part.program);
     if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept)) {
-      const auto port = option_of(part.program, "--port");
+      auto port = option_of(part.program, "--port");
+      // Text Generation Inference reads it from there, too (launcher/src/main.rs).
+      const auto said = part.changes.find("PORT");
+      if (!port && shell::program_name(part.program[0]) == "text-generation-launcher" &&
+          said != part.changes.end())
+        port = said->second;
       const auto host = server != ServerNode::first     ? fmt::format("${{role.{}.0.host}}", kept.name)
                         : listens_locally(part.program) ? "127.0.0.1"
                                                         : "${self.host}";

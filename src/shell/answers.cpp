@@ -122,11 +122,13 @@ Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) 
   return {text};
 }
 
+constexpr std::string_view kPage = "{}\n";
+
 Answer ask_curl(const Words& argv, const Allocation&, std::uint32_t) {
   for (const auto& word : argv)
     if (word.find("http_code") != std::string::npos) return {"200"};
   const bool file = has(argv, "-o") || has(argv, "-O") || has(argv, "--output");
-  return {file ? "" : "{}\n"};
+  return {file ? "" : std::string(kPage)};
 }
 
 Answer ask_ray(const Allocation& allocation) {
@@ -256,6 +258,10 @@ std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation,
     return ask_ray(allocation);
   const auto* row = std::ranges::find(kAsks, name, &AskRow::name);
   return row == std::end(kAsks) ? std::nullopt : std::optional(row->ask(argv, allocation, node));
+}
+
+bool is_page(const Answer& answer) {
+  return answer.text == kPage;
 }
 
 bool describes_machine(const std::string& program) {

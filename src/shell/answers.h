@@ -23,6 +23,9 @@ struct Answer {
 /// Of a program that asks something of the cluster, or waits; nothing: it is none. `node`: where it asks.
 std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node);
 
+/// What curl and wget are told that a page says, whose real content nobody knows.
+bool is_page(const Answer& answer);
+
 /// It says what the machine has, which is made up: its GPUs, its memory.
 bool describes_machine(const std::string& program);
 

@@ -225,7 +225,7 @@ class Recorder final : public Watcher {
       static const Options kKnown{"scontrol", "hostname", "getent", "host",          "dig",
                                   "nslookup", "ip",       "ray",    "get_free_port", "conda",
                                   "mamba",    "sbatch",   "curl",   "wget"};
-      if (!kKnown.contains(name) && !is_port_or_address(*said))
+      if (is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
         notes_.made_up(line_of(start.pid), start, argv);
       if (name == "sbatch") note_submission(start, argv);
       note(start, std::move(argv), Fate::answered);

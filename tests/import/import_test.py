@@ -552,6 +552,20 @@ class Components(Import):
         self.assertIn("the job is heterogeneous (#SBATCH hetjob), and --gpus says not of which component", result.stderr)
 
 
+class MadeUp(Import):
+    def test_what_a_page_says_is_said_to_be_made_up(self):
+        result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=1\nv=$(curl -s http://hub/version)\npython train.py $v\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("# line 2: what `curl -s http://hub/version` printed to the script is made up", experiment)
+        quiet, _, _ = self.import_text("#SBATCH --gpus-per-node=1\nuntil curl -s http://hub/version > /dev/null; do sleep 1; done\npython train.py\n")
+        self.assertNotIn("made up", quiet.stderr)
+
+    def test_the_port_of_text_generation_inference(self):
+        for before, port in (("", "3000"), ("export PORT=9375\n", "9375")):
+            roles = self.roles("#SBATCH --gpus-per-node=1\n" + before + "text-generation-launcher --model-id m &\nsleep 60\npython bench.py\n")
+            self.assertEqual(roles["engine"]["ready"]["http"], f"http://${{self.host}}:{port}/health")
+
+
 class NodeLists(Import):
     """Programs on nodes that the script picks from its list."""
 
