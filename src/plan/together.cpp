@@ -123,8 +123,12 @@ void ask_for_places(const Plan& plan, const std::vector<Together>& all, const As
   const Together* largest = nullptr;
   for (const auto& unit : all) {
     const bool here = unit.nodes.front() >= part.first && unit.nodes.back() < part.first + part.nodes;
-    if (!unit.origin.empty() && here && (largest == nullptr || unit.nodes.size() > largest->nodes.size()))
-      largest = &unit;
+    if (unit.origin.empty() || !here) continue;
+    // What Slurm can be asked for, and else what it cannot.
+    const auto rank = [&](const Together& one) {
+      return std::pair(blocks == (one.within == Closeness::domain), one.nodes.size());
+    };
+    if (largest == nullptr || rank(unit) > rank(*largest)) largest = &unit;
   }
   if (largest == nullptr) return;
   const auto in_job = part.nodes + part.spares;
