@@ -363,15 +363,15 @@ int run_import(const ImportArgs& args, const Context& context) {
   if (keeps) std::filesystem::create_directories(args.output, error);
   if (const auto wrote = write(files, *imported); !wrote) return context.console.error(wrote.error());
   auto found = differences_of(files, *imported, *subject);
-  // What is on other nodes in the plan may have its own pool of them. A role for each of many tasks is no
-  // plan that a person would want.
-  constexpr std::size_t kMostRoles = 12;
+  // What is on other nodes in the plan may have its own pool of them.
   const bool alike = subject->allocation.nodes > 1 && subject->allocation.components.empty();
-  if ((!found || !found->empty()) && alike && imported->roles.size() <= kMostRoles) {
+  if ((!found || !found->empty()) && alike) {
     if (auto parted = import_with(import::Nodes::by_programs)) {
       if (const auto wrote = write(files, *parted); !wrote) return context.console.error(wrote.error());
       auto rest = differences_of(files, *parted, *subject);
-      if (rest && rest->empty()) {
+      // A role for each of many tasks is no plan that a person would want.
+      constexpr std::size_t kMostRoles = 12;
+      if (rest && rest->empty() && parted->roles.size() <= kMostRoles) {
         imported = std::move(parted);
         found = std::move(rest);
       } else if (const auto wrote = write(files, *imported); !wrote) {

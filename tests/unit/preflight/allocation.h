@@ -101,8 +101,15 @@ struct Allocation {
     const auto& host = hosts[other == looks_like.end() ? node : other->second];
     const auto bus = fmt::format("00{}9:01:00.0", gpu);
     const auto uuid = fmt::format("GPU-{:04}-{}", node, gpu);
-    return {host + "/boot", "hostname and boot id",  "0,1,2,3", static_cast<int>(gpu), "0000" + bus, uuid,
-            uuid,           std::uint64_t{90} << 30U};
+    return {host + "/boot",
+            "hostname and boot id",
+            "0,1,2,3",
+            static_cast<int>(gpu),
+            "0000" + bus,
+            uuid,
+            uuid,
+            "",
+            std::uint64_t{90} << 30U};
   }
 
   static double factor(const std::map<std::uint32_t, double>& slow, std::uint32_t node) {
