@@ -75,8 +75,8 @@ TEST(Checks, StandInTheirOrder) {
                           "copies",     "gemm"}));
   names.clear();
   for (const auto* check : checks()) names.emplace_back(check->name);
-  EXPECT_EQ(names, (Lines{"nccl-version", "spots", "clock", "gemm-agreement", "identity", "collectives",
-                          "bandwidth", "slow-node", "transport", "leftovers", "peers"}));
+  EXPECT_EQ(names, (Lines{"nccl-version", "spots", "clock", "gemm-agreement", "identity", "together",
+                          "collectives", "bandwidth", "slow-node", "transport", "leftovers", "peers"}));
 }
 
 }  // namespace
