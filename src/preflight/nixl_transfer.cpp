@@ -31,7 +31,13 @@ what, host, ports, tag, fifth, patience = sys.argv[1:7]
 ports = [int(port) for port in ports.split(",")]
 SIZE, until = 1 << 20, time.monotonic() + float(patience)
 
+wrong = []
+
 def end(**said):
+    # A package that is there and cannot be imported is another matter than none.
+    if said.pop("lacks", False):
+        said.update(error=wrong[-1]) if version() != "?" else said.update(lacks=True)
+
     print("\nnlaunch-nixl: " + json.dumps(said), flush=True)
     os._exit(0)
 
@@ -42,8 +48,8 @@ def load():
     for name in ("nixl", "nixl_cu13", "nixl_cu12"):
         try:
             return importlib.import_module(name + "._api")
-        except ImportError:
-            continue
+        except ImportError as error:
+            wrong.append(f"{name} cannot be imported: {error}")
     return None
 
 def version():
