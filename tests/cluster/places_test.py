@@ -97,7 +97,8 @@ class Places(LooksAtRuns):
 
     def test_slurm_is_asked_for_one_switch(self):
         topology = ["--set", "site.topology.slurm=tree"]
-        rendered = self.cluster.run(NLAUNCH, "render", self.folder_file(3), "--site", SITE, *topology)
+        rendered = self.cluster.run(NLAUNCH, "render", self.folder_file(3), "--site", SITE, *topology,
+                                    "--runs-dir", self.folder / "runs")
         self.assertEqual(rendered.returncode, 0, rendered.stderr)
         self.assertIn("#SBATCH --switches=1\n", rendered.stdout)
 
