@@ -110,6 +110,7 @@ class Packer {
     if (order.size() <= kDeepest) return place(order, 0) ? nullptr : order[deepest_];
     for (std::size_t k = 0; k < order.size(); ++k) {
       auto fit = fitting(*order[k]);
+      if (fit.placed) continue;
       if (fit.bins.empty()) return note_failure(fit, k), order[k];
       fill(fit.nodes, *std::get<2>(fit.bins.front()));
     }
@@ -127,7 +128,6 @@ class Packer {
 
   /// With the nodes that belong to no set. Only where there are enough of each part.
   std::vector<std::string> names() {
-    std::vector<std::size_t> next(parts_.size(), 0);
     std::vector<std::string> names;
     for (std::size_t part = 0; part < parts_.size(); ++part) {
       auto free = candidates_.begin();
