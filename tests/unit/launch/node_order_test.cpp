@@ -182,6 +182,23 @@ TEST(ChooseNodes, OfTenThousandNodesIsQuick) {
   EXPECT_FALSE(choose_nodes(plan, of(names), {}, places));
 }
 
+TEST(ChooseNodes, OfMoreSetsThanTheStackHoldsIsInOnePass) {
+  constexpr std::uint32_t kNodes = 20'004;
+  auto plan = of_nodes(kNodes);
+  add(plan, "engine", 0, kNodes, 2, Closeness::domain);
+  add(plan, "judge", 0, kNodes, 2, Closeness::domain);  // on the same nodes: they have their places then
+  Places places;
+  Names names;
+  for (std::uint32_t i = 0; i < kNodes; ++i) {
+    names.push_back("n" + std::to_string(i));
+    places[names.back()] = {i % 2 == 0 ? "x" : "y", ""};
+  }
+  const auto nodes = choose_nodes(plan, of(names), {}, places);
+  ASSERT_TRUE(nodes) << nodes.error();
+  for (std::size_t i = 0; i < kNodes; i += 2)
+    ASSERT_EQ(places[(*nodes)[i]].domain, places[(*nodes)[i + 1]].domain) << i;
+}
+
 TEST(PlaceOf, IsWhatNvmlAndSlurmSay) {
   Machine machine;
   const std::vector<std::string> tree{"SLURM_TOPOLOGY_ADDR=top.leaf3.n7",
