@@ -16,16 +16,18 @@ namespace nlaunch::shell {
 
 /// What a stopped system call is about.
 enum class About {
-  start,      ///< of a program
-  path,       ///< one path, or two
-  link,       ///< makes a symbolic link, whose text is a path too
-  read_link,  ///< reads one
-  folder,     ///< asks for the working folder
-  rights,     ///< of an open file
-  code,       ///< a file that is mapped to be executed
-  signal,     ///< to a process
-  limit,      ///< reads or sets a limit
-  pretend,    ///< it seems to succeed
+  start,       ///< of a program
+  path,        ///< one path, or two
+  link,        ///< makes a symbolic link, whose text is a path too
+  read_link,   ///< reads one
+  folder,      ///< asks for the working folder
+  rights,      ///< of an open file
+  code,        ///< a file that is mapped to be executed
+  signal,      ///< to a process
+  limit,       ///< reads or sets a limit
+  socket,      ///< is made
+  connection,  ///< of one
+  pretend,     ///< it seems to succeed
 };
 
 /// Where a call has a path: the arguments with the folder's descriptor (-1: the working folder) and the

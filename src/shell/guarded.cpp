@@ -1,12 +1,15 @@
 #include "shell/guarded.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -286,9 +289,56 @@ class Tracer {
         return at_signal(pid, process, registers);
       case About::limit:
         return argument(registers, 2) == 0 ? resume(pid, 0) : pretend(pid, process, registers, 0);
+      case About::socket:
+        return at_socket(pid, process, registers);
+      case About::connection:
+        return at_connection(pid, process, registers);
       case About::pretend:
         return pretend(pid, process, registers, 0);
     }
+  }
+
+  static constexpr const char* kNoPeer = "/dev/null";  ///< takes what is written, and has nothing to read
+
+  void at_socket(pid_t pid, Process& process, const Registers& before) {
+    const auto family = descriptor(before, 0);
+    const auto type = descriptor(before, 1);
+    constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+    if ((family != AF_INET && family != AF_INET6) || (type & ~kFlags) != SOCK_STREAM) return resume(pid, 0);
+    auto registers = before;
+    set_argument(registers, 0, static_cast<Word>(AT_FDCWD));
+    set_argument(registers, 2, static_cast<Word>(O_RDWR | ((type & SOCK_CLOEXEC) != 0 ? O_CLOEXEC : 0)));
+    if (!put(pid, registers, 1, kNoPeer, 0)) return pretend(pid, process, before, -EACCES);
+    process.restore = before;
+    if (!make_other_call(pid, registers, SYS_openat)) ::kill(pid, SIGKILL);
+    resume_to_end_of_call(pid);
+  }
+
+  void at_connection(pid_t pid, Process& process, const Registers& registers) {
+    const auto file = link_of(fmt::format("/proc/{}/fd/{}", pid, descriptor(registers, 0)));
+    const auto peer = file == kNoPeer ? read_address(pid, argument(registers, 1)) : std::nullopt;
+    const bool answers = !peer || watcher_.on_connection(pid, peer->host, peer->port);
+    pretend(pid, process, registers, answers ? 0 : -ECONNREFUSED);
+  }
+
+  struct Peer {
+    std::string host;
+    std::uint16_t port = 0;
+  };
+  /// Of IPv4 and IPv6.
+  static std::optional<Peer> read_address(pid_t pid, Word from) {
+    sockaddr_in6 address{};
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const auto begin = std::span(reinterpret_cast<char*>(&address), sizeof(sockaddr_in));
+    if (!read_memory(pid, from, begin)) return std::nullopt;
+    const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(&address);
+    const void* host = &ipv4->sin_addr;
+    if (address.sin6_family == AF_INET6) {
+      if (!read_memory(pid, from, {reinterpret_cast<char*>(&address), sizeof(address)})) return std::nullopt;
+      host = &address.sin6_addr;
+    }
+    if (::inet_ntop(address.sin6_family, host, text.data(), text.size()) == nullptr) return std::nullopt;
+    return Peer{text.data(), ntohs(address.sin6_port)};
   }
 
   /// The file of a descriptor.
@@ -305,7 +355,7 @@ class Tracer {
   static void pretend(pid_t pid, Process& process, Registers registers, long result) {
     process.pretended = result;
     process.restore = registers;
-    if (!skip_call(pid, registers)) ::kill(pid, SIGKILL);
+    if (!make_other_call(pid, registers, kNoCall)) ::kill(pid, SIGKILL);
     resume_to_end_of_call(pid);
   }
 

@@ -38,6 +38,8 @@ class Watcher {
   /// runs as machine code: never a file that a guarded program could have written. Empty: there is no such
   /// program.
   virtual std::string on_start(const ProgramStart& start) = 0;
+  /// It connects to a port (`> /dev/tcp/HOST/PORT` of bash): whether somebody seems to answer.
+  virtual bool on_connection(pid_t pid, const std::string& address, std::uint16_t port) = 0;
   virtual void on_fork(pid_t parent, pid_t child) = 0;
   virtual void on_end(pid_t pid, int status) = 0;  ///< of waitpid(2)
   /// Nothing new will come: everything ends, and GuardedEnd::stopped is "waits".

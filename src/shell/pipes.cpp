@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/text.h"
+#include "shell/words.h"
 #include "sys/files.h"
 
 namespace nlaunch::shell {
@@ -35,8 +37,25 @@ std::string without_substitutions(std::string_view line) {
 void Pipes::note(const ProgramStart& start) {
   const auto in = start.files.find(STDIN_FILENO);
   const auto out = start.files.find(STDOUT_FILENO);
+  if (out != start.files.end() && out->second.starts_with("pipe:")) {
+    const auto name = program_name(start.path);
+    if (name == "yes")
+      repeated_[out->second] = start.argv.size() > 1 ? text::join(rest(start.argv, 1), " ") : "y";
+    else if (name != "cat" || in == start.files.end() || in->second.starts_with("pipe:"))
+      of_programs_.insert(out->second);
+  }
   if (in == start.files.end() || !in->second.starts_with("pipe:")) return;
   passed_on_[in->second] = out == start.files.end() ? "" : out->second;
+}
+
+std::optional<ProgramInput> Pipes::input_of(const ProgramStart& start) const {
+  const auto in = start.files.find(STDIN_FILENO);
+  if (in == start.files.end() || of_programs_.contains(in->second)) return std::nullopt;
+  if (in->second.starts_with('/')) return ProgramInput{.text = in->second, .is_file = true};
+  if (const auto line = repeated_.find(in->second); line != repeated_.end())
+    return ProgramInput{.text = line->second, .repeats = true};
+  auto text = here_document(start);
+  return text ? std::optional(ProgramInput{.text = std::move(*text)}) : std::nullopt;
 }
 
 bool Pipes::is_read_by_shell(std::string pipe) const {

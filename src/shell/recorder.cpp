@@ -24,6 +24,7 @@
 #include "shell/srun.h"
 #include "shell/stand_ins.h"
 #include "sys/files.h"
+#include "sys/proc.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -116,6 +117,7 @@ class Recorder final : public Watcher {
   bool prepare() {
     layer_.permit(own_.trace());
     layer_.permit(own_.output());
+    name_hosts();
     for (const auto& path : request_.existing) make_exist(path);
     for (const auto& file : request_.files) {
       if (file.path.ends_with('/')) {
@@ -181,6 +183,7 @@ class Recorder final : public Watcher {
     const auto name = program_name(argv[0]);
     const auto program = program_name(start.path);
     if (const auto said = printed_by(argv)) {
+      recording_.printed.push_back({line_of(start.pid), std::string(text::trim(*said))});
       note(start, std::move(argv), Fate::answered);
       return answer({*said + "\n"});
     }
@@ -240,6 +243,32 @@ class Recorder final : public Watcher {
     if (!started->tasks.empty()) ++steps_;
     return put_script(script_of_tasks(*started, how, request_, own_));
   }
+
+  /// What looks for a free port asks each once, and what waits for a server asks again. A server that is told
+  /// the port has been started.
+  bool on_connection(pid_t pid, const std::string& address, std::uint16_t port) override {
+    read_trace();
+    const auto node = node_of(address);
+    const Words argv{kConnection +
+                     (node              ? Allocation::host(*node)
+                      : is_own(address) ? "localhost"
+                                        : address) +
+                     fmt::format("/{}", port)};
+    const auto number = std::to_string(port);
+    const bool answers = std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
+      return command.argv == argv ||
+             (command.fate == Fate::recorded && std::ranges::any_of(command.argv, [&](const auto& word) {
+                return word == number || word.ends_with("=" + number) || word.ends_with(":" + number);
+              }));
+    });
+    ProgramStart bash;
+    bash.pid = pid;
+    bash.environment = sys::initial_environment(pid);
+    bash.folder = folder();
+    note(bash, argv, Fate::answered);
+    return answers;
+  }
+  static bool is_own(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   void on_fork(pid_t parent, pid_t child) override {
@@ -445,6 +474,18 @@ class Recorder final : public Watcher {
     return program_name(path) == "activate" ? put_script(activation(path, command)) : "/dev/null";
   }
 
+  /// bash looks for the names of the made-up nodes by itself.
+  void name_hosts() {
+    constexpr const char* kHosts = "/etc/hosts";
+    std::string hosts = "127.0.0.1 localhost\n";
+    for (std::uint32_t node = 0; node < request_.allocation.nodes; ++node)
+      hosts += fmt::format("{} {}\n", Allocation::address(node), Allocation::host(node));
+    if (!layer_.make_folder("/etc")) return;
+    if (const auto place = layer_.map(kHosts, Access::replace))
+      (void)sys::write_file_atomically(*place, hosts, 0644);
+    written_.given(kHosts);
+  }
+
   void make_exist(const std::string& named) {
     const auto path = (fs::path(folder()) / named).lexically_normal();
     const auto place = layer_.make_folder(path.parent_path()) && path.has_filename()
@@ -489,8 +530,10 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] std::optional<std::string> printed_by(const Words& argv) const {
     const auto line = text::join(argv, " ");
+    // What stands in the text of a shell, or behind a launcher, is of the command that it starts.
+    const bool starts_it = is_shell(argv[0]) || started_by(argv, request_.allocation).has_value();
     for (const auto& [part, said] : request_.prints)
-      if (line.find(part) != std::string::npos) return said;
+      if (starts_it ? line.starts_with(part) : line.find(part) != std::string::npos) return said;
     return std::nullopt;
   }
 
@@ -622,7 +665,7 @@ class Recorder final : public Watcher {
     }
     command.background = start.background;
     command.has_input = has_own_input(start, processes_.parent_of(start.pid));
-    if (command.has_input && fate == Fate::recorded) command.input = here_document(start);
+    if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
     if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
       command.launcher = *step;
     if (command.launcher) {

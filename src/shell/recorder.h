@@ -8,6 +8,7 @@
 #include "base/diagnostic.h"
 #include "shell/allocation.h"
 #include "shell/guarded.h"
+#include "shell/pipes.h"
 #include "shell/processes.h"
 #include "shell/trace.h"
 #include "shell/words.h"
@@ -21,6 +22,9 @@ enum class Fate {
   answered,  ///< it asks something of the cluster, or waits: shell/answers.h
   launcher,  ///< it starts other commands, which are recorded too: shell/launchers.h
 };
+
+/// A connection that bash makes by itself (`> /dev/tcp/HOST/PORT`) is a command of this one word.
+inline const std::string kConnection = "/dev/tcp/";
 
 /// A program that the script would start.
 struct RecordedCommand {
@@ -37,9 +41,9 @@ struct RecordedCommand {
   bool fails = false;                   ///< cp and the like, which run here: it ends with another code than 0
   bool output_is_read = false;          ///< by the script, which read nothing: it is recorded only
   bool has_input = false;  ///< a here-document, a pipe or a file that it alone has as standard input
-  std::optional<std::string> input;  ///< its here-document
-  WaitedFor waited;                  ///< which programs the script had waited for when it began
-  std::vector<WrittenFile> given;    ///< files whose paths, or whose folders, are in its words or variables
+  std::optional<ProgramInput> input;  ///< what it reads there, where that is known
+  WaitedFor waited;                   ///< which programs the script had waited for when it began
+  std::vector<WrittenFile> given;     ///< files whose paths, or whose folders, are in its words or variables
 };
 
 /// A file, a folder or a variable that the script asks for and that is not here.
@@ -76,6 +80,7 @@ struct Recording {
   std::vector<Absent> asked_for;      ///< `[ -f PATH ]` was answered with no
   std::vector<Absent> made_up;  ///< the script reads what a command prints, which is made up or true of this
                                 ///< machine and moment alone: `name` is the command
+  std::vector<Absent> printed;  ///< what RecordRequest::prints says, where the script has asked for it
   std::vector<std::string> written;  ///< files that the script writes itself, of which no program is told
   std::vector<Absent> passed_on;     ///< a program is told of a file into which another one's output goes
   std::vector<Absent> failed;        ///< shells of tasks that ended with another code than 0, which is `name`

@@ -51,8 +51,8 @@ void restore_arguments(Registers& registers, const Registers& before) {
   for (auto one : kArguments) registers.*one = before.*one;
 }
 
-bool skip_call(pid_t pid, Registers& registers) {
-  registers.orig_rax = static_cast<Word>(-1);
+bool make_other_call(pid_t pid, Registers& registers, int number) {
+  registers.orig_rax = static_cast<Word>(number);
   return set_registers(pid, registers);
 }
 
@@ -87,10 +87,9 @@ void restore_arguments(Registers& registers, const Registers& before) {
   for (int i = 1; i < kArguments; ++i) registers.regs[i] = before.regs[i];
 }
 
-bool skip_call(pid_t pid, Registers& /*registers*/) {
-  int none = -1;
-  iovec vector{&none, sizeof(none)};
-  return ::ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &vector) == 0;
+bool make_other_call(pid_t pid, Registers& registers, int number) {
+  iovec vector{&number, sizeof(number)};
+  return set_registers(pid, registers) && ::ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &vector) == 0;
 }
 
 #else

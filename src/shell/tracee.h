@@ -23,8 +23,9 @@ void set_argument(Registers& registers, int index, Word value);
 void set_result(Registers& registers, long result);
 /// Puts back the arguments, which programs expect to be kept, and leaves the result.
 void restore_arguments(Registers& registers, const Registers& before);
-/// The call is not made. Its result is set where it ends.
-bool skip_call(pid_t pid, Registers& registers);
+/// Another call is made instead, with these registers, or none: its result is set where it ends.
+constexpr int kNoCall = -1;
+bool make_other_call(pid_t pid, Registers& registers, int number);
 
 bool read_memory(pid_t pid, Word from, std::span<char> to);
 bool write_memory(pid_t pid, Word to, std::span<const char> from);

@@ -443,16 +443,56 @@ TEST_F(Recorded, TasksThatFailAreNamed) {
 TEST_F(Recorded, AHereDocumentIsKept) {
   record("python - a <<EOF\nprint(1)\nEOF\ncat x | python y.py\npython z.py\n");
   ASSERT_EQ(recording_.commands.size(), 3U);
-  EXPECT_EQ(recording_.commands[0].input, "print(1)\n");
+  ASSERT_TRUE(recording_.commands[0].input);
+  EXPECT_EQ(recording_.commands[0].input->text, "print(1)\n");
   EXPECT_TRUE(recording_.commands[1].has_input);
   EXPECT_FALSE(recording_.commands[2].has_input);
 }
 
-TEST_F(Recorded, APipeThatNeverEndsIsNoHereDocument) {
-  record("yes | python x.py\n");
-  ASSERT_EQ(recording_.commands.size(), 1U);
-  EXPECT_TRUE(recording_.commands[0].has_input);
-  EXPECT_EQ(recording_.commands[0].input, std::nullopt);
+TEST_F(Recorded, TheInputThatAShellGivesIsKnown) {
+  std::ofstream(folder_ / "data") << "d";
+  record(
+      "yes | python a.py\nyes no more | python b.py\npython c.py < data\necho x | python d.py\n"
+      "python e.py | python f.py\n");
+  ASSERT_EQ(recording_.commands.size(), 6U);
+  const auto& of = recording_.commands;
+  EXPECT_EQ(of[0].input, (ProgramInput{.text = "y", .repeats = true}));
+  EXPECT_EQ(of[1].input, (ProgramInput{.text = "no more", .repeats = true}));
+  EXPECT_EQ(of[2].input, (ProgramInput{.text = folder_ / "data", .is_file = true}));
+  EXPECT_EQ(of[3].input, (ProgramInput{.text = "x\n"}));
+  EXPECT_TRUE(of[5].has_input);
+  EXPECT_EQ(of[5].input, std::nullopt);
+}
+
+TEST_F(Recorded, APortIsFreeUntilAServerIsToldIt) {
+  record(
+      "port=8000\nwhile (echo > /dev/tcp/localhost/$port) 2> /dev/null; do port=$((port + 1)); done\n"
+      "python server.py --port $port &\n"
+      "until (exec 3<> /dev/tcp/$(hostname)/$port) 2> /dev/null; do sleep 1; done\npython x.py\n");
+  const Lines wanted{"2: /dev/tcp/localhost/8000", "3: python server.py --port 8000",
+                     "4: /dev/tcp/rec-node-0/8000", "5: python x.py"};
+  Lines got;
+  for (const auto& command : recording_.commands)
+    if (command.argv[0] != "hostname")
+      got.push_back(std::to_string(command.line) + ": " + text::join(command.argv, " "));
+  EXPECT_EQ(got, wanted);
+}
+
+TEST_F(Recorded, WhatIsAskedAgainForAPortIsAnswered) {
+  record("until (echo > /dev/tcp/rec-node-0/9) 2> /dev/null; do sleep 1; done\npython x.py\n");
+  EXPECT_TRUE(recording_.whole());
+  EXPECT_EQ(std::ranges::count(recording_.commands, std::vector<std::string>{"/dev/tcp/rec-node-0/9"},
+                               &RecordedCommand::argv),
+            2);
+}
+
+TEST_F(Recorded, WhatIsPrintedIsNotOfTheLauncher) {
+  request_.prints = {{"count.py", "7"}};
+  record("srun -n1 bash -c 'python train.py --n $(python count.py)'\n");
+  ASSERT_FALSE(recording_.commands.empty());
+  EXPECT_EQ(recording_.commands.back().argv, (std::vector<std::string>{"python", "train.py", "--n", "7"}));
+  ASSERT_EQ(recording_.printed.size(), 1U);
+  EXPECT_EQ(recording_.printed[0].name, "7");
 }
 
 TEST_F(Recorded, AFileThatIsWaitedForComes) {
