@@ -17,6 +17,7 @@
 #include "import/slurm.h"
 #include "launch/machine.h"
 #include "lint/script_input.h"
+#include "lint/script_text.h"
 #include "plan/build.h"
 #include "report/recording_text.h"
 #include "shell/machine.h"
@@ -193,7 +194,8 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     subject.allocation.array_task = *id;
   }
   const auto& chdir = directives.workdir.value.empty() ? call.chdir : directives.workdir.value;
-  const auto request = request_of(args, call, chdir, subject.allocation);
+  auto request = request_of(args, call, chdir, subject.allocation);
+  request.variables = lint::variables_of_job(subject.input.batch, call.variables);
   auto recording = shell::record(request);
   if (!recording) return std::unexpected(recording.error());
   if (const auto compared = shell::compare_machines(request, *recording); !compared)

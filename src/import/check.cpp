@@ -128,7 +128,8 @@ class Check {
     shell::Words argv;
     for (const auto* list : {&planned.wrapper, &planned.command})
       for (const auto& word : *list) argv.push_back(resolved(word));
-    auto wanted = with_input(part.lines[index], part.input);
+    auto wanted = with_input(part.lines[index], part.input ? command.input : std::nullopt);
+    if (part.may_fail) wanted = going_on(std::move(wanted));
     if (role.ray && !shell::has(wanted, "--block")) wanted.emplace_back("--block");
     if (role.sees_gpus_of_ray) wanted.insert(wanted.begin(), kWithoutVisible.begin(), kWithoutVisible.end());
     if (!role.handed_over.empty()) {
@@ -161,7 +162,7 @@ class Check {
       }
       std::vector<PartFile> given;
       for (const auto& file : recording_.commands[part.commands[i]].given)
-        given.push_back({file.path, with_addresses(file.text.value_or("")), file.executable});
+        given.push_back({with_addresses(file.path), with_addresses(file.text.value_or("")), file.executable});
       Diagnostics problems;
       shell::Words planned;
       for (const auto& word : plan_.role_of(*process).command)

@@ -81,7 +81,7 @@ void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnviron
 void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kErrexit(R"(^\s*set\s(.*\s)?-[a-z]*e|^\s*set\s.*errexit|^#!.*\s-[a-z]*e)");
   static const RE2 kElse(R"(\|\|\s*(\S+))");
-  static const RE2 kSays(R"(^\s*(trap|ulimit)\s.*)");
+  static const RE2 kRandom(R"(\$\{?RANDOM\b|\bRANDOM\s*[%*+/])");
   bool errexit = false;
   std::uint32_t number = 0;
   for (const auto& line : lines) {
@@ -96,14 +96,47 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
         std::ranges::find(kHarmless, other) == kHarmless.end())
       out.remarks[Destination::roles].push_back(
           {number, "what stands behind || runs after a failure, and is not taken over"});
-    std::string builtin;
-    if (RE2::PartialMatch(line, kSays, &builtin))
-      out.remarks[Destination::roles].push_back(
-          {number, fmt::format("{}: not taken over", text::trim(line))});
+    if (RE2::PartialMatch(line, kRandom))
+      out.remarks[Destination::roles].push_back({number,
+                                                 "$RANDOM is another number in each job, and the plan has "
+                                                 "the one that it was here: `ports: [name]` "
+                                                 "gives a process a free port"});
   }
   if (!errexit && out.roles.size() > 1)
     out.remarks[Destination::roles].push_back(
         {0, "without `set -e` the script goes on where a program fails: here the run ends"});
+}
+
+/// What shells do to themselves and to what they start, beside variables.
+void remarks_of_builtins(const shell::Recording& recording, Imported& out) {
+  for (const auto& command : recording.traced) {
+    if (!command.text.starts_with("ulimit ") && !command.text.starts_with("trap ")) continue;
+    const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
+    const Remark remark{own ? command.line : 0, text::printable(command.text) + ": not taken over"};
+    auto& remarks = out.remarks[Destination::roles];
+    const bool known = std::ranges::any_of(
+        remarks, [&](const Remark& one) { return one.line == remark.line && one.text == remark.text; });
+    if (!known) remarks.push_back(remark);
+  }
+}
+
+/// What --prints says is of one allocation: an address, a name, a port.
+void remarks_of_printed(const shell::Recording& recording, Imported& out) {
+  for (const auto& one : recording.printed) {
+    const bool is_word = !one.name.empty() && one.name.find_first_of(" /\n{") == std::string::npos;
+    const auto has_it = [&](const std::string& word) { return word.find(one.name) != std::string::npos; };
+    const bool is_used = std::ranges::any_of(out.parts, [&](const Part& part) {
+      return std::ranges::any_of(part.argv, has_it) ||
+             std::ranges::any_of(part.changes,
+                                 [&](const auto& change) { return change.second && has_it(*change.second); });
+    });
+    if (is_word && is_used)
+      out.remarks[Destination::roles].push_back(
+          {one.line,
+           fmt::format("the plan has {} as --prints says it: where another job has another, name what "
+                       "it stands for (${{role.NAME.0.host}}, ${{self.host}})",
+                       text::printable(one.name))});
+  }
 }
 
 /// The command of a line, with the lines that go on with it.
@@ -351,11 +384,6 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
           fmt::format("line {}: `{}` names no host: the script takes it from what a program prints, which is "
                       "not known here. --prints 'PART OF THE COMMAND=TEXT' says it",
                       role.line, text::printable(*word)));
-    if (first.fails)
-      say("import.fails", fmt::format("line {}: `{}` fails here, and the script goes on. A run would end "
-                                      "there: mend the line, or take "
-                                      "it out of the script",
-                                      role.line, text::printable(text::shell_join(first.argv))));
     if (detaches(part.program) && role.ends_run.value_or(role.kind == RoleKind::learner))
       say("import.detaches",
           fmt::format("line {}: `{}` goes to the background by itself, and the run would end with it: start "
@@ -524,6 +552,8 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   remarks_of_text(lines, out);
   give_globs_a_shell(recording, lines, out);
   remarks_of_lines(lines, out);
+  remarks_of_builtins(recording, out);
+  remarks_of_printed(recording, out);
   remarks_of_addresses(recording, out);
   remark_of_tasks(input, directives, recording, out);
   if (directives.array_line > 0 && !allocation.array.empty())

@@ -1,6 +1,7 @@
 #include "import/parts.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -317,12 +318,12 @@ class PartMaker {
     part.line = first.line;
     part.background = starts[0]->background;
     part.folder = first.folder;
-    if (is_program_of_input(first))
-      part.input = first.input;
-    else if (std::ranges::any_of(part.commands, [&](auto index) { return reads_input(index); }))
+    if (std::ranges::any_of(part.commands, [&](auto index) { return reads_input(index); }) &&
+        !takes_input(part, unifier, commands, starts))
       part.problem =
-          "it reads its standard input (a here-document, a pipe or a file), which no role has: write "
-          "it into a file that the program is given by name";
+          "it reads as its standard input what is not known here, and no role has one: write it into a file "
+          "that the program is given by name";
+    part.may_fail = std::ranges::any_of(commands, &RecordedCommand::fails);
     const auto words = [&](Words& out, const std::function<const Words&(std::size_t)>& of) {
       for (std::size_t word = 0; word < of(0).size(); ++word) {
         std::vector<std::string> texts;
@@ -384,11 +385,25 @@ class PartMaker {
     return inner.back();
   }
 
-  /// `python - <<EOF`, which is `python -c` of the here-document.
-  static bool is_program_of_input(const RecordedCommand& command) {
-    const auto& argv = command.argv;
-    const bool reads = argv.size() == 1 || (argv.size() > 1 && argv[1] == "-");
-    return command.input && reads && shell::program_name(argv[0]).starts_with("python");
+  /// All have an input that is known, and nothing stands in front of them: bash gives it to them.
+  static bool takes_input(Part& part, const Unifier& unifier,
+                          const std::vector<const RecordedCommand*>& commands,
+                          const std::vector<const Start*>& starts) {
+    constexpr std::size_t kLargest = 100'000;  // bytes of an argument: MAX_ARG_STRLEN is 131,072
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      const auto& input = commands[i]->input;
+      const auto& first = commands[0]->input;
+      if (!input || !first || input->repeats != first->repeats || input->is_file != first->is_file ||
+          input->text.size() > kLargest || !starts[i]->wrapper.empty())
+        return false;
+      texts.push_back(input->text);
+    }
+    const auto text = unifier.one(texts);
+    if (!text) return false;
+    part.input = commands[0]->input;
+    part.input->text = *text;
+    return true;
   }
 
   /// It has a standard input of its own, or that of the launcher that starts it, and no shell between.
@@ -517,11 +532,36 @@ std::vector<Part> parts_of(const shell::Recording& recording, const shell::Alloc
   return PartMaker(recording, allocation).make();
 }
 
+namespace {
+
+/// `pkill -f "vllm serve"`, `killall python`.
+bool names_program(const RecordedCommand& killer, const RecordedCommand& victim) {
+  const auto name = shell::program_name(killer.argv[0]);
+  if ((name != "pkill" && name != "killall") || killer.argv.size() < 2) return false;
+  const auto& pattern = killer.argv.back();
+  const bool whole_line = std::ranges::any_of(killer.argv, [](const auto& word) {
+    return word == "--full" || (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('f'));
+  });
+  const auto program = shell::program_name(victim.argv[0]);
+  if (name == "killall") return program == pattern;
+  return RE2::PartialMatch(whole_line ? text::join(victim.argv, " ") : program, RE2(pattern, RE2::Quiet));
+}
+
+/// The script ends what has the name of the first before it begins the next.
+bool ended_by_name(const shell::Recording& recording, std::size_t first, std::size_t next) {
+  for (auto killer = first + 1; killer < next; ++killer)
+    if (names_program(recording.commands[killer], recording.commands[first])) return true;
+  return false;
+}
+
+}  // namespace
+
 bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) {
   // Each task has a shell of its own.
   return a.background && std::ranges::all_of(a.commands, [&](auto first) {
            return std::ranges::any_of(b.commands, [&](auto next) {
-             return shell::had_ended(recording.commands[first].waited, recording.commands[next].waited);
+             return shell::had_ended(recording.commands[first].waited, recording.commands[next].waited) ||
+                    ended_by_name(recording, first, next);
            });
          });
 }
@@ -529,15 +569,31 @@ bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) 
 bool was_ended(const shell::Recording& recording, const Part& a, const Part& b) {
   return std::ranges::any_of(a.commands, [&](auto first) {
     return std::ranges::any_of(b.commands, [&](auto next) {
-      return shell::was_ended(recording.commands[first].waited, recording.commands[next].waited);
+      return shell::was_ended(recording.commands[first].waited, recording.commands[next].waited) ||
+             (a.background && ended_by_name(recording, first, next));
     });
   });
 }
 
-shell::Words with_input(shell::Words argv, const std::optional<std::string>& input) {
+shell::Words with_input(shell::Words argv, const std::optional<shell::ProgramInput>& input) {
   if (!input) return argv;
-  if (argv.size() > 1) argv.erase(argv.begin() + 1);
-  argv.insert(argv.begin() + 1, {"-c", *input});
+  const bool is_program = (argv.size() == 1 || (argv.size() > 1 && argv[1] == "-")) &&
+                          shell::program_name(argv[0]).starts_with("python") && !input->repeats;
+  if (is_program && !input->is_file) {
+    if (argv.size() > 1) argv.erase(argv.begin() + 1);
+    argv.insert(argv.begin() + 1, {"-c", input->text});
+    return argv;
+  }
+  const std::string line =
+      std::string("input=$1; shift; exec \"$@\" < ") + (input->is_file   ? "\"$input\""
+                                                        : input->repeats ? "<(yes \"$input\")"
+                                                                         : "<(printf %s \"$input\")");
+  argv.insert(argv.begin(), {"bash", "-c", line, "input", input->text});
+  return argv;
+}
+
+shell::Words going_on(shell::Words argv) {
+  argv.insert(argv.begin(), {"bash", "-c", "\"$@\" || true", "going-on"});
   return argv;
 }
 

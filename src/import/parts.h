@@ -34,7 +34,8 @@ struct Part {
   std::size_t tasks_of_step = 0;      ///< of that launcher alone, whatever they run
   shell::Words wrapper;               ///< containers, numactl: what stands in front of its own words
   shell::Words argv;
-  std::optional<std::string> input;  ///< the program of `python - <<EOF`
+  std::optional<shell::ProgramInput> input;
+  bool may_fail = false;  ///< it fails here, and the script goes on
   std::vector<PartFile> files;
   shell::Words program;  ///< what it is known by: `argv`, or what that starts in its container
   Changes changes;
@@ -54,8 +55,12 @@ bool had_ended(const shell::Recording& recording, const Part& a, const Part& b);
 /// The script has ended some of `a` (`kill`) before `b` begins.
 bool was_ended(const shell::Recording& recording, const Part& a, const Part& b);
 
-/// The command line with a here-document as an argument: `python -c PROGRAM` of `python - <<EOF`.
-shell::Words with_input(shell::Words argv, const std::optional<std::string>& input);
+/// A command line that is given its input by arguments: `python -c PROGRAM` of `python - <<EOF`, or bash,
+/// which becomes the program.
+shell::Words with_input(shell::Words argv, const std::optional<shell::ProgramInput>& input);
+
+/// A command line that ends with 0 where its program fails.
+shell::Words going_on(shell::Words argv);
 
 /// The line of a shell that puts files in the place of some of the words.
 std::string line_with_globs(const shell::Words& argv, const shell::Words& globs);

@@ -52,14 +52,21 @@ class Readiness {
       if (name == "curl" || name == "wget") {
         for (const auto& word : command.argv) asks_by_http(i, word);
       } else if ((name == "nc" || name == "ncat") && command.argv.size() > 2) {
-        const auto& host = command.argv[command.argv.size() - 2];
-        if (ready_at(i, command.argv.back(), "")) continue;
-        is_of_job(host) ? waits_for_nobody(i) : asks_elsewhere(i, host);
+        asks_port(i, command.argv[command.argv.size() - 2], command.argv.back());
+      } else if (command.argv[0].starts_with(shell::kConnection)) {
+        const auto place = std::string_view(command.argv[0]).substr(shell::kConnection.size());
+        const auto slash = place.rfind('/');
+        asks_port(i, std::string(place.substr(0, slash)), std::string(place.substr(slash + 1)));
       }
     }
   }
 
  private:
+  void asks_port(std::size_t command, const std::string& host, const std::string& port) {
+    if (ready_at(command, port, "")) return;
+    is_of_job(host) ? waits_for_nobody(command) : asks_elsewhere(command, host);
+  }
+
   void asks_by_http(std::size_t command, const std::string& word) {
     const auto port = port_of_url(word);
     const auto& asks = job_.recording.commands[command];
@@ -120,6 +127,13 @@ class Readiness {
     const auto next = std::ranges::find_if(
         job_.kept, [&](const Kept& kept) { return job_.part_of(kept).commands[0] > command; });
     if (next == job_.kept.end()) return;  // it holds up nothing
+    const bool connects = asks.argv[0].starts_with(shell::kConnection);
+    if (connects &&
+        std::ranges::count(job_.recording.commands, asks.argv, &shell::RecordedCommand::argv) == 1) {
+      job_.out.became[command] = "left out: nobody answered";
+      return job_.remark(asks.line,
+                         "the script looks whether somebody has this port, and was told that nobody has");
+    }
     if (asks.task)
       return job_.out.not_said.push_back(
           {asks.line, fmt::format("a task of a step waits for an answer to `{}`, where no program that the "
@@ -136,10 +150,11 @@ class Readiness {
     role.line = asks.line;
     const bool compares = std::ranges::any_of(
         asks.argv, [](const auto& word) { return word.find("http_code") != std::string::npos; });
-    role.command = {
-        "bash", "-c",
-        compares ? "until \"$@\" | grep -q '200$'; do sleep 5; done" : "until \"$@\"; do sleep 5; done",
-        "wait"};
+    role.command = {"bash", "-c",
+                    compares   ? "until \"$@\" | grep -q '200$'; do sleep 5; done"
+                    : connects ? "until (: > \"$1\") 2> /dev/null; do sleep 5; done"
+                               : "until \"$@\"; do sleep 5; done",
+                    "wait"};
     for (const auto& word : asks.argv) role.command.push_back(escaped(word));
     role.ready = ImportedReady{.exited = true, .line = 0};
     role.remarks.push_back({asks.line, "it waits as the script does, until this ends with 0"});

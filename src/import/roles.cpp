@@ -322,7 +322,11 @@ class Roles {
     role.line = part.line;
     role.gpus = kept.gpus;
     for (const auto other : kept.shares_with) role.share_gpus_with.push_back(job_.kept[other].name);
-    role.command = with_input(part.argv, part.input ? std::optional(escaped(*part.input)) : std::nullopt);
+    role.command = with_input(part.argv, part.input);
+    if (part.may_fail) {
+      role.command = going_on(role.command);
+      role.remarks.push_back({part.line, "it fails here, and the script goes on: so does the run"});
+    }
     role.wrapper = part.wrapper;
     role.kind = kept.work.work == Work::engine && !job_.is_of_ray(kept) ? RoleKind::engine
                 : !job_.ray && (kept.work.work == Work::training || job_.is_in_place_of_training(kept))

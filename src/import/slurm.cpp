@@ -192,6 +192,8 @@ class DirectivesReader {
       result_.workdir = {"workdir", value, line, ""};
     } else if (is_one_of(name, kOptionsLeftOut)) {
       if (name == "gpus-per-task") per_task_line_ = line;
+    } else if (name == "export" && (value == "ALL" || value.starts_with("ALL,"))) {
+      return;  // each role has what it names
     } else if (refused(name, value)) {
       remark(Destination::slurm, line,
              fmt::format("{} cannot stand here: see docs/slurm.md, Directives", text::printable(text)));

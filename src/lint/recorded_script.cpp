@@ -120,7 +120,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   shell::RecordRequest request;
   request.script = path;
   request.arguments = job.arguments;
-  request.variables = job.variables;
+  request.variables = variables_of_job(input.batch, job.variables);
   request.allocation = allocation_of(input);
   request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
   request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);

@@ -229,6 +229,23 @@ std::size_t read_options(const std::vector<std::string>& words, const SourceSpan
   return words.size();
 }
 
+std::vector<std::string> variables_of_job(const std::vector<StepOption>& options,
+                                          const std::vector<std::string>& given) {
+  constexpr std::string_view kExport = "--export=";
+  std::vector<std::string> variables;
+  for (const auto& option : options) {
+    if (!option.text.starts_with(kExport)) continue;
+    for (auto& one : text::split(std::string_view(option.text).substr(kExport.size()), ',')) {
+      const auto equals = one.find('=');
+      const bool is_given = std::ranges::any_of(
+          given, [&](const auto& other) { return other.starts_with(one.substr(0, equals) + "="); });
+      if (equals != std::string::npos && !is_given) variables.push_back(std::move(one));
+    }
+  }
+  variables.insert(variables.end(), given.begin(), given.end());
+  return variables;
+}
+
 std::string names_read(const SourceLines& lines) {
   std::string names;
   for (std::uint32_t number = 1; number <= lines.count(); ++number) {

@@ -53,6 +53,10 @@ std::string long_option(std::string_view option);
 std::size_t read_options(const std::vector<std::string>& words, const SourceSpan& span,
                          std::vector<StepOption>& options, std::vector<StepOption>* stray);
 
+/// The variables that a job is given: those of `--export=ALL,NAME=VALUE`, and `given` ones, which win.
+std::vector<std::string> variables_of_job(const std::vector<StepOption>& options,
+                                          const std::vector<std::string>& given);
+
 /// The names of variables that a text expands, or holds in quotes as programs do that look them up.
 std::string names_read(const SourceLines& lines);
 

@@ -182,10 +182,36 @@ class Roles(Import):
         self.assertEqual(yaml.safe_load(experiment)["roles"]["dispatch"]["exit"], "ok")
         self.assertIn("note: line 2: dispatch sees 0 of its node's 2 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
 
-    def test_what_fails_here_is_no_stage(self):
+    def test_what_fails_here_may_fail(self):
         (self.folder / "conf").mkdir()
         (self.folder / "a.txt").write_text("a")
-        self.assertIn("line 2: `cp a.txt conf target` fails here, and the script goes on.", self.refusal("mkdir target\ncp a.txt conf target\npython train.py\n"))
+        result, experiment, _ = self.import_text("mkdir target\ncp a.txt conf target\npython train.py\n")
+        self.assertEqual(yaml.safe_load(experiment)["roles"]["cp"]["command"], ["bash", "-c", '"$@" || true', "going-on", "cp", "a.txt", "conf", "target"])
+        self.assertIn("    # line 2: it fails here, and the script goes on: so does the run\n", experiment)
+
+    def test_bash_gives_a_program_its_input(self):
+        _, experiment, _ = self.import_text("yes | python a.py\npython b.py <<EOF\non $(hostname)\nEOF\npython train.py\n")
+        roles = yaml.safe_load(experiment)["roles"]
+        self.assertEqual(roles["a"]["command"], ["bash", "-c", 'input=$1; shift; exec "$@" < <(yes "$input")', "input", "y", "python", "a.py"])
+        self.assertEqual(roles["b"]["command"], ["bash", "-c", 'input=$1; shift; exec "$@" < <(printf %s "$input")', "input", "on ${self.host}\n", "python", "b.py"])
+
+    def test_variables_of_a_directive(self):
+        result, experiment, _ = self.import_text("#SBATCH --export=ALL,A=1,B=2\npython train.py --a $A\n", "--env", "B=3")
+        self.assertEqual(yaml.safe_load(experiment)["env"], {"A": "1", "B": "3"})
+        self.assertNotIn("--export", result.stderr)
+
+    def test_what_another_job_has_otherwise_is_said(self):
+        result, _, _ = self.import_text("export MASTER_PORT=$((10000 + RANDOM % 1000))\nsrun bash -c 'ulimit -l unlimited; python train.py --ip '$(myip)\n", "--prints", "myip=10.1.2.3")
+        self.assertIn("note: line 1: $RANDOM is another number in each job, and the plan has the one that it was here", result.stderr)
+        self.assertIn("note: line 2: the plan has 10.1.2.3 as --prints says it", result.stderr)
+        self.assertIn("note: line 2: ulimit -l unlimited: not taken over\n", result.stderr)
+
+    def test_bash_looks_for_a_port(self):
+        text = "port=8000\nwhile (echo > /dev/tcp/localhost/$port) 2> /dev/null; do port=$((port + 1)); done\npython -m http.server $port &\n" \
+               "until (echo > /dev/tcp/$(hostname)/$port) 2> /dev/null; do sleep 1; done\npython train.py\n"
+        result, experiment, _ = self.import_text(text)
+        self.assertEqual(yaml.safe_load(experiment)["roles"]["server"]["ready"], {"tcp": "${self.host}:8000", "timeout": "10m"})
+        self.assertIn("note: line 2: the script looks whether somebody has this port, and was told that nobody has\n", result.stderr)
 
     def test_the_id_of_a_job_that_it_submits_is_of_no_use(self):
         self.assertIn("the script puts the id of a job that it submits itself (424243, of sbatch): leave that out of the script. `walltime: {then: requeue}` goes on in a new job",
@@ -590,7 +616,10 @@ class Refusals(Import):
                 (TWO_NODES + "srun -n1 a : -n1 b\n", "line 3: this step cannot be imported. It starts several programs"),
                 ("python train.py --n $(python count.py)\n", "line 1 reads what `python count.py` prints, which is not known: it did not run."),
                 ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),
-                ("cat data | python train.py\n", "it reads its standard input"),
+                ("python data.py | python train.py\n", "learner: it reads as its standard input what is not known here, and no role has one"),
+                ("#SBATCH --nodes=2\nsrun -n2 python train.py <<< conf\n", "what is not known here"),
+                ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\nsleep 60\npkill -f 'vllm serve'\ntorchrun --nproc_per_node 3 train.py\n",
+                 "engine: the script ends it, or waits for its end, before it starts torchrun at line 5"),
                 ("source env.sh\npython train.py\n", "env.sh, which is not on this machine."),
                 ("#SBATCH --array=0-3\npython train.py $SLURM_ARRAY_TASK_ID\n", "the job is an array of 4 tasks, and an experiment is one of them"),
                 ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\nCUDA_VISIBLE_DEVICES=1,2 torchrun --nproc_per_node 2 train.py\n",
