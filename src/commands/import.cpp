@@ -201,7 +201,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   if (const auto compared = shell::compare_machines(request, *recording); !compared)
     return std::unexpected(compared.error());
   subject.recording = std::move(*recording);
-  subject.input = lint::script_input(*script, subject.recording, call.script);
+  subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
   subject.findings = lint::lint(subject.input);
   add_options(subject.input, call.job);
   return subject;

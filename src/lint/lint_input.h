@@ -104,6 +104,19 @@ struct ScriptCommand {
   bool background = false;  ///< that program runs behind an &
 };
 
+/// A program that the script would start, or that it only asks (sleep, curl), once for each task of its step.
+struct Program {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> environment{};
+  SourceSpan span{};
+  bool works = false;  ///< it is none that asks, copies or installs
+  bool background = false;
+  std::optional<std::size_t> step{};  ///< the programs of one launcher have the same
+  std::uint32_t node = 0, rank = 0;
+  std::uint32_t nodes_of_step = 1;  ///< on how many nodes its step runs; 1: it is in none
+  std::uint32_t local_tasks = 1;    ///< the most tasks of its step on one node
+};
+
 /// Something of a script that bash did not come to.
 struct Unread {
   SourceSpan span{};
@@ -126,6 +139,7 @@ struct Script {
   std::vector<Comment> comments;
   std::uint32_t first_command = 0;      ///< the line behind which sbatch looks for no directive; 0: none
   std::vector<ScriptCommand> commands;  ///< in the order in which they ran; empty: it was not recorded
+  std::vector<Program> programs;        ///< likewise
   std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not make sense of
   std::vector<Unread> not_started;      ///< by bash: it cannot write where the output goes
   std::vector<Unread> unread;

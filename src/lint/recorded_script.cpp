@@ -127,8 +127,9 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   const auto recording = there ? record_where_it_fits(request) : record_all(request);
   if (recording) {
     auto unread = std::move(input.script->unread);
-    input = script_input(file, *recording, path);
+    input = script_input(file, *recording, request.allocation, path);
     if (job.nodes) input.nodes = *job.nodes;
+    if (job.gpus) input.gpus = *job.gpus;
     // What bash says at the wrong line is said by the syntax error.
     if (wrong) input.script->unread.clear();
   } else {

@@ -110,8 +110,11 @@ std::string folder_of(const shell::Recording& recording) {
 class RecordingReader {
  public:
   RecordingReader(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
-                  const std::string& path)
-      : recording_(recording), input_(script_input(file)), sources_(file, path, folder_of(recording)) {
+                  const shell::Allocation& allocation, const std::string& path)
+      : recording_(recording),
+        allocation_(allocation),
+        input_(script_input(file)),
+        sources_(file, path, folder_of(recording)) {
     for (const auto& entry : recording.environment) {
       begin_.insert(entry);
       input_.began_with.insert(entry.substr(0, entry.find('=')));
@@ -253,6 +256,7 @@ class RecordingReader {
       }
       add_environment(command);
     }
+    for (const auto& command : recording_.commands) add_program(command);
     for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
       if (program_name(recording_.commands[i].argv[0]) == "srun") {
         input_.slurm = true;
@@ -467,6 +471,47 @@ class RecordingReader {
     }
   }
 
+  void add_program(const RecordedCommand& command) {
+    constexpr std::size_t kMost = 500;
+    auto& programs = input_.script->programs;
+    if (command.fate == shell::Fate::launcher || programs.size() >= kMost) return;
+    const auto* told = &command;  // where a line is known
+    while (sources_.of(told->script).count() == 0 && told->launcher)
+      told = &recording_.commands[*told->launcher];
+    Program program{.words = command.argv, .span = sources_.of(told->script).whole(told->line)};
+    for (const auto& entry : command.environment) {
+      const auto equals = entry.find('=');
+      if (equals != std::string::npos)
+        program.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    program.works =
+        command.fate == shell::Fate::recorded && !command.output_is_read && !is_helper(command.argv);
+    program.background = command.background;
+    for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
+      program.background = program.background || recording_.commands[*at].background;
+      const auto tasks = tasks_of(*at);
+      if (program.step || tasks.empty()) continue;
+      program.step = *at;
+      std::map<std::uint32_t, std::uint32_t> on_node;
+      for (const auto& task : tasks)
+        program.local_tasks = std::max(program.local_tasks, ++on_node[task.node]);
+      program.nodes_of_step = static_cast<std::uint32_t>(on_node.size());
+    }
+    if (command.task) {
+      program.node = command.task->node;
+      program.rank = command.task->rank;
+    }
+    programs.push_back(std::move(program));
+  }
+
+  /// Those that a launcher starts; empty: it takes the place of what it starts.
+  std::vector<shell::Task> tasks_of(std::size_t launcher) {
+    const auto known = tasks_.find(launcher);
+    if (known != tasks_.end()) return known->second;
+    const auto started = shell::started_by(recording_.commands[launcher].argv, allocation_);
+    return tasks_[launcher] = started ? started->tasks : std::vector<shell::Task>();
+  }
+
   void add_step(std::size_t index) {
     const auto& command = recording_.commands[index];
     Step step;
@@ -572,6 +617,8 @@ class RecordingReader {
   // --- What bash complained of, and where it ended ---
 
   const shell::Recording& recording_;
+  const shell::Allocation& allocation_;
+  std::map<std::size_t, std::vector<shell::Task>> tasks_;  ///< by launcher
   LintInput input_;
   ScriptSources sources_;
   std::set<std::string, std::less<>> begin_;  ///< the environment that the script began with
@@ -587,8 +634,8 @@ class RecordingReader {
 }  // namespace
 
 LintInput script_input(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
-                       const std::string& path) {
-  return RecordingReader(file, recording, path).read();
+                       const shell::Allocation& allocation, const std::string& path) {
+  return RecordingReader(file, recording, allocation, path).read();
 }
 
 }  // namespace nlaunch::lint

@@ -15,9 +15,9 @@ LintInput script_input(const std::shared_ptr<const SourceFile>& file);
 
 /// The same, with what bash did of it: an environment for each that the programs which do the work get,
 /// steps, modules, and secrets among the words of commands. A value that holds something of the made-up job
-/// is known only when the script runs. `path`: under which it was recorded.
+/// is known only when the script runs. `allocation`, `path`: with which it was recorded.
 LintInput script_input(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
-                       const std::string& path);
+                       const shell::Allocation& allocation, const std::string& path);
 
 /// The job that the directives ask for.
 shell::Allocation allocation_of(const LintInput& input);

@@ -58,7 +58,7 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(con
   const auto recording = shell::record(request);
   if (!recording) return 0;
   const auto file = std::make_shared<const SourceFile>(SourceFile{"job.sbatch", text});
-  const auto input = lint::script_input(file, *recording, request.script);
+  const auto input = lint::script_input(file, *recording, request.allocation, request.script);
   const auto imported =
       import::import_script(input, lint::lint(input), *recording, request.allocation, "", "");
   if (!imported) return 0;

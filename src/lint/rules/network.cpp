@@ -145,12 +145,58 @@ const Registered<Rule> net_plugin_rule{{
     .check = check_net_plugin,
 }};
 
+void check_transport_off(const LintInput& input, Report& report) {
+  struct Off {
+    const char* name;
+    const char* values;  ///< those that turn it off, parted by blanks
+    const char* what;
+    const char* instead;
+  };
+  constexpr std::array<Off, 3> kOff{
+      {{"NCCL_P2P_DISABLE", "1",
+        "the GPUs of a node copy through the host's memory in place of NVLink or PCIe",
+        "leave it out; where direct access hangs (virtual machines, ACS), NCCL_P2P_LEVEL=PHB says how far it "
+        "goes"},
+       {"NCCL_P2P_LEVEL", "LOC 0",
+        "the GPUs of a node copy through the host's memory in place of NVLink or PCIe",
+        "leave it out: NCCL knows how far direct access goes"},
+       {"NCCL_SHM_DISABLE", "1", "what cannot go directly from GPU to GPU of a node goes through the network",
+        "leave it out, and give the container shared memory (--shm-size, --ipc=host)"}}};
+  for (const auto& off : kOff) {
+    each_value(input, report, off.name,
+               [&](const Environment& environment, const Setting& setting, const std::string& value) {
+                 const auto values = text::split(off.values, ' ');
+                 const bool is_off = std::ranges::find(values, text::trim(value)) != values.end();
+                 if (!is_off || environment.find(setting.name) != &setting) return;
+                 report.warning(setting.span,
+                                {fmt::format("{}={}: {}", setting.name, value, off.what),
+                                 "NCCL is then many times slower within a node", off.instead, ""});
+               });
+  }
+}
+
+const Registered<Rule> transport_off_rule{{
+    .order = 208,
+    .name = "transport-off",
+    .title = "a way from GPU to GPU of a node that is turned off",
+    .explain =
+        "Turned off to find a fault, or for a machine whose GPUs cannot reach each other, and copied since.",
+    .source = "NCCL src/graph/paths.cc, src/transport/shm.cc",
+    .check = check_transport_off,
+}};
+
 void check_ib_disabled(const LintInput& input, Report& report) {
   each_value(input, report, "NCCL_IB_DISABLE",
              [&](const Environment& environment, const Setting& setting, const std::string& value) {
                const auto read = read_number(value);
                if (!read.whole || read.value == 0 || environment.find(setting.name) != &setting) return;
                const bool hca = environment.find("NCCL_IB_HCA") != nullptr;
+               if (input.nics.empty() && !hca && input.nodes.value_or(1) > 1)
+                 return report.warning(
+                     setting.span,
+                     {"NCCL_IB_DISABLE=1 in a job of several nodes",
+                      "where they have InfiniBand or RoCE, NCCL goes over TCP, at a small part of the speed",
+                      "leave it out: NCCL takes TCP by itself where there is nothing else", ""});
                if (input.nics != "ib" && !hca) return;
                report.error(
                    setting.span,

@@ -488,6 +488,129 @@ const Registered<Rule> exit_code_hidden_rule{{
     .check = check_exit_code_hidden,
 }};
 
+/// bash finds the function `conda` there.
+bool brings_conda(const ScriptCommand& command) {
+  const auto line = text::join(command.words, " ");
+  const auto& name = command.words[0];
+  const bool sources = name == "source" || name == ".";
+  const bool reads = line.find("conda") != std::string::npos || line.find("bashrc") != std::string::npos ||
+                     line.find("profile") != std::string::npos || line.ends_with(".sh") ||
+                     line.ends_with("activate");
+  return (sources && reads) || name == "module" || name == "ml" || name == "eval" || name == "conda()" ||
+         line.find("shell.bash") != std::string::npos || line.find("shell hook") != std::string::npos;
+}
+
+void check_conda(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || input.script->comments.empty()) return;
+  const auto& first = input.script->comments.front();
+  const bool login = first.span.line == 1 && (first.text.find(" -l") != std::string::npos ||
+                                              first.text.find("--login") != std::string::npos ||
+                                              first.text.find(" -i") != std::string::npos);
+  if (login) return;
+  for (const auto& command : input.script->commands) {
+    if (brings_conda(command)) return;
+    const auto& words = command.words;
+    const bool tool = words[0] == "conda" || words[0] == "mamba" || words[0] == "micromamba";
+    if (!tool || words.size() < 2 || words[1] != "activate") continue;
+    report.warning(
+        command.span,
+        {fmt::format("{} activate in a shell that has not been told of it", words[0]),
+         "a batch script reads no ~/.bashrc: only where the shell that submits it exports conda's function "
+         "does this work, and else the programs of another environment run",
+         fmt::format("eval \"$({} shell.bash hook)\" above, or source …/etc/profile.d/conda.sh", words[0]),
+         ""});
+    return;
+  }
+}
+
+const Registered<Rule> conda_rule{{
+    .order = 358,
+    .name = "conda",
+    .title = "conda activate without its function",
+    .explain = "conda activate is a function that conda's hook defines. `conda init` writes it into "
+               "~/.bashrc, which "
+               "bash reads for an interactive shell alone.",
+    .source = "docs.conda.io, conda init; bash(1), INVOCATION",
+    .check = check_conda,
+}};
+
+void check_installs_at_once(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const Program* first = nullptr;
+  for (const auto& program : input.script->programs) {
+    const auto& words = program.words;
+    const bool pip =
+        words[0].ends_with("pip") || words[0].ends_with("pip3") || std::ranges::count(words, "pip") > 0;
+    if (!pip || std::ranges::find(words, "install") == words.end() || !program.step) continue;
+    if (first != nullptr && first->step == program.step && first->rank != program.rank &&
+        first->span.line == program.span.line)
+      return report.warning(first->span,
+                            {"several tasks install packages at once",
+                             "where they share the environment one replaces files that another loads",
+                             "once, before the steps", ""});
+    if (first == nullptr) first = &program;
+  }
+}
+
+const Registered<Rule> installs_at_once_rule{{
+    .order = 359,
+    .name = "installs-at-once",
+    .title = "pip install in each task of a step",
+    .explain = "pip takes no lock: two that write into one environment leave it damaged. In a container each "
+               "task may "
+               "have an environment of its own.",
+    .source = "pip.pypa.io",
+    .check = check_installs_at_once,
+}};
+
+/// "$NAME" or "${NAME}" of a variable that the program has, in a word that no shell expands any more.
+std::string unexpanded_in(const Program& program, const std::string& word) {
+  for (auto at = word.find('$'); at != std::string::npos; at = word.find('$', at + 1)) {
+    const bool braces = at + 1 < word.size() && word[at + 1] == '{';
+    const auto begin = at + (braces ? 2 : 1);
+    auto end = begin;
+    while (end < word.size() && (word[end] == '_' || (word[end] >= 'A' && word[end] <= 'Z') ||
+                                 (end > begin && word[end] >= '0' && word[end] <= '9')))
+      ++end;
+    const auto name = word.substr(begin, end - begin);
+    constexpr std::size_t kShortest = 3;
+    if (braces && (end >= word.size() || word[end] != '}')) continue;
+    if (name.size() >= kShortest && program.environment.contains(name)) return name;
+  }
+  return {};
+}
+
+void check_unexpanded_word(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    if (!program.works) continue;
+    const auto& words = program.words;
+    const auto name = words[0].substr(words[0].rfind('/') + 1);
+    if (name == "ray" || name == "nlaunch" || name == "ssh" || name == "awk")
+      continue;  // they expand, or hand on
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const bool code = words[i - 1] == "-c" || words[i - 1] == "-e" ||
+                        words[i].find('\n') != std::string::npos || words[i].find(' ') != std::string::npos;
+      const auto variable = code ? std::string() : unexpanded_in(program, words[i]);
+      if (variable.empty()) continue;
+      return report.warning(program.span,
+                            {fmt::format("{} gets the text ${} in place of its value", name, variable),
+                             "within single quotes, or behind a backslash, nothing is expanded",
+                             fmt::format("\"${}\" in double quotes", variable), ""});
+    }
+  }
+}
+
+const Registered<Rule> unexpanded_word_rule{{
+    .order = 361,
+    .name = "unexpanded-word",
+    .title = "an argument with the name of a variable in place of its value",
+    .explain =
+        "The shell expands $NAME, not the program. Looked at is what names a variable that the program has.",
+    .source = "bash(1), QUOTING",
+    .check = check_unexpanded_word,
+}};
+
 void check_unset(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& one : input.script->unset)

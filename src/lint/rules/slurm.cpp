@@ -392,6 +392,33 @@ const Registered<Rule> stray_word_rule{{
     .check = check_stray_word,
 }};
 
+void check_array_output(const LintInput& input, Report& report) {
+  if (!input.script || !has(input.batch, {"--array"})) return;
+  for (const auto& option : input.batch) {
+    const bool path = option.text.starts_with("--output=") || option.text.starts_with("--error=");
+    if (!path) continue;
+    const auto name = std::string_view(option.text).substr(option.text.find('=') + 1);
+    const bool own =
+        std::ranges::any_of(std::array{"%a", "%j", "%N", "/dev/null"},
+                            [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+    if (own) continue;
+    report.warning(option.span,
+                   {"all tasks of the array write into one file",
+                    "each empties it when it starts (--open-mode=truncate), and their lines are mixed",
+                    "%A_%a in the name", ""});
+    return;
+  }
+}
+
+const Registered<Rule> array_output_rule{{
+    .order = 426,
+    .name = "array-output",
+    .title = "a log that all tasks of an array share",
+    .explain = "%A is the number of the array, %a that of the task, %j that of the task's own job.",
+    .source = "sbatch(1), filename pattern",
+    .check = check_array_output,
+}};
+
 void check_array_name(const LintInput& input, Report& report) {
   if (!input.script || has(input.batch, {"--array"}) ||
       input.script->file->text.find("SLURM_ARRAY_") != std::string::npos)

@@ -38,6 +38,30 @@ const Registered<Rule> blocking_wait_rule{{
     .check = check_blocking_wait,
 }};
 
+void check_errors_ignored(const LintInput& input, Report& report) {
+  for (const auto* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"}) {
+    each_value(
+        input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
+          const auto read = read_number(value);
+          if (!read.whole || read.value != 0) return;
+          report.warning(setting.span, {fmt::format("{}=0: a collective that fails or times out ends nothing",
+                                                    setting.name),
+                                        "the other ranks wait until the job's time is over",
+                                        "leave it out: the default, 3, ends the process", ""});
+        });
+  }
+}
+
+const Registered<Rule> errors_ignored_rule{{
+    .order = 232,
+    .name = "errors-ignored",
+    .title = "TORCH_NCCL_ASYNC_ERROR_HANDLING=0",
+    .explain =
+        "PyTorch's watchdog sees that a collective has failed or has taken too long. With 0 it does nothing.",
+    .source = "PyTorch ProcessGroupNCCL.hpp, ErrorHandlingMode",
+    .check = check_errors_ignored,
+}};
+
 void check_recorder_path(const LintInput& input, Report& report) {
   for (const auto& environment : input.environments) {
     report.of(environment.name);

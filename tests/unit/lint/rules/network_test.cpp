@@ -309,5 +309,28 @@ TEST(DebugLeftOn, OfOthersToo) {
     EXPECT_EQ(found("debug-left-on", scene({set(fine, "warn")})), Texts{}) << fine;
 }
 
+TEST(TransportOff, WithinANode) {
+  EXPECT_EQ(found("transport-off", scene({set("NCCL_P2P_DISABLE", "1")})),
+            Texts{"warning a.env:1:1 NCCL_P2P_DISABLE=1: the GPUs of a node copy through the host's memory "
+                  "in place of "
+                  "NVLink or PCIe"});
+  EXPECT_EQ(found("transport-off", scene({set("NCCL_P2P_LEVEL", "LOC")})).size(), 1U);
+  EXPECT_EQ(found("transport-off", scene({set("NCCL_SHM_DISABLE", "1")})).size(), 1U);
+  EXPECT_EQ(found("transport-off", scene({set("NCCL_P2P_DISABLE", "0"), set("NCCL_P2P_LEVEL", "NVL")})),
+            Texts{});
+  EXPECT_EQ(found("transport-off", scene({set("NCCL_P2P_DISABLE", "1"), set("NCCL_P2P_DISABLE", "0")})),
+            Texts{});
+}
+
+TEST(IbDisabled, WhereTheNetworkIsNotKnown) {
+  auto input = scene({set("NCCL_IB_DISABLE", "1")});
+  EXPECT_EQ(found("ib-disabled", input), Texts{});
+  input.nodes = 2;
+  EXPECT_EQ(found("ib-disabled", input),
+            Texts{"warning a.env:1:1 NCCL_IB_DISABLE=1 in a job of several nodes"});
+  input.nics = "efa";
+  EXPECT_EQ(found("ib-disabled", input), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

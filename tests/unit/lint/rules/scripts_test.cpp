@@ -302,5 +302,38 @@ TEST(SecretRule, AFewHundredAreEnough) {
   EXPECT_EQ(found("secret", input).size(), 201U);
 }
 
+TEST(Conda, ActivateWithoutItsFunction) {
+  const auto conda = [](const std::string& first, const std::string& text) {
+    return found("conda", script(first + "\n#SBATCH --nodes=1\n" + text));
+  };
+  EXPECT_EQ(conda("#!/bin/bash", "conda activate a\npython a.py\n"),
+            Texts{"warning job.sh:3:1 conda activate in a shell that has not been told of it"});
+  EXPECT_EQ(conda("#!/bin/bash -l", "conda activate a\n"), Texts{});
+  for (const std::string told : {"source ~/.bashrc\n", "source /opt/conda/etc/profile.d/conda.sh\n",
+                                 "eval \"$(conda shell.bash hook)\"\n", "module load anaconda\n"})
+    EXPECT_EQ(conda("#!/bin/bash", told + "conda activate a\npython a.py\n"), Texts{}) << told;
+}
+
+TEST(InstallsAtOnce, InEachTask) {
+  const std::string job = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=4\n";
+  EXPECT_EQ(found("installs-at-once", script(job + "srun pip install a\npython a.py\n")),
+            Texts{"warning job.sh:3:1 several tasks install packages at once"});
+  EXPECT_EQ(found("installs-at-once", script(job + "pip install a\nsrun python a.py\n")), Texts{});
+  EXPECT_EQ(found("installs-at-once", script(job + "srun -n1 pip install a\nsrun python a.py\n")), Texts{});
+}
+
+TEST(UnexpandedWord, ANameInPlaceOfItsValue) {
+  const auto words = [](const std::string& text) {
+    return found("unexpanded-word", script("export NAME=1\n" + text));
+  };
+  EXPECT_EQ(words("python a.py --n='$NAME'\n"),
+            Texts{"warning job.sh:2:1 python gets the text $NAME in place of its value"});
+  EXPECT_EQ(words("python a.py '${NAME}'\n").size(), 1U);
+  for (const std::string right :
+       {"python a.py $NAME\n", "python a.py '$OTHER'\n", "bash -c 'python a.py $NAME'\n",
+        "python -c '$NAME'\n", "python a.py '${NAME.b}'\n"})
+    EXPECT_EQ(words(right), Texts{}) << right;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

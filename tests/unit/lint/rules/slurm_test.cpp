@@ -296,5 +296,17 @@ TEST(RankOfShell, TheFirstNodesNameMayBeMeant) {
             1U);
 }
 
+TEST(ArrayOutput, OneFileForAllTasks) {
+  const auto output = [](const std::string& option) {
+    return found("array-output",
+                 script("#!/bin/bash\n#SBATCH --array=0-3\n#SBATCH " + option + "\npython a.py\n"));
+  };
+  EXPECT_EQ(output("--output=log.txt"),
+            Texts{"warning job.sh:3:1 all tasks of the array write into one file"});
+  EXPECT_EQ(output("-o log-%A.txt").size(), 1U);
+  for (const std::string own : {"--output=%A_%a.txt", "--output=%j.txt", "--output=/dev/null", "--time=1"})
+    EXPECT_EQ(output(own), Texts{}) << own;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

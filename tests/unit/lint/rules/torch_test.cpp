@@ -91,5 +91,13 @@ TEST(DistributedDebug, DetailLeftOn) {
   EXPECT_EQ(found("distributed-debug", scene({set("TORCH_DISTRIBUTED_DEBUG", "INFO")})), Texts{});
 }
 
+TEST(ErrorsIgnored, AnErrorThatEndsNothing) {
+  EXPECT_EQ(found("errors-ignored", scene({set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")})),
+            Texts{"warning a.env:1:1 TORCH_NCCL_ASYNC_ERROR_HANDLING=0: a collective that fails or times out "
+                  "ends nothing"});
+  EXPECT_EQ(found("errors-ignored", scene({set("NCCL_ASYNC_ERROR_HANDLING", "0")})).size(), 1U);
+  EXPECT_EQ(found("errors-ignored", scene({set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")})), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+/// A job of two nodes of four GPUs; its lines begin at the fifth.
+std::string two_nodes(const std::string& text) {
+  return "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\n#SBATCH --ntasks-per-node=1\n" + text;
+}
+std::string one_node(const std::string& text, int gpus = 4) {
+  return fmt::format("#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gpus-per-node={}\n", gpus) + text;
+}
+
+Texts rendezvous(const std::string& text) {
+  return found("rendezvous", script(two_nodes(text)));
+}
+
+TEST(Rendezvous, AnAddressThatIsEachNodesOwn) {
+  EXPECT_EQ(rendezvous("srun torchrun --nnodes=2 --rdzv_endpoint=localhost:29500 a.py\n"),
+            Texts{"error job.sh:5:1 the nodes are to meet at localhost, which is each node's own"});
+  EXPECT_EQ(rendezvous("export MASTER_ADDR=127.0.0.1\nsrun python a.py\n"),
+            Texts{"error job.sh:5:8 the nodes are to meet at 127.0.0.1, which is each node's own"});
+  EXPECT_EQ(rendezvous("srun accelerate launch --num_machines 2 --main_process_ip 0.0.0.0 a.py\n").size(),
+            1U);
+  EXPECT_EQ(rendezvous("torchrun --rdzv_endpoint=localhost:0 --nnodes=1 a.py\n"), Texts{});
+  EXPECT_EQ(rendezvous("srun -N1 -n1 torchrun --master_addr=localhost a.py\n"), Texts{});
+}
+
+TEST(Rendezvous, TheLoginNodeAndAListOfHosts) {
+  EXPECT_EQ(rendezvous("export MASTER_ADDR=$SLURM_SUBMIT_HOST\nsrun python a.py\n"),
+            Texts{"error job.sh:5:8 the nodes are to meet at the host on which the job was submitted"});
+  EXPECT_EQ(rendezvous("export MASTER_ADDR=$SLURM_JOB_NODELIST\nsrun python a.py\n"),
+            Texts{"error job.sh:5:8 the nodes are to meet at a list of hosts"});
+}
+
+TEST(Rendezvous, WhatEachNodeFindsOutForItself) {
+  EXPECT_EQ(rendezvous("srun bash -c 'MASTER_ADDR=$(hostname) python a.py'\n").size(), 1U);
+  EXPECT_EQ(rendezvous("export MASTER_ADDR=$(hostname)\nsrun bash -c 'export MASTER_PORT=$((20000 + "
+                       "SLURM_NODEID)); python "
+                       "a.py'\n")
+                .size(),
+            1U);
+  EXPECT_EQ(rendezvous("export MASTER_ADDR=$(hostname) MASTER_PORT=29500\nsrun python a.py\n"), Texts{});
+}
+
+Texts ranks(const std::string& text) {
+  return found("node-rank", script(two_nodes(text)));
+}
+
+TEST(NodeRank, TheSameOnAllNodes) {
+  EXPECT_EQ(ranks("srun torchrun --nnodes=2 --master_addr=$(hostname) a.py\n"),
+            Texts{"error job.sh:5:1 no node is told which one it is: torchrun takes each for the first"});
+  EXPECT_EQ(ranks("srun torchrun --nnodes=2 --node_rank=0 --master_addr=$(hostname) a.py\n"),
+            Texts{"error job.sh:5:1 all nodes have the rank 0"});
+  EXPECT_EQ(ranks("srun accelerate launch --num_machines 2 --machine_rank 1 a.py\n").size(), 1U);
+  for (const std::string right :
+       {"srun torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=$(hostname):1 a.py\n",
+        "srun bash -c 'torchrun --nnodes=2 --node_rank=$SLURM_NODEID a.py'\n",
+        "srun torchrun --nnodes=1 a.py\n",
+        "srun accelerate launch --num_machines 2 --rdzv_backend c10d a.py\n",
+        "srun accelerate launch --num_machines 2 --config_file a.yaml a.py\n"})
+    EXPECT_EQ(ranks(right), Texts{}) << right;
+}
+
+TEST(LauncherSize, NodesAndProcesses) {
+  const auto size = [](const std::string& text) { return found("launcher-size", script(text)); };
+  EXPECT_EQ(size(two_nodes("srun torchrun --nnodes=4 a.py\n")),
+            Texts{"error job.sh:5:1 torchrun is to have 4 nodes, and its step runs on 2"});
+  EXPECT_EQ(size(one_node("torchrun --nproc_per_node=8 a.py\n")),
+            Texts{"error job.sh:4:1 torchrun starts 8 processes, and there are 4 GPUs"});
+  EXPECT_EQ(size(one_node("torchrun --nproc_per_node=2 a.py\n")),
+            Texts{"warning job.sh:4:1 torchrun starts 2 processes, and the job has 4 GPUs"});
+  EXPECT_EQ(size(two_nodes("srun accelerate launch --num_machines 2 --num_processes 4 a.py\n")),
+            Texts{"warning job.sh:5:1 accelerate starts 4 processes, and the job has 8 GPUs on all nodes"});
+  for (const std::string& right :
+       {one_node("torchrun --nproc_per_node=4 a.py\n"), one_node("torchrun --nproc_per_node=gpu a.py\n"),
+        one_node("CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 a.py\n"),
+        one_node("vllm serve m &\ntorchrun --nproc_per_node=2 a.py\n"),
+        one_node("torchrun --nproc_per_node=3 a.py --use_vllm\n"),
+        two_nodes("srun accelerate launch --num_machines 2 --num_processes 8 a.py\n"),
+        two_nodes("srun torchrun --nnodes=2 --nproc_per_node=4 a.py\n")})
+    EXPECT_EQ(size(right), Texts{}) << right;
+}
+
+TEST(LauncherInEachTask, TasksThatStartAllGpusEach) {
+  const auto each = [](const std::string& text) { return found("launcher-in-each-task", script(text)); };
+  EXPECT_EQ(each(one_node("srun -n4 torchrun --nproc_per_node=4 a.py\n")),
+            Texts{"error job.sh:4:1 4 tasks of a node start torchrun each"});
+  EXPECT_EQ(each(one_node("srun -n4 python a.py\n")), Texts{});
+  EXPECT_EQ(each(one_node("srun -n4 torchrun --nproc_per_node=1 a.py\n")), Texts{});
+  EXPECT_EQ(each(two_nodes("srun torchrun --nproc_per_node=4 a.py\n")), Texts{});
+}
+
+TEST(IdleNodes, WhatTheBatchScriptStartsIsOnTheFirst) {
+  const auto idle = [](const std::string& text) { return found("idle-nodes", script(two_nodes(text))); };
+  EXPECT_EQ(
+      idle("torchrun --nnodes=2 a.py\n"),
+      Texts{"error job.sh:5:1 torchrun is to have 2 nodes, and the batch script runs on the first alone"});
+  EXPECT_EQ(idle("python a.py\n"),
+            Texts{"warning job.sh:5:1 the job has 2 nodes, and one of them does something"});
+  for (const std::string right :
+       {"srun python a.py\n", "deepspeed a.py\n", "echo x > hostfile\npython a.py\n",
+        "mpirun -n 2 python a.py\n",
+        "srun -n1 -N1 -w rec-node-0 python a.py &\nsrun -n1 -N1 -w rec-node-1 python a.py\n", "exit 1\n"})
+    EXPECT_EQ(idle(right), Texts{}) << right;
+}
+
+TEST(OneGpuEach, TasksThatSeeOneGpu) {
+  const auto one = [](const std::string& text) { return found("one-gpu-each", script(one_node(text))); };
+  EXPECT_EQ(one("srun -n4 --gpus-per-task=1 python a.py\n"),
+            Texts{"warning job.sh:4:10 each task of a node sees one of its GPUs alone"});
+  EXPECT_EQ(one("srun -n4 --gpu-bind=single:1 python a.py\n").size(), 1U);
+  EXPECT_EQ(one("srun -n4 --gpus-per-task=1 --gpu-bind=none python a.py\n"), Texts{});
+  EXPECT_EQ(one("srun -n1 --gpus-per-task=1 python a.py\n"), Texts{});
+}
+
+TEST(FixedPort, OnAPartOfANode) {
+  const std::string text = "export MASTER_PORT=29500\npython a.py\n";
+  EXPECT_EQ(found("fixed-port", script(one_node(text, 1))),
+            Texts{"note job.sh:4:8 the port 29500 is fixed, and the job has a part of a node"});
+  EXPECT_EQ(found("fixed-port", script(one_node("#SBATCH --exclusive\n" + text, 1))), Texts{});
+  EXPECT_EQ(found("fixed-port", script(one_node(text, 8))), Texts{});
+  EXPECT_EQ(found("fixed-port",
+                  script(one_node("export MASTER_PORT=$((20000 + SLURM_JOB_ID % 1000))\npython a.py\n", 1))),
+            Texts{});
+}
+
+TEST(Servers, PortsAndGpus) {
+  const auto of = [](const char* rule, const std::string& text) {
+    return found(rule, script(one_node(text)));
+  };
+  EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\nvllm serve b --port=8000 &\nwait\n"),
+            Texts{"error job.sh:5:1 two servers of a node are to listen on port 8000"});
+  EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\nvllm serve b --port 8001 &\nwait\n"), Texts{});
+  EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\npkill vllm\nvllm serve b --port 8000 &\nwait\n"),
+            Texts{});
+  EXPECT_EQ(of("too-parallel", "vllm serve a --tensor-parallel-size 8\n"),
+            Texts{"error job.sh:4:1 the server is to use 8 GPUs, and sees 4"});
+  EXPECT_EQ(of("too-parallel", "CUDA_VISIBLE_DEVICES=0 vllm serve a --tensor-parallel-size 2\n").size(), 1U);
+  EXPECT_EQ(of("too-parallel", "vllm serve a --tensor-parallel-size 4\n"), Texts{});
+  EXPECT_EQ(of("too-parallel", "ray start --head\nvllm serve a --tensor-parallel-size 8\n"), Texts{});
+}
+
+TEST(RayEnds, ANodeThatLeavesWithItsStep) {
+  const auto ends = [](const std::string& text) { return found("ray-ends", script(two_nodes(text))); };
+  EXPECT_EQ(ends("srun -N1 -n1 ray start --head &\nsleep 5\npython a.py\n"),
+            Texts{"error job.sh:5:1 ray start goes to the background, and its task ends"});
+  EXPECT_EQ(ends("srun -N1 -n1 ray start --head --block &\nsleep 5\npython a.py\n"), Texts{});
+  EXPECT_EQ(ends("srun -N1 -n1 bash -c 'ray start --head; python a.py'\n"), Texts{});
+  EXPECT_EQ(ends("srun -N1 -n1 bash -c 'ray start --head; sleep infinity' &\nsleep 5\npython a.py\n"),
+            Texts{});
+}
+
+TEST(FixedWait, ATimeInPlaceOfACheck) {
+  const auto waits = [](const std::string& text) { return found("fixed-wait", script(one_node(text))); };
+  EXPECT_EQ(waits("vllm serve a &\nsleep 60\npython a.py\n"),
+            Texts{"note job.sh:5:1 the script takes vllm for ready after a time"});
+  EXPECT_EQ(waits("vllm serve a &\nuntil curl -sf localhost:8000/health; do sleep 5; done\npython a.py\n"),
+            Texts{});
+  EXPECT_EQ(waits("sleep 60\npython a.py\n"), Texts{});
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
