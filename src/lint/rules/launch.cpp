@@ -9,8 +9,8 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
-#include "lint/script_text.h"
 #include "shell/allocation.h"
 #include "shell/words.h"
 
@@ -19,109 +19,6 @@ namespace nlaunch::lint {
 namespace {
 
 using shell::program_name;
-
-/// The first value of one of these options: `--nnodes 2`, `--nnodes=2`.
-std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names) {
-  for (std::size_t i = 1; i < program.words.size(); ++i) {
-    const std::string_view word = program.words[i];
-    for (const auto name : names) {
-      if (word == name && i + 1 < program.words.size()) return program.words[i + 1];
-      if (word.starts_with(name) && word.substr(name.size()).starts_with('='))
-        return std::string(word.substr(name.size() + 1));
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<std::uint32_t> number_of(const Program& program,
-                                       std::initializer_list<std::string_view> names) {
-  const auto text = value_of(program, names);
-  return text ? text::whole_number<std::uint32_t>(*text) : std::nullopt;
-}
-
-std::string variable(const Program& program, const std::string& name) {
-  const auto found = program.environment.find(name);
-  return found == program.environment.end() ? "" : found->second;
-}
-
-/// A launcher that starts a process for each GPU, and what its options say.
-struct Launcher {
-  enum class Kind { torchrun, accelerate, deepspeed } kind = Kind::torchrun;
-  std::string name{};
-  std::optional<std::uint32_t> nodes{};
-  std::optional<std::uint32_t> processes{};  ///< of a node; of accelerate those of all
-  std::optional<std::string> address{};      ///< where its nodes meet, without the port
-  std::optional<std::string> port{};
-  std::string rank{};   ///< of the node; empty: not said
-  bool ranked = false;  ///< it takes that from outside (a static rendezvous)
-};
-
-std::pair<std::string, std::string> parted(const std::string& endpoint) {
-  const auto colon = endpoint.rfind(':');
-  return {endpoint.substr(0, colon), colon == std::string::npos ? "" : endpoint.substr(colon + 1)};
-}
-
-std::optional<Launcher> launcher_of(const Program& program) {
-  const auto name = program_name(program.words[0]);
-  const auto has = [&](std::string_view word) { return shell::has(program.words, word); };
-  const bool module = name.starts_with("python") && has("-m");
-  Launcher out;
-  if (name == "torchrun" || (module && (has("torch.distributed.run") || has("torch.distributed.launch")))) {
-    out = {.kind = Launcher::Kind::torchrun, .name = "torchrun"};
-    out.nodes = number_of(program, {"--nnodes"});
-    out.processes = number_of(program, {"--nproc_per_node", "--nproc-per-node"});
-    out.address = value_of(program, {"--master_addr", "--master-addr"});
-    out.port = value_of(program, {"--master_port", "--master-port"});
-    const auto endpoint = value_of(program, {"--rdzv_endpoint", "--rdzv-endpoint"});
-    if (endpoint) std::tie(out.address, out.port) = parted(*endpoint);
-    out.rank = value_of(program, {"--node_rank", "--node-rank"}).value_or("");
-    const auto backend = value_of(program, {"--rdzv_backend", "--rdzv-backend"});
-    out.ranked = !backend || *backend == "static";
-    return out;
-  }
-  if ((name == "accelerate" && has("launch")) || (module && has("accelerate.commands.launch"))) {
-    out = {.kind = Launcher::Kind::accelerate, .name = "accelerate"};
-    out.nodes = number_of(program, {"--num_machines"});
-    out.processes = number_of(program, {"--num_processes"});
-    out.address = value_of(program, {"--main_process_ip"});
-    out.port = value_of(program, {"--main_process_port"});
-    out.rank = value_of(program, {"--machine_rank"}).value_or("");
-    // A file of its own may say what the command line does not.
-    const auto backend = value_of(program, {"--rdzv_backend"});
-    out.ranked = (!backend || *backend == "static") && !value_of(program, {"--config_file"});
-    return out;
-  }
-  if (name == "deepspeed") {
-    out = {.kind = Launcher::Kind::deepspeed, .name = name};
-    out.nodes = number_of(program, {"--num_nodes"});
-    out.processes = number_of(program, {"--num_gpus"});
-    out.address = value_of(program, {"--master_addr"});
-    out.port = value_of(program, {"--master_port"});
-    return out;
-  }
-  return std::nullopt;
-}
-
-/// It was recorded to its end: what it does not start, it does not start.
-bool is_whole(const Script& script) {
-  return std::ranges::all_of(script.unread, [](const Unread& one) { return one.severity == Severity::note; });
-}
-
-/// Each line once, with all that it starts.
-template <class Look>
-void each_line(const Script& script, const Look& look) {
-  std::set<std::pair<const SourceFile*, std::uint32_t>> seen;
-  for (const auto& program : script.programs) {
-    if (!program.works || !seen.insert({program.span.file.get(), program.span.line}).second) continue;
-    std::vector<const Program*> tasks;
-    for (const auto& other : script.programs) {
-      if (other.works && other.step == program.step && other.span.line == program.span.line &&
-          other.span.file == program.span.file && other.words[0] == program.words[0])
-        tasks.push_back(&other);
-    }
-    look(program, tasks);
-  }
-}
 
 // --- Where they meet ---
 
@@ -140,15 +37,8 @@ std::string port_of(const Program& program) {
 bool spans_nodes(const Program& program) {
   const auto launcher = launcher_of(program);
   if (launcher && launcher->nodes) return *launcher->nodes > 1;
+  if (text::whole_number<std::uint32_t>(variable(program, "NNODES")).value_or(1) > 1) return true;
   return program.nodes_of_step > 1 && (!launcher || launcher->address);
-}
-
-/// Where a value is written: in the command, in the line that sets its variable, or the command's line.
-SourceSpan place_of(const LintInput& input, const Program& program, const std::string& name) {
-  for (const auto& environment : input.environments)
-    for (const auto& setting : environment.settings)
-      if (setting.name == name && !setting.unset) return setting.span;
-  return program.span;
 }
 
 bool is_loopback(const std::string& address) {
@@ -172,6 +62,11 @@ void check_rendezvous(const LintInput& input, Report& report) {
     if (address == "rec-login")
       return report.error(span, {"the nodes are to meet at the host on which the job was submitted",
                                  "SLURM_SUBMIT_HOST is a login node: nobody listens there", kInstead, ""});
+    const auto lower = text::lower(address);
+    if (lower.starts_with("xxx") || lower.starts_with('<') || lower.find("your") != std::string::npos)
+      return report.error(
+          span, {fmt::format("{} stands for an address that nobody has filled in", text::printable(address)),
+                 "no host has that name", kInstead, ""});
     if (address.find('[') != std::string::npos || address.find(',') != std::string::npos)
       return report.error(
           span,
@@ -210,7 +105,7 @@ void check_node_rank(const LintInput& input, Report& report) {
   each_line(*input.script, [&](const Program& program, const std::vector<const Program*>& tasks) {
     const auto launcher = launcher_of(program);
     if (!launcher || !launcher->ranked || launcher->nodes.value_or(1) < 2 || program.nodes_of_step < 2 ||
-        launcher->kind == Launcher::Kind::deepspeed)
+        launcher->reaches)
       return;
     const bool same = std::ranges::all_of(tasks, [&](const Program* task) {
       const auto other = launcher_of(*task);
@@ -220,7 +115,7 @@ void check_node_rank(const LintInput& input, Report& report) {
         std::ranges::any_of(tasks, [&](const Program* task) { return task->node != program.node; });
     // Written in the batch shell it is known by the rule of that.
     if (!same || !several || program.span.source_line().find("SLURM_") != std::string::npos) return;
-    const bool torch = launcher->kind == Launcher::Kind::torchrun;
+    const bool torch = launcher->name == "torchrun";
     report.error(
         program.span,
         {launcher->rank.empty()
@@ -251,14 +146,15 @@ void check_fixed_port(const LintInput& input, Report& report) {
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
   if (!input.script || !shares || alone) return;
   for (const auto& program : input.script->programs) {
-    const auto port = program.works ? port_of(program) : std::string();
+    if (!program.works) continue;
+    const auto port = is_server(program) ? value_of(program, {"--port"}).value_or("") : port_of(program);
     const auto number = text::whole_number<std::uint16_t>(port);
     if (!number || *number == 0 || *number == shell::Allocation::kPort) continue;
     const bool written = std::ranges::any_of(
         input.files, [&](const auto& file) { return file->text.find(port) != std::string::npos; });
     if (!written) continue;
     const auto launcher = launcher_of(program);
-    const bool by_option = launcher && launcher->port && !launcher->port->empty();
+    const bool by_option = is_server(program) || (launcher && launcher->port && !launcher->port->empty());
     report.note(by_option ? program.span : place_of(input, program, "MASTER_PORT"),
                 {fmt::format("the port {} is fixed, and the job has a part of a node", port),
                  "another job on this node with the same script has it already",
@@ -278,13 +174,6 @@ const Registered<Rule> fixed_port_rule{{
 
 // --- How many there are ---
 
-/// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node.
-std::uint32_t gpus_of(const LintInput& input, const Program& program) {
-  const auto visible = program.environment.find("CUDA_VISIBLE_DEVICES");
-  const bool set = visible != program.environment.end() && !visible->second.empty();
-  return set ? static_cast<std::uint32_t>(text::split(visible->second, ',').size()) : input.gpus.value_or(0);
-}
-
 /// A trainer that generates by itself, on a GPU that its ranks leave to it.
 bool has_own_engine(const Program& program) {
   return std::ranges::any_of(program.words, [](const auto& word) {
@@ -300,8 +189,7 @@ void check_launcher_size(const LintInput& input, Report& report) {
     const auto launcher = launcher_of(program);
     if (!launcher) return;
     const bool in_step = program.nodes_of_step > 1;
-    if (in_step && launcher->nodes && *launcher->nodes != program.nodes_of_step &&
-        launcher->kind != Launcher::Kind::deepspeed)
+    if (in_step && launcher->nodes && *launcher->nodes != program.nodes_of_step && !launcher->reaches)
       return report.error(
           program.span,
           {fmt::format("{} is to have {}, and its step runs on {}", launcher->name,
@@ -312,7 +200,7 @@ void check_launcher_size(const LintInput& input, Report& report) {
     const auto gpus = gpus_of(input, program);
     if (gpus == 0 || !launcher->processes || program.local_tasks > 1) return;
     const auto nodes = std::max(program.nodes_of_step, launcher->nodes.value_or(1));
-    const bool of_all = launcher->kind == Launcher::Kind::accelerate;
+    const bool of_all = launcher->counts_all;
     const auto there = of_all ? gpus * nodes : gpus;
     const auto wants = *launcher->processes;
     const bool beside = std::ranges::any_of(input.script->programs, [&](const Program& other) {
@@ -373,21 +261,13 @@ const Registered<Rule> launcher_in_each_task_rule{{
 }};
 
 void check_idle_nodes(const LintInput& input, Report& report) {
-  if (!input.script || input.batch.empty() || !is_whole(*input.script)) return;
-  // A list of hosts is for a launcher that reaches them by itself.
-  for (const auto& file : input.files)
-    if (text::lower(file->text).find("hostfile") != std::string::npos) return;
+  if (!input.script || input.batch.empty() || !ran_to_its_end(*input.script)) return;
   const auto nodes = input.nodes.value_or(1);
-  if (nodes < 2 || !input.components.empty()) return;
+  if (nodes < 2 || !input.components.empty() || reaches_hosts_itself(input)) return;
   std::set<std::uint32_t> used;
   const Program* first = nullptr;
   for (const auto& program : input.script->programs) {
     if (!program.works) continue;
-    const auto name = program_name(program.words[0]);
-    // It reaches other nodes by itself.
-    if (name == "deepspeed" || name == "pdsh" || name == "nlaunch" ||
-        std::ranges::any_of(program.words, [](const auto& word) { return word.ends_with("deepy.py"); }))
-      return;
     if (first == nullptr || launcher_of(program)) first = &program;
     used.insert(program.node);
     if (program.nodes_of_step > 1) return;
@@ -453,151 +333,6 @@ const Registered<Rule> one_gpu_each_rule{{
     .source =
         "sbatch(1), --gpus-per-task, --gpu-bind; docs.nersc.gov, Process and Thread Affinity, GPU affinity",
     .check = check_one_gpu_each,
-}};
-
-// --- Servers ---
-
-bool is_server(const Program& program) {
-  const auto name = program_name(program.words[0]);
-  const auto has = [&](std::string_view word) { return shell::has(program.words, word); };
-  return (name == "vllm" && has("serve")) || (name == "trl" && has("vllm-serve")) ||
-         has("sglang.launch_server") || has("vllm.entrypoints.openai.api_server") ||
-         has("vllm.entrypoints.api_server") || name == "text-generation-launcher";
-}
-
-void check_same_port(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  const auto& programs = input.script->programs;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    if (!programs[i].works || !programs[i].background || !is_server(programs[i])) continue;
-    const auto port = value_of(programs[i], {"--port", "-p"});
-    for (std::size_t k = 0; k < i && port; ++k) {
-      const auto& before = programs[k];
-      const bool ended =
-          std::any_of(programs.begin() + static_cast<std::ptrdiff_t>(k),
-                      programs.begin() + static_cast<std::ptrdiff_t>(i), [](const Program& one) {
-                        const auto name = program_name(one.words[0]);
-                        return name == "pkill" || name == "killall" || name == "kill";
-                      });
-      const bool at_once = before.works && before.background && before.node == programs[i].node && !ended;
-      if (!at_once || !is_server(before) || value_of(before, {"--port", "-p"}) != port) continue;
-      return report.error(
-          programs[i].span,
-          {fmt::format("two servers of a node are to listen on port {}", text::printable(*port)),
-           "the second ends with \"address already in use\", or its requests go to the first",
-           "--port $((8000 + i))", ""});
-    }
-  }
-}
-
-const Registered<Rule> same_port_rule{{
-    .order = 447,
-    .name = "same-port",
-    .title = "servers with the same port on a node",
-    .explain = "One process of a node listens on a port.",
-    .source = "bind(2), EADDRINUSE",
-    .check = check_same_port,
-}};
-
-void check_too_parallel(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
-    const auto gpus = gpus_of(input, program);
-    const bool over_nodes = value_of(program, {"--distributed-executor-backend", "--nnodes"}).has_value();
-    const bool on_ray = std::ranges::any_of(
-        input.script->programs, [](const Program& other) { return program_name(other.words[0]) == "ray"; });
-    if (!is_server(program) || gpus == 0 || over_nodes || on_ray || program.nodes_of_step > 1) return;
-    const auto wants = number_of(program, {"--tensor-parallel-size", "--tensor_parallel_size", "-tp", "--tp",
-                                           "--tp-size", "--num-shard"})
-                           .value_or(1);
-    if (wants <= gpus) return;
-    report.error(program.span,
-                 {fmt::format("the server is to use {}, and sees {}", text::count(wants, "GPU"), gpus),
-                  "it does not start", fmt::format("a tensor-parallel size of {}", gpus), ""});
-  });
-}
-
-const Registered<Rule> too_parallel_rule{{
-    .order = 448,
-    .name = "too-parallel",
-    .title = "a server with more tensor-parallel ranks than GPUs",
-    .explain = "Each rank of an engine has a GPU of its own.",
-    .source = "vLLM, Distributed Inference and Serving",
-    .check = check_too_parallel,
-}};
-
-void check_ray_ends(const LintInput& input, Report& report) {
-  if (!input.script || !is_whole(*input.script)) return;
-  const auto& programs = input.script->programs;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    const auto& words = programs[i].words;
-    const bool starts =
-        programs[i].step && words.size() > 1 && program_name(words[0]) == "ray" && words[1] == "start";
-    if (!starts || shell::has(words, "--block") || shell::has(words, "--block=true")) continue;
-    const bool goes_on = std::any_of(
-        programs.begin() + static_cast<std::ptrdiff_t>(i) + 1, programs.end(), [&](const Program& other) {
-          return other.step == programs[i].step && other.rank == programs[i].rank;
-        });
-    if (goes_on) continue;
-    return report.error(
-        programs[i].span,
-        {"ray start goes to the background, and its task ends",
-         "Slurm ends what a step has started when its tasks have ended: the node leaves the cluster again",
-         "ray start --block, behind srun … &", ""});
-  }
-}
-
-const Registered<Rule> ray_ends_rule{{
-    .order = 449,
-    .name = "ray-ends",
-    .title = "a node of Ray that ends with its step",
-    .explain =
-        "ray start returns when its processes run in the background. In a step of Slurm nothing stays in the "
-        "background: --block keeps the task.",
-    .source = "docs.ray.io, Deploying on Slurm; srun(1)",
-    .check = check_ray_ends,
-}};
-
-void check_fixed_wait(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  const auto& programs = input.script->programs;
-  const Program* server = nullptr;
-  const Program* sleep = nullptr;
-  for (const auto& program : programs) {
-    const auto name = program_name(program.words[0]);
-    const bool ray = name == "ray" && program.words.size() > 1 && program.words[1] == "start";
-    if (program.works && (ray || (program.background && is_server(program)))) {
-      server = &program;
-      sleep = nullptr;
-    } else if (server != nullptr && name == "sleep" && !program.background) {
-      if (sleep == nullptr) sleep = &program;
-    } else if (server != nullptr && !program.works &&
-               (name == "curl" || name == "nc" || name == "wget" || name == "ray" ||
-                program.words[0].starts_with("/dev/tcp/"))) {
-      server = nullptr;  // it asks
-    } else if (program.works && server != nullptr && sleep != nullptr) {
-      const auto what = program_name(server->words[0]);
-      return report.note(
-          sleep->span,
-          {fmt::format("the script takes {} for ready after a time", what),
-           "a model that loads longer, or a node that joins later, and what follows fails or has fewer "
-           "GPUs",
-           what == "ray" ? "until ray status names all nodes"
-                         : "until curl -sf http://HOST:PORT/health; do sleep 5; done",
-           ""});
-    }
-  }
-}
-
-const Registered<Rule> fixed_wait_rule{{
-    .order = 450,
-    .name = "fixed-wait",
-    .title = "a time instead of a readiness check",
-    .explain = "How long an engine loads depends on the model, the file system and what is cached. It says "
-               "when it is "
-               "ready.",
-    .source = "vLLM, /health; docs.ray.io, ray status",
-    .check = check_fixed_wait,
 }};
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/registry.h"
 #include "base/secrets.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
 
@@ -425,9 +426,11 @@ bool always_succeeds(const ScriptCommand& command) {
 /// The script looks at the exit code of what begins in a line, or may: a function may be called in a test.
 bool looks_at_codes(const Script& script, std::uint32_t line) {
   const auto& text = script.file->text;
-  for (const auto* sign : {"() {", "(){", "function "})
-    if (text.find(sign) != std::string::npos) return true;
   const SourceLines lines(script.file);
+  const auto begin = lines.line(line);
+  const bool is_within = begin.starts_with(' ') || begin.starts_with('\t');
+  for (const auto* sign : {"() {", "(){", "function "})
+    if (is_within && text.find(sign) != std::string::npos) return true;
   for (; line <= lines.count(); ++line)
     for (const auto* sign : {"$?", "${?", "PIPESTATUS"})
       if (lines.line(line).find(sign) != std::string::npos) return true;
@@ -439,9 +442,7 @@ bool looks_at_codes(const Script& script, std::uint32_t line) {
 void check_exit_code_hidden(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
   const auto& script = *input.script;
-  const bool ends =
-      std::ranges::all_of(script.unread, [](const Unread& one) { return one.severity == Severity::note; });
-  if (!ends || !(input.slurm || !input.batch.empty()) || has_trap(script)) return;
+  if (!ran_to_its_end(script) || !(input.slurm || !input.batch.empty()) || has_trap(script)) return;
   bool errexit = shebang_has_e(script);
   const ScriptCommand* program = nullptr;
   const ScriptCommand* last = nullptr;
@@ -561,54 +562,6 @@ const Registered<Rule> installs_at_once_rule{{
                "have an environment of its own.",
     .source = "pip.pypa.io",
     .check = check_installs_at_once,
-}};
-
-/// "$NAME" or "${NAME}" of a variable that the program has, in a word that no shell expands any more.
-std::string unexpanded_in(const Program& program, const std::string& word) {
-  for (auto at = word.find('$'); at != std::string::npos; at = word.find('$', at + 1)) {
-    const bool braces = at + 1 < word.size() && word[at + 1] == '{';
-    const auto begin = at + (braces ? 2 : 1);
-    auto end = begin;
-    while (end < word.size() && (word[end] == '_' || (word[end] >= 'A' && word[end] <= 'Z') ||
-                                 (end > begin && word[end] >= '0' && word[end] <= '9')))
-      ++end;
-    const auto name = word.substr(begin, end - begin);
-    constexpr std::size_t kShortest = 3;
-    if (braces && (end >= word.size() || word[end] != '}')) continue;
-    if (name.size() >= kShortest && program.environment.contains(name)) return name;
-  }
-  return {};
-}
-
-void check_unexpanded_word(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  for (const auto& program : input.script->programs) {
-    if (!program.works) continue;
-    const auto& words = program.words;
-    const auto name = words[0].substr(words[0].rfind('/') + 1);
-    if (name == "ray" || name == "nlaunch" || name == "ssh" || name == "awk")
-      continue;  // they expand, or hand on
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      const bool code = words[i - 1] == "-c" || words[i - 1] == "-e" ||
-                        words[i].find('\n') != std::string::npos || words[i].find(' ') != std::string::npos;
-      const auto variable = code ? std::string() : unexpanded_in(program, words[i]);
-      if (variable.empty()) continue;
-      return report.warning(program.span,
-                            {fmt::format("{} gets the text ${} in place of its value", name, variable),
-                             "within single quotes, or behind a backslash, nothing is expanded",
-                             fmt::format("\"${}\" in double quotes", variable), ""});
-    }
-  }
-}
-
-const Registered<Rule> unexpanded_word_rule{{
-    .order = 361,
-    .name = "unexpanded-word",
-    .title = "an argument with the name of a variable in place of its value",
-    .explain =
-        "The shell expands $NAME, not the program. Looked at is what names a variable that the program has.",
-    .source = "bash(1), QUOTING",
-    .check = check_unexpanded_word,
 }};
 
 void check_unset(const LintInput& input, Report& report) {

@@ -37,6 +37,11 @@ TEST(Rendezvous, TheLoginNodeAndAListOfHosts) {
             Texts{"error job.sh:5:8 the nodes are to meet at a list of hosts"});
 }
 
+TEST(Rendezvous, AnAddressThatNobodyHasFilledIn) {
+  EXPECT_EQ(rendezvous("export MASTER_ADDR=xxx.xxx.xxx.xxx\nsrun python a.py\n"),
+            Texts{"error job.sh:5:8 xxx.xxx.xxx.xxx stands for an address that nobody has filled in"});
+}
+
 TEST(Rendezvous, WhatEachNodeFindsOutForItself) {
   EXPECT_EQ(rendezvous("srun bash -c 'MASTER_ADDR=$(hostname) python a.py'\n").size(), 1U);
   EXPECT_EQ(rendezvous("export MASTER_ADDR=$(hostname)\nsrun bash -c 'export MASTER_PORT=$((20000 + "
@@ -84,6 +89,11 @@ TEST(LauncherSize, NodesAndProcesses) {
         two_nodes("srun accelerate launch --num_machines 2 --num_processes 8 a.py\n"),
         two_nodes("srun torchrun --nnodes=2 --nproc_per_node=4 a.py\n")})
     EXPECT_EQ(size(right), Texts{}) << right;
+}
+
+TEST(LauncherSize, OfLightning) {
+  EXPECT_EQ(found("launcher-size", script(one_node("fabric run --devices=8 a.py\n"))),
+            Texts{"error job.sh:4:1 fabric starts 8 processes, and there are 4 GPUs"});
 }
 
 TEST(LauncherInEachTask, TasksThatStartAllGpusEach) {

@@ -322,18 +322,5 @@ TEST(InstallsAtOnce, InEachTask) {
   EXPECT_EQ(found("installs-at-once", script(job + "srun -n1 pip install a\nsrun python a.py\n")), Texts{});
 }
 
-TEST(UnexpandedWord, ANameInPlaceOfItsValue) {
-  const auto words = [](const std::string& text) {
-    return found("unexpanded-word", script("export NAME=1\n" + text));
-  };
-  EXPECT_EQ(words("python a.py --n='$NAME'\n"),
-            Texts{"warning job.sh:2:1 python gets the text $NAME in place of its value"});
-  EXPECT_EQ(words("python a.py '${NAME}'\n").size(), 1U);
-  for (const std::string right :
-       {"python a.py $NAME\n", "python a.py '$OTHER'\n", "bash -c 'python a.py $NAME'\n",
-        "python -c '$NAME'\n", "python a.py '${NAME.b}'\n"})
-    EXPECT_EQ(words(right), Texts{}) << right;
-}
-
 }  // namespace
 }  // namespace nlaunch::lint

@@ -1,0 +1,139 @@
+#include "lint/programs.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+#include "shell/words.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using shell::program_name;
+
+std::pair<std::string, std::string> parted(const std::string& endpoint) {
+  const auto colon = endpoint.rfind(':');
+  return {endpoint.substr(0, colon), colon == std::string::npos ? "" : endpoint.substr(colon + 1)};
+}
+
+Launcher torchrun(const Program& program) {
+  Launcher out{.name = "torchrun"};
+  out.nodes = number_of(program, {"--nnodes"});
+  out.processes = number_of(program, {"--nproc_per_node", "--nproc-per-node"});
+  out.address = value_of(program, {"--master_addr", "--master-addr"});
+  out.port = value_of(program, {"--master_port", "--master-port"});
+  if (const auto endpoint = value_of(program, {"--rdzv_endpoint", "--rdzv-endpoint"}))
+    std::tie(out.address, out.port) = parted(*endpoint);
+  out.rank = value_of(program, {"--node_rank", "--node-rank"}).value_or("");
+  out.ranked = value_of(program, {"--rdzv_backend", "--rdzv-backend"}).value_or("static") == "static";
+  return out;
+}
+
+Launcher accelerate(const Program& program) {
+  Launcher out{.name = "accelerate", .counts_all = true};
+  out.nodes = number_of(program, {"--num_machines"});
+  out.processes = number_of(program, {"--num_processes"});
+  out.address = value_of(program, {"--main_process_ip"});
+  out.port = value_of(program, {"--main_process_port"});
+  out.rank = value_of(program, {"--machine_rank"}).value_or("");
+  // A file of its own may say what the command line does not.
+  out.ranked = value_of(program, {"--rdzv_backend"}).value_or("static") == "static" &&
+               !value_of(program, {"--config_file", "--config-file"});
+  return out;
+}
+
+Launcher deepspeed(const Program& program) {
+  Launcher out{.name = "deepspeed", .reaches = true};
+  out.nodes = number_of(program, {"--num_nodes"});
+  out.processes = number_of(program, {"--num_gpus"});
+  out.address = value_of(program, {"--master_addr"});
+  out.port = value_of(program, {"--master_port"});
+  return out;
+}
+
+Launcher lightning(const Program& program) {
+  Launcher out{.name = program_name(program.words[0])};
+  out.nodes = number_of(program, {"--num-nodes", "--num_nodes"});
+  out.processes = number_of(program, {"--devices"});
+  out.address = value_of(program, {"--main-address"});
+  out.port = value_of(program, {"--main-port"});
+  out.rank = value_of(program, {"--node-rank"}).value_or("");
+  out.ranked = true;
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names) {
+  for (std::size_t i = 1; i < program.words.size(); ++i) {
+    const std::string_view word = program.words[i];
+    for (const auto name : names) {
+      if (word == name && i + 1 < program.words.size()) return program.words[i + 1];
+      if (word.starts_with(name) && word.substr(name.size()).starts_with('='))
+        return std::string(word.substr(name.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> number_of(const Program& program,
+                                       std::initializer_list<std::string_view> names) {
+  const auto text = value_of(program, names);
+  return text ? text::whole_number<std::uint32_t>(*text) : std::nullopt;
+}
+
+std::string variable(const Program& program, const std::string& name) {
+  const auto found = program.environment.find(name);
+  return found == program.environment.end() ? "" : found->second;
+}
+
+std::optional<Launcher> launcher_of(const Program& program) {
+  const auto name = program_name(program.words[0]);
+  const auto has = [&](std::string_view word) { return shell::has(program.words, word); };
+  const bool module = name.starts_with("python") && has("-m");
+  if (name == "torchrun" || (module && (has("torch.distributed.run") || has("torch.distributed.launch"))))
+    return torchrun(program);
+  if ((name == "accelerate" && has("launch")) || (module && has("accelerate.commands.launch")))
+    return accelerate(program);
+  if (name == "deepspeed") return deepspeed(program);
+  if ((name == "lightning" || name == "fabric") && has("run")) return lightning(program);
+  return std::nullopt;
+}
+
+bool is_server(const Program& program) {
+  const auto name = program_name(program.words[0]);
+  const auto has = [&](std::string_view word) { return shell::has(program.words, word); };
+  return (name == "vllm" && has("serve")) || (name == "trl" && has("vllm-serve")) ||
+         has("sglang.launch_server") || has("vllm.entrypoints.openai.api_server") ||
+         has("vllm.entrypoints.api_server") || name == "text-generation-launcher";
+}
+
+std::uint32_t gpus_of(const LintInput& input, const Program& program) {
+  const auto visible = variable(program, "CUDA_VISIBLE_DEVICES");
+  return visible.empty() ? input.gpus.value_or(0)
+                         : static_cast<std::uint32_t>(text::split(visible, ',').size());
+}
+
+SourceSpan place_of(const LintInput& input, const Program& program, const std::string& name) {
+  for (const auto& environment : input.environments)
+    for (const auto& setting : environment.settings)
+      if (setting.name == name && !setting.unset) return setting.span;
+  return program.span;
+}
+
+bool reaches_hosts_itself(const LintInput& input) {
+  for (const auto& file : input.files)
+    if (text::lower(file->text).find("hostfile") != std::string::npos) return true;
+  return input.script && std::ranges::any_of(input.script->programs, [](const Program& program) {
+           const auto name = program_name(program.words[0]);
+           return name == "deepspeed" || name == "pdsh" || name == "nlaunch" ||
+                  std::ranges::any_of(program.words,
+                                      [](const auto& word) { return word.ends_with("deepy.py"); });
+         });
+}
+
+bool ran_to_its_end(const Script& script) {
+  return std::ranges::all_of(script.unread, [](const Unread& one) { return one.severity == Severity::note; });
+}
+
+}  // namespace nlaunch::lint

@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+const std::string kJob = "#!/bin/bash\n#SBATCH --nodes=1\n";
+
+Texts of(const char* rule, const std::string& text) {
+  return found(rule, script(kJob + text));
+}
+
+TEST(UnexpandedWord, ANameInPlaceOfItsValue) {
+  const auto words = [](const std::string& text) {
+    return found("unexpanded-word", script("export NAME=1\n" + text));
+  };
+  EXPECT_EQ(words("python a.py --n='$NAME'\n"),
+            Texts{"warning job.sh:2:1 python gets the text $NAME in place of its value"});
+  EXPECT_EQ(words("python a.py '${NAME}'\n").size(), 1U);
+  for (const std::string right :
+       {"python a.py $NAME\n", "python a.py '$OTHER'\n", "bash -c 'python a.py $NAME'\n",
+        "python -c '$NAME'\n", "python a.py '${NAME.b}'\n"})
+    EXPECT_EQ(words(right), Texts{}) << right;
+}
+
+TEST(BlanksAroundEquals, AreNoAssignment) {
+  EXPECT_EQ(of("blanks-around-equals", "NAME = 1\npython a.py\n"),
+            Texts{"error job.sh:3:1 bash takes NAME for a program"});
+  for (const std::string right : {"NAME=1\n", "[ a = b ]\n", "test a = b\n", "python = 1\n"})
+    EXPECT_EQ(of("blanks-around-equals", right).size(), right.starts_with("python") ? 1U : 0U) << right;
+}
+
+TEST(StepWithoutProgram, ALineThatDoesNotGoOn) {
+  EXPECT_EQ(of("step-without-program", "srun -n 1 --ntasks-per-node=1\npython a.py\n"),
+            Texts{"error job.sh:3:1 this srun starts no program"});
+  EXPECT_EQ(of("step-without-program", "srun -n 1 python a.py\nsrun -w '' python b.py\n"), Texts{});
+}
+
+TEST(OwnPath, OfACopy) {
+  for (const std::string line :
+       {"cd \"$(dirname \"$0\")\"", "DIR=$(dirname \"${BASH_SOURCE[0]}\")", "A=$(realpath $0)"})
+    EXPECT_EQ(of("own-path", line + "\npython a.py\n"),
+              Texts{"warning job.sh:3:1 the script looks for its own folder, and runs as a copy"})
+        << line;
+  EXPECT_EQ(of("own-path", "cd \"${SLURM_SUBMIT_DIR:-$(dirname $0)}\"\n"), Texts{});
+  EXPECT_EQ(of("own-path", "echo $0\ncd $(dirname $A)\n"), Texts{});
+  EXPECT_EQ(found("own-path", script("cd $(dirname $0)\npython a.py\n")), Texts{});
+}
+
+TEST(AllAddresses, TakenForOne) {
+  EXPECT_EQ(of("all-addresses", "IP=$(hostname -I)\npython a.py --ip $IP\n"),
+            Texts{"note job.sh:3:1 hostname -I prints all addresses of the node"});
+  for (const std::string right :
+       {"IP=$(hostname -I | awk '{print $1}')\n", "IP=$(hostname -i)\n", "IP=$(hostname -I)\nA=${IP%% *}\n"})
+    EXPECT_EQ(of("all-addresses", right + "python a.py\n"), Texts{}) << right;
+}
+
+TEST(PortRange, BelowThoseOfUsers) {
+  EXPECT_EQ(of("port-range", "PORT=$(shuf -i 0-65535 -n 1)\n"),
+            Texts{"warning job.sh:3:1 a port from 0 on is chosen"});
+  EXPECT_EQ(of("port-range", "PORT=$(shuf -i 20000-30000 -n 1)\nSEED=$(shuf -i 0-10 -n 1)\n"), Texts{});
+}
+
+TEST(ProxyScheme, OfTheProxyItself) {
+  EXPECT_EQ(of("proxy-scheme", "export https_proxy=https://p:3128\npython a.py\n"),
+            Texts{"note job.sh:3:8 https_proxy asks for TLS to the proxy itself"});
+  EXPECT_EQ(of("proxy-scheme", "export https_proxy=http://p:3128\npython a.py\n"), Texts{});
+}
+
+TEST(LibraryPath, WithoutWhatModulesHavePut) {
+  EXPECT_EQ(of("library-path", "module load cuda\nexport LD_LIBRARY_PATH=/opt/lib\npython a.py\n"),
+            Texts{"warning job.sh:4:1 LD_LIBRARY_PATH is replaced, and modules were loaded before"});
+  for (const std::string right :
+       {"module load cuda\nexport LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH\n",
+        "export LD_LIBRARY_PATH=/opt/lib\nmodule load cuda\n", "export LD_LIBRARY_PATH=/opt/lib\n"})
+    EXPECT_EQ(of("library-path", right + "python a.py\n"), Texts{}) << right;
+}
+
+TEST(EndlessWait, ForAServerThatMayHaveDied) {
+  for (const std::string loop :
+       {"until curl -sf localhost:8000/health; do sleep 5; done\n",
+        "while ! nc -z localhost 8000; do\n  sleep 1\ndone\n",
+        "while true; do\n  if curl -s localhost:8000; then break; fi\n  sleep 5\ndone\n"})
+    EXPECT_EQ(of("endless-wait", "vllm serve a &\n" + loop + "python a.py\n"),
+              Texts{"note job.sh:4:1 this waits for ever where the server has died"})
+        << loop;
+  for (const std::string loop :
+       {"until curl -sf localhost:8000/health; do kill -0 $! || exit 1; sleep 5; done\n",
+        "for i in 1 2 3; do curl localhost:8000 && break; done\n",
+        "timeout 60 bash -c 'until curl -sf localhost:8000; do sleep 1; done'\n"})
+    EXPECT_EQ(of("endless-wait", "vllm serve a &\n" + loop + "python a.py\n"), Texts{}) << loop;
+}
+
+TEST(OpenDashboard, OnAllInterfaces) {
+  EXPECT_EQ(of("open-dashboard", "ray start --head --dashboard-host=0.0.0.0\npython a.py\n"),
+            Texts{"warning job.sh:3:1 Ray's dashboard is open to all who reach the node"});
+  EXPECT_EQ(of("open-dashboard", "ray start --head --dashboard-host 127.0.0.1\npython a.py\n"), Texts{});
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
