@@ -406,13 +406,15 @@ class PartMaker {
     return true;
   }
 
-  /// It has a standard input of its own, or that of the launcher that starts it, and no shell between.
+  /// It has a standard input of its own, or that of a launcher that starts it.
   [[nodiscard]] bool reads_input(std::size_t index) const {
     const auto& command = recording_.commands[index];
     if (command.has_input) return true;
-    if (!command.launcher || !recording_.commands[*command.launcher].has_input) return false;
-    const auto started = shell::started_by(recording_.commands[*command.launcher].argv, allocation_);
-    return started && started->argv == command.argv;
+    for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
+      const auto& launcher = recording_.commands[*at];
+      if (launcher.has_input && launcher.input_from == command.input_from) return true;
+    }
+    return false;
   }
 
   using Environment = std::map<std::string, std::string>;
@@ -537,8 +539,13 @@ namespace {
 /// `pkill -f "vllm serve"`, `killall python`.
 bool names_program(const RecordedCommand& killer, const RecordedCommand& victim) {
   const auto name = shell::program_name(killer.argv[0]);
-  if ((name != "pkill" && name != "killall") || killer.argv.size() < 2) return false;
-  const auto& pattern = killer.argv.back();
+  static const shell::Options kValued{"-u", "-U", "-t",       "-g",     "-G",
+                                      "-P", "-s", "--signal", "--euid", "--parent"};
+  const auto at = shell::program_at(killer.argv, 1, kValued);
+  const bool same_node = killer.task.has_value() == victim.task.has_value() &&
+                         (!killer.task || killer.task->node == victim.task->node);
+  if ((name != "pkill" && name != "killall") || at >= killer.argv.size() || !same_node) return false;
+  const auto& pattern = killer.argv[at];
   const bool whole_line = std::ranges::any_of(killer.argv, [](const auto& word) {
     return word == "--full" || (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('f'));
   });
@@ -584,11 +591,11 @@ shell::Words with_input(shell::Words argv, const std::optional<shell::ProgramInp
     argv.insert(argv.begin() + 1, {"-c", input->text});
     return argv;
   }
-  const std::string line =
-      std::string("input=$1; shift; exec \"$@\" < ") + (input->is_file   ? "\"$input\""
-                                                        : input->repeats ? "<(yes \"$input\")"
-                                                                         : "<(printf %s \"$input\")");
-  argv.insert(argv.begin(), {"bash", "-c", line, "input", input->text});
+  // The input is $0: no variable of the program is touched.
+  const auto* const line = input->is_file   ? "exec \"$@\" < \"$0\""
+                           : input->repeats ? "exec \"$@\" < <(yes \"$0\")"
+                                            : "exec \"$@\" < <(printf %s \"$0\")";
+  argv.insert(argv.begin(), {"bash", "-c", line, input->text});
   return argv;
 }
 

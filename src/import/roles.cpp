@@ -323,6 +323,15 @@ class Roles {
     role.gpus = kept.gpus;
     for (const auto other : kept.shares_with) role.share_gpus_with.push_back(job_.kept[other].name);
     role.command = with_input(part.argv, part.input);
+    const auto& command = job_.recording.commands[part.commands[0]];
+    if (!command.has_input && !command.input_from.empty())
+      job_.remark(
+          part.line,
+          fmt::format(
+              "the standard input of {} is that of the loop or the block around it in the script ({}), "
+              "and here it has none",
+              role.name,
+              command.input_from.starts_with("pipe:") ? "a pipe" : text::printable(command.input_from)));
     if (part.may_fail) {
       role.command = going_on(role.command);
       role.remarks.push_back({part.line, "it fails here, and the script goes on: so does the run"});

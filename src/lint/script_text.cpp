@@ -233,9 +233,10 @@ std::vector<std::string> variables_of_job(const std::vector<StepOption>& options
                                           const std::vector<std::string>& given) {
   constexpr std::string_view kExport = "--export=";
   std::vector<std::string> variables;
-  for (const auto& option : options) {
-    if (!option.text.starts_with(kExport)) continue;
-    for (auto& one : text::split(std::string_view(option.text).substr(kExport.size()), ',')) {
+  const auto last = std::find_if(options.rbegin(), options.rend(),
+                                 [&](const StepOption& option) { return option.text.starts_with(kExport); });
+  if (last != options.rend()) {
+    for (auto& one : text::split(std::string_view(last->text).substr(kExport.size()), ',')) {
       const auto equals = one.find('=');
       const bool is_given = std::ranges::any_of(
           given, [&](const auto& other) { return other.starts_with(one.substr(0, equals) + "="); });

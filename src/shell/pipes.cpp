@@ -3,13 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <re2/re2.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <filesystem>
+#include <cstdint>
 #include <string_view>
-#include <system_error>
 
 #include "base/text.h"
 #include "shell/words.h"
@@ -32,6 +33,24 @@ std::string without_substitutions(std::string_view line) {
   return out;
 }
 
+/// Nobody has read from its standard input, a file.
+bool is_at_its_begin(pid_t pid) {
+  constexpr std::uint64_t kLargest = 4096;
+  const auto info = sys::read_regular_file(fmt::format("/proc/{}/fdinfo/0", pid), kLargest);
+  return info && info->starts_with("pos:\t0\n");
+}
+
+/// What is in its standard input, a pipe, by now is this line again and again.
+bool holds_only(pid_t pid, std::string_view line) {
+  const sys::UniqueFd pipe(
+      ::open(fmt::format("/proc/{}/fd/0", pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  std::array<char, 65536> room{};
+  const auto got = pipe.get() < 0 ? -1 : ::read(pipe.get(), room.data(), room.size());
+  for (std::size_t at = 0; at < static_cast<std::size_t>(std::max<ssize_t>(got, 0)); ++at)
+    if (room[at] != line[at % line.size()]) return false;
+  return pipe.get() >= 0;
+}
+
 }  // namespace
 
 void Pipes::note(const ProgramStart& start) {
@@ -51,9 +70,13 @@ void Pipes::note(const ProgramStart& start) {
 std::optional<ProgramInput> Pipes::input_of(const ProgramStart& start) const {
   const auto in = start.files.find(STDIN_FILENO);
   if (in == start.files.end() || of_programs_.contains(in->second)) return std::nullopt;
-  if (in->second.starts_with('/')) return ProgramInput{.text = in->second, .is_file = true};
+  if (in->second.starts_with('/'))
+    return is_at_its_begin(start.pid) ? std::optional(ProgramInput{.text = in->second, .is_file = true})
+                                      : std::nullopt;
   if (const auto line = repeated_.find(in->second); line != repeated_.end())
-    return ProgramInput{.text = line->second, .repeats = true};
+    return holds_only(start.pid, line->second + "\n")
+               ? std::optional(ProgramInput{.text = line->second, .repeats = true})
+               : std::nullopt;
   auto text = here_document(start);
   return text ? std::optional(ProgramInput{.text = std::move(*text)}) : std::nullopt;
 }
@@ -71,8 +94,13 @@ bool Pipes::is_read_by_shell(std::string pipe) const {
 bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell) {
   const auto in = start.files.find(STDIN_FILENO);
   if (in == start.files.end() || in->second == "/dev/null") return false;
-  std::error_code error;
-  return !shell || std::filesystem::read_symlink(fmt::format("/proc/{}/fd/0", *shell), error) != in->second;
+  struct stat own {};
+  struct stat of_shell {};
+  const auto look = [](pid_t pid, struct stat& info) {
+    return ::stat(fmt::format("/proc/{}/fd/0", pid).c_str(), &info) == 0;
+  };
+  return !shell || !look(start.pid, own) || !look(*shell, of_shell) || own.st_dev != of_shell.st_dev ||
+         own.st_ino != of_shell.st_ino;
 }
 
 std::optional<std::string> here_document(const ProgramStart& start) {

@@ -254,19 +254,31 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const auto number = std::to_string(port);
-    const bool answers = std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
-      return command.argv == argv ||
-             (command.fate == Fate::recorded && std::ranges::any_of(command.argv, [&](const auto& word) {
-                return word == number || word.ends_with("=" + number) || word.ends_with(":" + number);
-              }));
-    });
+    const bool answers = is_served(std::to_string(port)) || asks_again(argv);
     ProgramStart bash;
     bash.pid = pid;
     bash.environment = sys::initial_environment(pid);
     bash.folder = folder();
     note(bash, argv, Fate::answered);
     return answers;
+  }
+  /// A program in the background has this number among its words or in a variable.
+  [[nodiscard]] bool is_served(const std::string& port) const {
+    const auto names = [&](const std::string& text) {
+      return text == port || text.ends_with("=" + port) || text.ends_with(":" + port);
+    };
+    return std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
+      return command.fate == Fate::recorded && command.background &&
+             (std::ranges::any_of(command.argv, names) || std::ranges::any_of(command.environment, names));
+    });
+  }
+  /// The same as last time, and nothing but sleep in between.
+  [[nodiscard]] bool asks_again(const Words& argv) const {
+    const auto last = std::find_if(
+        recording_.commands.rbegin(), recording_.commands.rend(), [](const RecordedCommand& command) {
+          return command.fate != Fate::answered || command.argv[0].starts_with(kConnection);
+        });
+    return last != recording_.commands.rend() && last->argv == argv;
   }
   static bool is_own(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
@@ -664,8 +676,11 @@ class Recorder final : public Watcher {
         command.files[fd] = file;
     }
     command.background = start.background;
+    const auto in = start.files.find(STDIN_FILENO);
     command.has_input = has_own_input(start, processes_.parent_of(start.pid));
     if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
+    if (in != start.files.end() && in->second != "/dev/null" && !in->second.starts_with(own_.folder.native()))
+      command.input_from = in->second;
     if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
       command.launcher = *step;
     if (command.launcher) {
@@ -720,9 +735,11 @@ class Recorder final : public Watcher {
 
   /// What it is told of, and where its own output goes.
   void note_files(const ProgramStart& start, RecordedCommand& command) {
-    for (const auto& path : written_.outputs_told_to({command.argv, {}, command.folder})) {
-      const bool own =
-          std::ranges::any_of(command.files, [&](const auto& file) { return file.second == path; });
+    auto told = command.argv;  // of a file by its name, or as its input
+    if (command.input && command.input->is_file) told.push_back(command.input->text);
+    for (const auto& path : written_.outputs_told_to({told, {}, command.folder})) {
+      const bool own = std::ranges::any_of(
+          command.files, [&](const auto& file) { return file.first > 0 && file.second == path; });
       const bool known =
           std::ranges::find(recording_.passed_on, path, &Absent::name) != recording_.passed_on.end();
       if (!own && !known) recording_.passed_on.push_back({command.line, path, command.script});
@@ -731,7 +748,7 @@ class Recorder final : public Watcher {
       if (fd > 0 && file.starts_with("pipe:")) written_.job_prints_to(file);
     for (const auto& [fd, file] : command.files)
       if (fd > 0) written_.redirected(file);
-    command.given = written_.told_to({command.argv, command.environment, command.folder});
+    command.given = written_.told_to({told, command.environment, command.folder});
     for (auto& file : command.given)
       if (file.text) file.text = without_own(std::move(*file.text), own_);
   }

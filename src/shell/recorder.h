@@ -42,8 +42,9 @@ struct RecordedCommand {
   bool output_is_read = false;          ///< by the script, which read nothing: it is recorded only
   bool has_input = false;  ///< a here-document, a pipe or a file that it alone has as standard input
   std::optional<ProgramInput> input;  ///< what it reads there, where that is known
-  WaitedFor waited;                   ///< which programs the script had waited for when it began
-  std::vector<WrittenFile> given;     ///< files whose paths, or whose folders, are in its words or variables
+  std::string input_from;  ///< "/data/x", "pipe:[123]": its own, or that of a loop or a launcher around it
+  WaitedFor waited;        ///< which programs the script had waited for when it began
+  std::vector<WrittenFile> given;  ///< files whose paths, or whose folders, are in its words or variables
 };
 
 /// A file, a folder or a variable that the script asks for and that is not here.

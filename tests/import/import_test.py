@@ -192,8 +192,19 @@ class Roles(Import):
     def test_bash_gives_a_program_its_input(self):
         _, experiment, _ = self.import_text("yes | python a.py\npython b.py <<EOF\non $(hostname)\nEOF\npython train.py\n")
         roles = yaml.safe_load(experiment)["roles"]
-        self.assertEqual(roles["a"]["command"], ["bash", "-c", 'input=$1; shift; exec "$@" < <(yes "$input")', "input", "y", "python", "a.py"])
-        self.assertEqual(roles["b"]["command"], ["bash", "-c", 'input=$1; shift; exec "$@" < <(printf %s "$input")', "input", "on ${self.host}\n", "python", "b.py"])
+        self.assertEqual(roles["a"]["command"], ["bash", "-c", 'exec "$@" < <(yes "$0")', "y", "python", "a.py"])
+        self.assertEqual(roles["b"]["command"], ["bash", "-c", 'exec "$@" < <(printf %s "$0")', "on ${self.host}\n", "python", "b.py"])
+
+    def test_a_file_that_the_script_writes_is_its_input(self):
+        _, experiment, _ = self.import_text("echo 1 > conf\npython train.py < conf\n")
+        roles = yaml.safe_load(experiment)["roles"]
+        self.assertEqual(roles["learner"]["command"], ["bash", "-c", 'exec "$@" < "$0"', f"{self.folder}/conf", "python", "train.py"])
+        self.assertEqual(roles["write-files"]["command"][4:6], [f"{self.folder}/conf", "1\n"])
+        self.assertIn("data", self.refusal("python gen.py > data\npython train.py < data\n"))
+
+    def test_the_input_of_a_loop_is_said(self):
+        result, _, _ = self.import_text("echo 1 > conf\nfor i in 1; do python train.py; done < conf\n")
+        self.assertIn(f"note: line 2: the standard input of learner is that of the loop or the block around it in the script ({self.folder}/conf), and here it has none", result.stderr)
 
     def test_variables_of_a_directive(self):
         result, experiment, _ = self.import_text("#SBATCH --export=ALL,A=1,B=2\npython train.py --a $A\n", "--env", "B=3")
@@ -618,6 +629,7 @@ class Refusals(Import):
                 ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),
                 ("python data.py | python train.py\n", "learner: it reads as its standard input what is not known here, and no role has one"),
                 ("#SBATCH --nodes=2\nsrun -n2 python train.py <<< conf\n", "what is not known here"),
+                ("#SBATCH --nodes=2\nsrun -n2 bash -c 'python train.py' <<< conf\n", "what is not known here"),
                 ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\nsleep 60\npkill -f 'vllm serve'\ntorchrun --nproc_per_node 3 train.py\n",
                  "engine: the script ends it, or waits for its end, before it starts torchrun at line 5"),
                 ("source env.sh\npython train.py\n", "env.sh, which is not on this machine."),

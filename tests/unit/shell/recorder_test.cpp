@@ -464,6 +464,26 @@ TEST_F(Recorded, TheInputThatAShellGivesIsKnown) {
   EXPECT_EQ(of[5].input, std::nullopt);
 }
 
+TEST_F(Recorded, InputThatIsNotKnownWholeIsNone) {
+  std::ofstream(folder_ / "data") << "1\n2\n";
+  record(
+      "(echo first; yes) | python a.py\nexec 3< data; read -u 3 line; python b.py <&3\n"
+      "for i in 1; do python c.py; done < data\n");
+  ASSERT_EQ(recording_.commands.size(), 3U);
+  for (const auto index : {0U, 1U}) {
+    EXPECT_TRUE(recording_.commands[index].has_input);
+    EXPECT_EQ(recording_.commands[index].input, std::nullopt);
+  }
+  EXPECT_FALSE(recording_.commands[2].has_input);
+  EXPECT_EQ(recording_.commands[2].input_from, folder_ / "data");
+}
+
+TEST_F(Recorded, APortIsAskedForAgainAfterAnotherProgram) {
+  const std::string ask = "(echo > /dev/tcp/localhost/29500) 2> /dev/null && echo taken\n";
+  record(ask + "python a.py\n" + ask + "MASTER_PORT=29500 python b.py &\n" + ask);
+  EXPECT_EQ(recording_.output, "taken\n");
+}
+
 TEST_F(Recorded, APortIsFreeUntilAServerIsToldIt) {
   record(
       "port=8000\nwhile (echo > /dev/tcp/localhost/$port) 2> /dev/null; do port=$((port + 1)); done\n"
