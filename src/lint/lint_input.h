@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "base/words.h"
 #include "lint/secrets.h"
+#include "shell/processes.h"
 
 /// What rules look at: environments as somebody wrote them down, and what is known of where they will be
 /// used. A plan, a script, a .env file and a Beaker spec all become one of these.
@@ -115,6 +116,7 @@ struct Program {
   std::uint32_t node = 0, rank = 0;
   std::uint32_t nodes_of_step = 1;  ///< on how many nodes its step runs; 1: it is in none
   std::uint32_t local_tasks = 1;    ///< the most tasks of its step on one node
+  shell::WaitedFor waited{};
 };
 
 /// Something of a script that bash did not come to.

@@ -64,6 +64,25 @@ Launcher lightning(const Program& program) {
 
 }  // namespace
 
+std::string value_of(const StepOption& option, std::string_view name) {
+  const std::string_view text = option.text;
+  return text.starts_with(name) && text.substr(name.size()).starts_with('=')
+             ? std::string(text.substr(name.size() + 1))
+             : std::string();
+}
+
+const StepOption* find_option(const std::vector<StepOption>& options, std::string_view name) {
+  const auto found = std::ranges::find_if(options, [&](const StepOption& option) {
+    return option.text == name || option.text.starts_with(std::string(name) + "=") ||
+           (!name.starts_with("--") && option.text.starts_with(name));
+  });
+  return found == options.end() ? nullptr : &*found;
+}
+
+bool has_option(const std::vector<StepOption>& options, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(names, [&](auto name) { return find_option(options, name) != nullptr; });
+}
+
 std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names) {
   for (std::size_t i = 1; i < program.words.size(); ++i) {
     const std::string_view word = program.words[i];

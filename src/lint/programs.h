@@ -13,6 +13,14 @@
 /// What the programs of a recorded script say of themselves: launchers, servers, their options.
 namespace nlaunch::lint {
 
+/// "2" of `--nodes=2`; empty: it is another option.
+std::string value_of(const StepOption& option, std::string_view name);
+
+/// The first option of this name; nullptr where there is none.
+const StepOption* find_option(const std::vector<StepOption>& options, std::string_view name);
+/// One of these is there; a short one may have its value behind it: "-c4".
+bool has_option(const std::vector<StepOption>& options, std::initializer_list<std::string_view> names);
+
 /// The first value of one of these options: `--nnodes 2`, `--nnodes=2`.
 std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names);
 std::optional<std::uint32_t> number_of(const Program& program, std::initializer_list<std::string_view> names);

@@ -487,6 +487,7 @@ class RecordingReader {
     program.works =
         command.fate == shell::Fate::recorded && !command.output_is_read && !is_helper(command.argv);
     program.background = command.background;
+    program.waited = command.waited;
     for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
       program.background = program.background || recording_.commands[*at].background;
       const auto tasks = tasks_of(*at);

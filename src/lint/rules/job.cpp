@@ -14,31 +14,13 @@
 namespace nlaunch::lint {
 namespace {
 
-std::string value_of(const StepOption& option, std::string_view name) {
-  const std::string_view text = option.text;
-  return text.starts_with(name) && text.substr(name.size()).starts_with('=')
-             ? std::string(text.substr(name.size() + 1))
-             : std::string();
-}
-
-const StepOption* find(const std::vector<StepOption>& options, std::string_view name) {
-  const auto found = std::ranges::find_if(options, [&](const StepOption& option) {
-    return option.text == name || option.text.starts_with(std::string(name) + "=");
-  });
-  return found == options.end() ? nullptr : &*found;
-}
-
-bool has_any(const std::vector<StepOption>& options, std::initializer_list<std::string_view> names) {
-  return std::ranges::any_of(names, [&](auto name) { return find(options, name) != nullptr; });
-}
-
 bool names_any(std::string_view path, std::initializer_list<std::string_view> parts) {
   return std::ranges::any_of(parts, [&](auto part) { return path.find(part) != std::string_view::npos; });
 }
 
 void check_output_overwritten(const LintInput& input, Report& report) {
-  if (!input.script || find(input.batch, "--array") != nullptr) return;
-  const auto* mode = find(input.batch, "--open-mode");
+  if (!input.script || find_option(input.batch, "--array") != nullptr) return;
+  const auto* mode = find_option(input.batch, "--open-mode");
   if (mode != nullptr && mode->text.ends_with("append")) return;
   for (const auto& option : input.batch) {
     const auto path =
@@ -66,8 +48,8 @@ const Registered<Rule> output_overwritten_rule{{
 }};
 
 void check_requeue_truncates(const LintInput& input, Report& report) {
-  const auto* requeue = find(input.batch, "--requeue");
-  if (!input.script || requeue == nullptr || find(input.batch, "--open-mode") != nullptr) return;
+  const auto* requeue = find_option(input.batch, "--requeue");
+  if (!input.script || requeue == nullptr || find_option(input.batch, "--open-mode") != nullptr) return;
   report.note(requeue->span,
               {"a job that Slurm requeues begins its log anew",
                "the number stays the same, and so does the file: what was written before is gone",
@@ -85,8 +67,8 @@ const Registered<Rule> requeue_truncates_rule{{
 }};
 
 void check_mail(const LintInput& input, Report& report) {
-  const auto* user = find(input.batch, "--mail-user");
-  if (user == nullptr || find(input.batch, "--mail-type") != nullptr) return;
+  const auto* user = find_option(input.batch, "--mail-user");
+  if (user == nullptr || find_option(input.batch, "--mail-type") != nullptr) return;
   report.note(user->span, {"no mail is sent: nothing says when", "--mail-user alone names who would get it",
                            "#SBATCH --mail-type=END,FAIL", ""});
 }
@@ -101,8 +83,8 @@ const Registered<Rule> mail_rule{{
 }};
 
 void check_nodelist(const LintInput& input, Report& report) {
-  const auto* list = find(input.batch, "--nodelist");
-  const auto* nodes = find(input.batch, "--nodes");
+  const auto* list = find_option(input.batch, "--nodelist");
+  const auto* nodes = find_option(input.batch, "--nodes");
   if (list == nullptr || nodes == nullptr) return;
   const auto hosts = value_of(*list, "--nodelist");
   const auto count = text::whole_number<std::uint32_t>(value_of(*nodes, "--nodes"));
@@ -126,17 +108,17 @@ const Registered<Rule> nodelist_rule{{
 
 void check_one_cpu(const LintInput& input, Report& report) {
   if (!input.script || !input.gpus || input.batch.empty() || !input.components.empty()) return;
-  if (has_any(input.batch, {"--cpus-per-task", "--cpus-per-gpu", "--exclusive", "--mincpus",
-                            "--cores-per-socket", "--ntasks-per-core", "--threads-per-core"}))
+  if (has_option(input.batch, {"--cpus-per-task", "--cpus-per-gpu", "--exclusive", "--mincpus",
+                               "--cores-per-socket", "--ntasks-per-core", "--threads-per-core"}))
     return;
   const bool works =
       std::ranges::any_of(input.script->programs, [](const Program& program) { return program.works; });
   const bool by_step = std::ranges::any_of(input.steps, [](const Step& step) {
-    return has_any(step.options, {"--cpus-per-task", "--cpus-per-gpu", "--exclusive"});
+    return has_option(step.options, {"--cpus-per-task", "--cpus-per-gpu", "--exclusive"});
   });
-  const auto* gpus = find(input.batch, "--gres");
+  const auto* gpus = find_option(input.batch, "--gres");
   for (const auto* name : {"--gpus-per-node", "--gpus", "--gpus-per-task"})
-    if (gpus == nullptr) gpus = find(input.batch, name);
+    if (gpus == nullptr) gpus = find_option(input.batch, name);
   if (!works || by_step || gpus == nullptr) return;
   report.note(
       gpus->span,
@@ -157,8 +139,8 @@ const Registered<Rule> one_cpu_rule{{
 
 void check_tasks_without_step(const LintInput& input, Report& report) {
   if (!input.script || !input.components.empty() || !ran_to_its_end(*input.script)) return;
-  const auto* tasks = find(input.batch, "--ntasks-per-node");
-  if (tasks == nullptr) tasks = find(input.batch, "--ntasks");
+  const auto* tasks = find_option(input.batch, "--ntasks-per-node");
+  if (tasks == nullptr) tasks = find_option(input.batch, "--ntasks");
   const auto wanted = tasks == nullptr
                           ? std::nullopt
                           : text::whole_number<std::uint32_t>(tasks->text.substr(tasks->text.find('=') + 1));

@@ -52,40 +52,42 @@ void check_rendezvous(const LintInput& input, Report& report) {
     const auto launcher = launcher_of(program);
     const bool by_option = launcher && launcher->address;
     const auto address = address_of(program);
+    // What runs without a launcher may meet nobody.
+    const auto tell = [&](const SourceSpan& where, Report::Saying saying) {
+      launcher ? report.error(where, std::move(saying)) : report.warning(where, std::move(saying));
+    };
     const auto span = by_option ? program.span : place_of(input, program, "MASTER_ADDR");
     constexpr const char* kInstead =
         "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)";
     if (is_loopback(address))
-      return report.error(span,
-                          {fmt::format("the nodes are to meet at {}, which is each node's own", address),
-                           "each node waits for the others at itself, until its time is over", kInstead, ""});
+      return tell(span, {fmt::format("the nodes are to meet at {}, which is each node's own", address),
+                         "each node waits for the others at itself, until its time is over", kInstead, ""});
     if (address == "rec-login")
-      return report.error(span, {"the nodes are to meet at the host on which the job was submitted",
-                                 "SLURM_SUBMIT_HOST is a login node: nobody listens there", kInstead, ""});
+      return tell(span, {"the nodes are to meet at the host on which the job was submitted",
+                         "SLURM_SUBMIT_HOST is a login node: nobody listens there", kInstead, ""});
     const auto lower = text::lower(address);
     if (lower.starts_with("xxx") || lower.starts_with('<') || lower.find("your") != std::string::npos)
-      return report.error(
+      return tell(
           span, {fmt::format("{} stands for an address that nobody has filled in", text::printable(address)),
                  "no host has that name", kInstead, ""});
     if (address.find('[') != std::string::npos || address.find(',') != std::string::npos)
-      return report.error(
-          span,
-          {"the nodes are to meet at a list of hosts",
-           "SLURM_JOB_NODELIST is a list as Slurm writes it (node[1-4]), and no host's name", kInstead, ""});
+      return tell(span, {"the nodes are to meet at a list of hosts",
+                         "SLURM_JOB_NODELIST is a list as Slurm writes it (node[1-4]), and no host's name",
+                         kInstead, ""});
     const auto differ = [&](const auto& value) {
       return std::ranges::any_of(tasks, [&](const Program* task) {
         return task->node != program.node && value(*task) != value(program);
       });
     };
     if (differ(address_of))
-      return report.error(
-          span, {"each node looks up the address at which all are to meet, and finds its own",
-                 "what is evaluated within the step (hostname) is another on each node", kInstead, ""});
+      return tell(span,
+                  {"each node looks up the address at which all are to meet, and finds its own",
+                   "what is evaluated within the step (hostname) is another on each node", kInstead, ""});
     if (differ(port_of))
-      report.error(by_option && launcher->port ? program.span : place_of(input, program, "MASTER_PORT"),
-                   {"each node chooses the port at which all are to meet by itself",
-                    "what is evaluated within the step ($RANDOM, shuf, a free port) is another on each node",
-                    "choose it in the batch script, above srun, and export it", ""});
+      tell(by_option && launcher->port ? program.span : place_of(input, program, "MASTER_PORT"),
+           {"each node chooses the port at which all are to meet by itself",
+            "what is evaluated within the step ($RANDOM, shuf, a free port) is another on each node",
+            "choose it in the batch script, above srun, and export it", ""});
   });
 }
 
@@ -144,7 +146,7 @@ void check_fixed_port(const LintInput& input, Report& report) {
   const bool shares = input.gpus && *input.gpus < kFew && input.nodes.value_or(1) == 1;
   const bool alone = std::ranges::any_of(
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
-  if (!input.script || !shares || alone) return;
+  if (!input.script || input.batch.empty() || !shares || alone) return;
   for (const auto& program : input.script->programs) {
     if (!program.works) continue;
     const auto port = is_server(program) ? value_of(program, {"--port"}).value_or("") : port_of(program);
@@ -155,10 +157,13 @@ void check_fixed_port(const LintInput& input, Report& report) {
     if (!written) continue;
     const auto launcher = launcher_of(program);
     const bool by_option = is_server(program) || (launcher && launcher->port && !launcher->port->empty());
-    report.note(by_option ? program.span : place_of(input, program, "MASTER_PORT"),
-                {fmt::format("the port {} is fixed, and the job has a part of a node", port),
-                 "another job on this node with the same script has it already",
-                 "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone", ""});
+    report.note(
+        by_option ? program.span : place_of(input, program, "MASTER_PORT"),
+        {fmt::format("the port {} is fixed, and the job has a part of a node", port),
+         "another job on this node with the same script has it already",
+         is_server(program) ? "--port $((20000 + SLURM_JOB_ID % 10000))"
+                            : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone",
+         ""});
     return;
   }
 }
@@ -206,7 +211,11 @@ void check_launcher_size(const LintInput& input, Report& report) {
     const bool beside = std::ranges::any_of(input.script->programs, [&](const Program& other) {
       return other.works && other.span.line != program.span.line;
     });
-    if (wants > there)
+    const bool on_cpus = std::ranges::any_of(program.words, [](const auto& word) {
+      const auto text = text::lower(word);
+      return text.find("gloo") != std::string::npos || text.find("cpu") != std::string::npos;
+    });
+    if (wants > there && !on_cpus)
       report.error(program.span,
                    {fmt::format("{} starts {}, and there {}", launcher->name, text::count(wants, "process"),
                                 there == 1 ? "is 1 GPU" : fmt::format("are {} GPUs", there)),

@@ -7,6 +7,7 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "plan/slurm.h"
@@ -18,13 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNameCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-
-std::string value_of(const StepOption& option, std::string_view name) {
-  const auto text = std::string_view(option.text);
-  return text.starts_with(name) && text.substr(name.size()).starts_with('=')
-             ? std::string(text.substr(name.size() + 1))
-             : std::string();
-}
 
 bool is_upper_name(std::string_view text) {
   return !text.empty() &&
@@ -61,15 +55,6 @@ void check_export(const StepOption& option, Report& report) {
                 fmt::format("export {}=… in front of srun, and --export=ALL", name), ""});
 }
 
-bool has(const std::vector<StepOption>& options, std::initializer_list<std::string_view> names) {
-  return std::ranges::any_of(options, [&](const StepOption& option) {
-    return std::ranges::any_of(names, [&](std::string_view name) {
-      return option.text == name || option.text.starts_with(std::string(name) + "=") ||
-             (!name.starts_with("--") && option.text.starts_with(name));
-    });
-  });
-}
-
 void check_export_commas(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) check_export(option, report);
   for (const auto& step : input.steps) {
@@ -87,11 +72,12 @@ const Registered<Rule> export_commas_rule{{
 }};
 
 void check_cpus_per_task(const LintInput& input, Report& report) {
-  if (!input.script || !has(input.batch, {"--cpus-per-task"})) return;
+  if (!input.script || !has_option(input.batch, {"--cpus-per-task"})) return;
   const auto& environment = input.environments.front();
   if (environment.find("SRUN_CPUS_PER_TASK") != nullptr) return;
   for (const auto& step : input.steps) {
-    if (has(step.options, {"--cpus-per-task", "-c", "--cpus-per-gpu", "--exclusive", "--cpu-bind"})) continue;
+    if (has_option(step.options, {"--cpus-per-task", "-c", "--cpus-per-gpu", "--exclusive", "--cpu-bind"}))
+      continue;
     if (step.open_ended) continue;
     report.warning(
         step.span,
@@ -112,30 +98,35 @@ const Registered<Rule> cpus_per_task_rule{{
     .check = check_cpus_per_task,
 }};
 
-bool traps_usr1(const LintInput& input) {
-  return input.script && std::ranges::any_of(input.script->commands, [](const ScriptCommand& command) {
-           return command.words[0] == "trap" &&
-                  std::ranges::any_of(command.words, [](const std::string& word) {
-                    return word == "USR1" || word == "SIGUSR1" || word == "10";
-                  });
-         });
+/// The signal of "B:USR1@60", "SIGUSR1", "10": "USR1".
+std::string warning_signal(std::string text) {
+  text = text.substr(text.rfind(':') + 1);
+  text = text.substr(0, text.find('@'));
+  if (text.starts_with("SIG")) text = text.substr(3);
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNumbers{
+      {{"10", "USR1"}, {"12", "USR2"}, {"15", "TERM"}}};
+  for (const auto& [number, name] : kNumbers)
+    if (text == number) return std::string(name);
+  return text;
+}
+
+bool traps(const LintInput& input, const std::string& signal) {
+  return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
+    return command.words[0] == "trap" && std::ranges::any_of(command.words, [&](const std::string& word) {
+             return warning_signal(word) == signal;
+           });
+  });
 }
 
 void check_usr1(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const auto signal = value_of(option, "--signal");
-    if (signal.find("USR1") == std::string::npos && signal.find(":10@") == std::string::npos &&
-        !signal.starts_with("10@"))
-      continue;
-    // To the batch shell alone, and it has a trap: no library is asked.
-    if (signal.starts_with("B:") && traps_usr1(input)) continue;
-    report.warning(
-        option.span,
-        {"--signal asks for USR1",
-         "NCCL's and some frameworks' own handlers take this signal, or die of it: the job ends where it "
-         "should "
-         "have been saved",
-         fmt::format("USR2, or TERM: --signal={}@…", signal.starts_with("B:") ? "B:USR2" : "USR2"), ""});
+    if (signal.starts_with("B:") || warning_signal(signal) != "USR1") continue;
+    report.warning(option.span, {"--signal asks for USR1",
+                                 "NCCL's and some frameworks' own handlers take this signal, or die of it: "
+                                 "the job ends where it should "
+                                 "have been saved",
+                                 "USR2, or TERM: --signal=USR2@…", ""});
   }
 }
 
@@ -146,6 +137,31 @@ const Registered<Rule> usr1_rule{{
     .explain = "USR1's default is to end a process, and libraries take it for their own ends.",
     .source = "facebookincubator/submitit pull request 1708",
     .check = check_usr1,
+}};
+
+void check_untrapped(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto signal = warning_signal(value);
+    if (!value.starts_with("B:") || traps(input, signal)) continue;
+    report.warning(
+        option.span,
+        {fmt::format("Slurm sends {} to the batch shell, which has no trap for it", signal),
+         "B: means the shell alone: it ends there and then, and with it the job, which nobody has saved",
+         fmt::format("trap 'kill -{0} $pid; wait $pid' {0}, above srun … & pid=$!; wait $pid", signal), ""});
+  }
+}
+
+const Registered<Rule> untrapped_rule{{
+    .order = 411,
+    .name = "untrapped",
+    .title = "a warning signal to a batch shell that has no trap for it",
+    .explain = "--signal=B:USR1@60 is for the batch shell. bash ends by the signal where it has no trap, and "
+               "runs a trap "
+               "only when the program that it waits for has ended, or while it waits in wait.",
+    .source = "sbatch(1), --signal; bash(1), SIGNALS",
+    .check = check_untrapped,
 }};
 
 /// What a shell would expand in a path, and sbatch does not; empty: nothing.
@@ -241,8 +257,8 @@ void check_output_folder(const LintInput& input, Report& report) {
                         text == "./" + folder;
                });
       });
-      const bool missing =
-          path[0] != '/' && input.folder_exists && !has(input.batch, {"--chdir"}) && !is_seen(input, folder);
+      const bool missing = path[0] != '/' && input.folder_exists && !has_option(input.batch, {"--chdir"}) &&
+                           !is_seen(input, folder);
       if (!made && !missing) continue;
       if (!made) {
         report.note(
@@ -297,7 +313,7 @@ void check_lost_directive(const LintInput& input, Report& report) {
     constexpr std::array<std::string_view, 6> kMisspelt{"#SBTACH", "#SBACTH", "#SABTCH",
                                                         "#SBATH",  "#SBTCH",  "#sbatch"};
     if (const auto option = parted_option(comment.text);
-        !option.empty() && (first == 0 || comment.span.line < first) && !has(input.batch, {option})) {
+        !option.empty() && (first == 0 || comment.span.line < first) && !has_option(input.batch, {option})) {
       report.note(comment.span,
                   {fmt::format("# SBATCH with a blank is a comment: {} is not asked for", option),
                    "sbatch reads lines that begin with #SBATCH, in one word",
@@ -393,7 +409,7 @@ const Registered<Rule> stray_word_rule{{
 }};
 
 void check_array_output(const LintInput& input, Report& report) {
-  if (!input.script || !has(input.batch, {"--array"})) return;
+  if (!input.script || !has_option(input.batch, {"--array"})) return;
   for (const auto& option : input.batch) {
     const bool path = option.text.starts_with("--output=") || option.text.starts_with("--error=");
     if (!path) continue;
@@ -420,7 +436,7 @@ const Registered<Rule> array_output_rule{{
 }};
 
 void check_array_name(const LintInput& input, Report& report) {
-  if (!input.script || has(input.batch, {"--array"}) ||
+  if (!input.script || has_option(input.batch, {"--array"}) ||
       input.script->file->text.find("SLURM_ARRAY_") != std::string::npos)
     return;
   for (const auto& option : input.batch) {

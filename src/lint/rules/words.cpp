@@ -16,18 +16,17 @@
 namespace nlaunch::lint {
 namespace {
 
-/// "$NAME" or "${NAME}" of a variable that the program has, in a word that no shell expands any more.
+/// "$NAME" of a variable that the program has, in a word that no shell expands any more. ${NAME} is read by
+/// programs, too.
 std::string unexpanded_in(const Program& program, const std::string& word) {
   for (auto at = word.find('$'); at != std::string::npos; at = word.find('$', at + 1)) {
-    const bool braces = at + 1 < word.size() && word[at + 1] == '{';
-    const auto begin = at + (braces ? 2 : 1);
+    const auto begin = at + 1;
     auto end = begin;
     while (end < word.size() && (word[end] == '_' || (word[end] >= 'A' && word[end] <= 'Z') ||
                                  (end > begin && word[end] >= '0' && word[end] <= '9')))
       ++end;
     const auto name = word.substr(begin, end - begin);
     constexpr std::size_t kShortest = 3;
-    if (braces && (end >= word.size() || word[end] != '}')) continue;
     if (name.size() >= kShortest && program.environment.contains(name)) return name;
   }
   return {};

@@ -23,7 +23,7 @@ TEST(Rendezvous, AnAddressThatIsEachNodesOwn) {
   EXPECT_EQ(rendezvous("srun torchrun --nnodes=2 --rdzv_endpoint=localhost:29500 a.py\n"),
             Texts{"error job.sh:5:1 the nodes are to meet at localhost, which is each node's own"});
   EXPECT_EQ(rendezvous("export MASTER_ADDR=127.0.0.1\nsrun python a.py\n"),
-            Texts{"error job.sh:5:8 the nodes are to meet at 127.0.0.1, which is each node's own"});
+            Texts{"warning job.sh:5:8 the nodes are to meet at 127.0.0.1, which is each node's own"});
   EXPECT_EQ(rendezvous("srun accelerate launch --num_machines 2 --main_process_ip 0.0.0.0 a.py\n").size(),
             1U);
   EXPECT_EQ(rendezvous("torchrun --rdzv_endpoint=localhost:0 --nnodes=1 a.py\n"), Texts{});
@@ -32,14 +32,14 @@ TEST(Rendezvous, AnAddressThatIsEachNodesOwn) {
 
 TEST(Rendezvous, TheLoginNodeAndAListOfHosts) {
   EXPECT_EQ(rendezvous("export MASTER_ADDR=$SLURM_SUBMIT_HOST\nsrun python a.py\n"),
-            Texts{"error job.sh:5:8 the nodes are to meet at the host on which the job was submitted"});
+            Texts{"warning job.sh:5:8 the nodes are to meet at the host on which the job was submitted"});
   EXPECT_EQ(rendezvous("export MASTER_ADDR=$SLURM_JOB_NODELIST\nsrun python a.py\n"),
-            Texts{"error job.sh:5:8 the nodes are to meet at a list of hosts"});
+            Texts{"warning job.sh:5:8 the nodes are to meet at a list of hosts"});
 }
 
 TEST(Rendezvous, AnAddressThatNobodyHasFilledIn) {
   EXPECT_EQ(rendezvous("export MASTER_ADDR=xxx.xxx.xxx.xxx\nsrun python a.py\n"),
-            Texts{"error job.sh:5:8 xxx.xxx.xxx.xxx stands for an address that nobody has filled in"});
+            Texts{"warning job.sh:5:8 xxx.xxx.xxx.xxx stands for an address that nobody has filled in"});
 }
 
 TEST(Rendezvous, WhatEachNodeFindsOutForItself) {
@@ -86,6 +86,7 @@ TEST(LauncherSize, NodesAndProcesses) {
         one_node("CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 a.py\n"),
         one_node("vllm serve m &\ntorchrun --nproc_per_node=2 a.py\n"),
         one_node("torchrun --nproc_per_node=3 a.py --use_vllm\n"),
+        one_node("torchrun --nproc_per_node=8 a.py --backend gloo\n"),
         two_nodes("srun accelerate launch --num_machines 2 --num_processes 8 a.py\n"),
         two_nodes("srun torchrun --nnodes=2 --nproc_per_node=4 a.py\n")})
     EXPECT_EQ(size(right), Texts{}) << right;
@@ -146,6 +147,9 @@ TEST(Servers, PortsAndGpus) {
   EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\nvllm serve b --port=8000 &\nwait\n"),
             Texts{"error job.sh:5:1 two servers of a node are to listen on port 8000"});
   EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\nvllm serve b --port 8001 &\nwait\n"), Texts{});
+  EXPECT_EQ(of("same-port",
+               "vllm serve a --port 8000 &\nS=$!\nkill $S; wait $S\nvllm serve b --port 8000 &\nwait\n"),
+            Texts{});
   EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\npkill vllm\nvllm serve b --port 8000 &\nwait\n"),
             Texts{});
   EXPECT_EQ(of("too-parallel", "vllm serve a --tensor-parallel-size 8\n"),

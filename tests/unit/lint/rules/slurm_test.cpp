@@ -84,9 +84,7 @@ TEST(Usr1, OthersTakeIt) {
   EXPECT_EQ(said("USR1@60"), "USR2, or TERM: --signal=USR2@…");
   EXPECT_EQ(said("SIGUSR1@60"), "USR2, or TERM: --signal=USR2@…");
   EXPECT_EQ(said("10@60"), "USR2, or TERM: --signal=USR2@…");
-  EXPECT_EQ(found("usr1", script("#SBATCH --signal=B:USR1@60\ntrap 'touch x' USR1\npython a.py\n")), Texts{});
-  EXPECT_EQ(said("B:USR1@60"), "USR2, or TERM: --signal=B:USR2@…");
-  EXPECT_EQ(said("B:10@60"), "USR2, or TERM: --signal=B:USR2@…");
+  EXPECT_EQ(said("B:USR1@60"), "");  // the shell's alone
   for (const auto* other : {"USR2@60", "B:TERM@10", "12@60", "B:12@60", "110@60"})
     EXPECT_EQ(said(other), "") << other;
 }
@@ -294,6 +292,18 @@ TEST(RankOfShell, TheFirstNodesNameMayBeMeant) {
             Texts{});
   EXPECT_EQ(found("rank-of-shell", script(job + "export NODE=$SLURMD_NODENAME\nsrun python a.py\n")).size(),
             1U);
+}
+
+TEST(Untrapped, ASignalToAShellThatDoesNotKnowIt) {
+  const auto said = [](const std::string& signal, const std::string& text) {
+    return found("untrapped", script("#SBATCH --signal=" + signal + "\n" + text + "python a.py\n"));
+  };
+  EXPECT_EQ(said("B:USR1@60", ""),
+            Texts{"warning job.sh:1:1 Slurm sends USR1 to the batch shell, which has no trap for it"});
+  EXPECT_EQ(said("B:10@60", "trap 'touch x' TERM\n").size(), 1U);
+  for (const std::string name : {"USR1", "SIGUSR1", "10"})
+    EXPECT_EQ(said("B:USR1@60", "trap 'touch x' " + name + "\n"), Texts{}) << name;
+  EXPECT_EQ(said("USR2@60", ""), Texts{});
 }
 
 TEST(ArrayOutput, OneFileForAllTasks) {
