@@ -14,7 +14,7 @@ inline constexpr int internal = 70;   ///< an error of nlaunch's own, or a resul
 inline constexpr int not_ready = 72;  ///< a role never became ready
 inline constexpr int audit_refused = 73;  ///< `audit: {mode: enforce}` ended the run
 inline constexpr int walltime = 75;       ///< stopped at the walltime, to be continued
-inline constexpr int stalled = 124;       ///< aborted after a stall
+inline constexpr int stalled = 124;       ///< aborted after a stall, or for a process that answers no more
 inline constexpr int interrupted = 130;   ///< stopped by SIGINT
 inline constexpr int quit = 131;          ///< ended at once by SIGQUIT
 inline constexpr int terminated = 143;    ///< stopped by SIGTERM
@@ -45,7 +45,7 @@ inline constexpr Meaning kMeanings[] = {
     {not_ready, "a role never became ready"},
     {audit_refused, "`audit: {mode: enforce}` ended the run: a process has a wrong libnccl"},
     {walltime, "stopped at the walltime, to be continued"},
-    {stalled, "aborted after a stall"},
+    {stalled, "aborted after a stall, or for a process that answers no more"},
     {interrupted, "stopped by SIGINT"},
     {quit, "ended at once by SIGQUIT (Ctrl-\\)"},
     {terminated, "stopped by SIGTERM"},

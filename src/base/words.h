@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -100,8 +101,17 @@ struct Restart {
   bool on_failure = false;
   unsigned max = 3;
   Duration backoff = std::chrono::seconds(5);
+  std::optional<Duration> most_backoff{};  ///< up to which it doubles with each restart; nothing: it stays
+  std::optional<Duration> within{};        ///< `max` counts those of this time; nothing: all of the run
+
+  /// Before the next start, when so many restarts are counted.
+  [[nodiscard]] Duration backoff_after(unsigned restarts) const {
+    auto wait = backoff;
+    for (unsigned i = 0; i < restarts && most_backoff && wait < *most_backoff; ++i) wait *= 2;
+    return most_backoff ? std::min(wait, std::max(backoff, *most_backoff)) : backoff;
+  }
 };
-BOOST_DESCRIBE_STRUCT(Restart, (), (on_failure, max, backoff))
+BOOST_DESCRIBE_STRUCT(Restart, (), (on_failure, max, backoff, most_backoff, within))
 
 /// What the keys of a role say that the plan takes as it is.
 struct RoleSettings {
@@ -111,6 +121,8 @@ struct RoleSettings {
   Restart restart;
   bool exit_ok = false;  ///< `exit: ok`: ending by itself with 0 is no failure
   bool leave = false;    ///< what a process leaves behind lives until the run ends
+  /// `tolerate: {min: N}`: replicas with which the run goes on when others are lost; nothing: none is.
+  std::optional<std::uint32_t> tolerate{};
   bool any_cpu = false;  ///< `cpu_binding: none`: it is not bound to the CPUs near its GPUs
 };
 

@@ -44,6 +44,15 @@ struct Ready {
   std::optional<Duration> timeout;
 };
 
+/// How it is found that a process does not answer any more; what is not written has the plan's default.
+struct Alive {
+  SourceSpan span;
+  std::optional<Text> http, tcp;
+  std::vector<Text> exec;
+  std::optional<Duration> every, timeout, after;
+  std::optional<std::uint32_t> failures;
+};
+
 /// Nodes that are alike.
 struct Pool {
   Text name;
@@ -95,6 +104,8 @@ struct Role : RoleSettings {
   std::optional<PreloadScope> scope;
   EnvBlock env;
   std::optional<Ready> ready;  ///< of a task: exited, with its time limit
+  std::optional<Alive> alive;
+  SourceSpan tolerate_span;  ///< of `tolerate`, which RoleSettings has
   std::optional<bool> ends_run;
   std::vector<Text> spawned_by;
   std::optional<Text> classify;

@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/text.h"
@@ -303,10 +304,48 @@ void refuse_key(Keys& keys, const Role& role, std::string_view key, std::string_
   value->problems().error("config.task", value->key_span(), message).hint = hint;
 }
 
+Alive read_alive(const Value& value) {
+  Alive alive;
+  alive.span = value.span();
+  Keys keys(value);
+  keys.read("http", alive.http);
+  keys.read("tcp", alive.tcp);
+  if (const auto exec = keys.get("exec")) alive.exec = read_words(*exec);
+  keys.read("every", alive.every);
+  keys.read("timeout", alive.timeout);
+  keys.number("failures", alive.failures, 1, kMostRestarts);
+  keys.read("after", alive.after);
+  constexpr Duration kShortest = std::chrono::milliseconds(100);
+  if (alive.every && *alive.every < kShortest)
+    value.error("config.alive", fmt::format("'{}.every' must be {} or more, found {}", value.path(),
+                                            format_duration(kShortest), format_duration(*alive.every)));
+  const auto ways = (alive.http ? 1 : 0) + (alive.tcp ? 1 : 0) + (alive.exec.empty() ? 0 : 1);
+  if (value.is(Node::Kind::map) && ways != 1)
+    value
+        .error("config.alive", ways == 0
+                                   ? fmt::format("'{}' does not say what is asked", value.path())
+                                   : fmt::format("'{}' says in several ways what is asked", value.path()))
+        .hint = "write exactly one of http, tcp, exec";
+  keys.finish();
+  return alive;
+}
+
+/// `{min: 2}`
+void read_tolerate(const Value& value, Role& role) {
+  Keys keys(value);
+  std::optional<Located<std::uint32_t>> min;
+  if (keys.require("min", "min: N, how many have to be left"))
+    keys.number("min", min, 0, std::numeric_limits<std::uint32_t>::max());
+  keys.finish();
+  if (min) role.tolerate = min->value;
+  role.tolerate_span = value.span();
+}
+
 /// A task is ready when it has exited with 0, and fails the run with any other end.
 void read_task(Keys& keys, Role& role) {
   constexpr std::string_view kEnd = "leave it out: the next stage starts when a task has exited with 0";
-  for (const auto* key : {"ready", "ends_run", "exit"}) refuse_key(keys, role, key, kEnd);
+  for (const auto* key : {"ready", "alive", "tolerate", "ends_run", "exit"})
+    refuse_key(keys, role, key, kEnd);
   refuse_key(keys, role, "restart", "write retries: N, how often it is started again when it has failed");
   refuse_key(keys, role, "spawned_by", "a task is a command that nlaunch starts");
   role.ready.emplace();
@@ -328,7 +367,9 @@ void read_ends(Keys& keys, Role& role) {
              "write kind: task, or ready: {..., timeout: 10m} for the time until it is ready");
   refuse_key(keys, role, "retries", "write kind: task, or restart: {policy: on-failure, max: N}");
   if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
+  if (const auto alive = keys.get("alive")) role.alive = read_alive(*alive);
   if (const auto restart = keys.get("restart")) role.restart = read_restart(*restart);
+  if (const auto tolerate = keys.get("tolerate")) read_tolerate(*tolerate, role);
   keys.read("ends_run", role.ends_run);
   if (const auto exit = keys.get("exit")) {
     constexpr std::array<std::string_view, 1> kWords{"ok"};
@@ -494,6 +535,28 @@ void read_signal(Keys& keys, int& target) {
   }
 }
 
+namespace {
+
+/// `5s`, or `{from: 5s, to: 5m}`
+void read_backoff(const Value& value, Restart& restart) {
+  if (!value.is(Node::Kind::map)) {
+    if (const auto time = detail::read_as<Duration>(value)) restart.backoff = *time;
+    return;
+  }
+  Keys keys(value);
+  keys.read("from", restart.backoff);
+  if (keys.require("to", "to: 5m, up to which it doubles")) keys.read("to", restart.most_backoff);
+  if (restart.most_backoff && *restart.most_backoff < restart.backoff)
+    value
+        .error("config.backoff",
+               fmt::format("'{}' goes from {} to {}", value.path(), format_duration(restart.backoff),
+                           format_duration(*restart.most_backoff)))
+        .hint = "write the longest time behind to: it doubles from one restart to the next up to there";
+  keys.finish();
+}
+
+}  // namespace
+
 Restart read_restart(const Value& value) {
   Restart restart;
   Keys keys(value);
@@ -502,7 +565,8 @@ Restart read_restart(const Value& value) {
     restart.on_failure = policy->choice(kPolicies) == 1;
   }
   keys.number("max", restart.max, 1, kMostRestarts);
-  keys.read("backoff", restart.backoff);
+  keys.read("within", restart.within);
+  if (const auto backoff = keys.get("backoff")) read_backoff(*backoff, restart);
   keys.finish();
   return restart;
 }

@@ -23,7 +23,7 @@ bool check_role(const std::vector<Role>& roles, const Text& name, Problems& prob
 
 /// `signal: TERM`
 void read_signal(Keys& keys, int& target);
-/// `{policy: on-failure, max: 3, backoff: 5s}`
+/// `{policy: on-failure, max: 3, within: 1h, backoff: {from: 5s, to: 5m}}`
 Restart read_restart(const Value& value);
 /// A command's first word starts Python: python, /opt/bin/python3.12.
 bool is_python(std::string_view program);

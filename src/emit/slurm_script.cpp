@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "plan/tolerance.h"
 
 namespace nlaunch::emit {
 namespace {
@@ -57,8 +58,10 @@ class DirectivesWriter {
     add("ntasks-per-node", "1");
     if (index == 0) add_output(job.output);
     if (index == 0) add("open-mode", "append");
-    // Else Slurm ends the whole job when a node dies, and there is nothing left for the spares to take over.
-    if (part.spares > 0 && plan_.restart.on_failure) add_default("no-kill", "");
+    // Else Slurm ends the whole job when a node dies: there is nothing that spares could take over, or that
+    // could go on without it.
+    if ((part.spares > 0 && plan_.restart.on_failure) || plan::outlives_nodes(plan_))
+      add_default("no-kill", "");
     add_walltime(index == 0);
     for (const auto& option : *part.directives) add(option.name, option.value);
   }

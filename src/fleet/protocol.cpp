@@ -196,6 +196,7 @@ struct Codec<launch::Assignment> : StructCodec<launch::Assignment, kAssignment> 
 constexpr std::tuple kActions{
     form("start", process<action::Start>()),
     form("await", process<action::AwaitReady>()),
+    form("watch", process<action::Watch>()),
     form("signal-group", process<action::SignalGroup>(), field("signal", &action::SignalGroup::signal)),
     form("signal", process<action::SignalProcess>(), field("signal", &action::SignalProcess::signal)),
     form("kill", process<action::KillTree>()),
@@ -210,6 +211,7 @@ constexpr std::tuple kEvents{
     form("not-started", process<event::NotStarted>(), field("reason", &event::NotStarted::reason)),
     form("ready", process<event::Ready>()),
     form("not-ready", process<event::NotReady>(), field("waited", &event::NotReady::waited)),
+    form("unresponsive", process<event::Unresponsive>(), field("reason", &event::Unresponsive::reason)),
     form("ended", process<event::Ended>(), field("status", &event::Ended::status)),
     form("child-ended", process<event::ChildEnded>(), field("pid", &event::ChildEnded::pid),
          field("title", &event::ChildEnded::title), field("status", &event::ChildEnded::status),

@@ -42,6 +42,7 @@ struct BoundProcess {
   std::vector<std::uint16_t> ports;  ///< free when bound
   std::vector<std::string> preload;  ///< paths of the preloaded libraries, scope library not among them
   Ready ready;                       ///< references resolved
+  std::optional<Alive> alive;        ///< likewise
   std::string heartbeat;             ///< likewise; relative to `workdir`
 };
 

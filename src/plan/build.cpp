@@ -21,6 +21,7 @@
 #include "plan/role_builder.h"
 #include "plan/scheduler_part.h"
 #include "plan/together.h"
+#include "plan/tolerance.h"
 #include "plan/trackers.h"
 #include "plan/watch.h"
 #include "plan/weight_sync.h"
@@ -58,6 +59,7 @@ class Builder {
     set_stages();
     check_nodes_and_gpus();
     if (!diagnostics_.has_errors()) place_roles();
+    if (!diagnostics_.has_errors()) check_tolerance(experiment_, plan_, diagnostics_);
     if (!diagnostics_.has_errors()) check_together(plan_, experiment_, diagnostics_);
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
     for (auto& sync : plan_.weight_syncs) sync.world_size = weight_sync_size(plan_, sync);

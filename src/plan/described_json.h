@@ -62,8 +62,13 @@ inline constexpr std::string_view kLeftOut<Condition> = " nodes gpu arch kind li
 template <>
 inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
 template <>
+inline constexpr std::string_view kLeftOut<Restart> = " most_backoff within ";
+template <>
+inline constexpr std::string_view kLeftOut<Alive> = " http tcp exec ";
+template <>
 inline constexpr std::string_view kLeftOut<Role> =
-    " replica keep_together pools any_cpu share_gpus_with gpu_memory wrapper wrapper_origin launcher ";
+    " alive tolerate replica keep_together pools any_cpu share_gpus_with gpu_memory wrapper wrapper_origin "
+    "launcher ";
 
 template <>
 inline constexpr std::string_view kLeftOut<Slurm> = " components ";

@@ -58,6 +58,18 @@ struct Ready {
 };
 BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, exited, timeout))
 
+/// How it is found that a process which was ready does not answer any more.
+struct Alive {
+  std::string http;               ///< URL that answers 2xx
+  std::string tcp;                ///< "HOST:PORT" that accepts a connection
+  std::vector<std::string> exec;  ///< program that ends with 0
+  Duration every = std::chrono::seconds(10);
+  Duration timeout = std::chrono::seconds(10);  ///< of one look
+  unsigned failures = 3;                        ///< one after the other
+  Duration after{};                             ///< from when it is ready to the first look
+};
+BOOST_DESCRIBE_STRUCT(Alive, (), (http, tcp, exec, every, timeout, failures, after))
+
 /// A unit of several processes of a role, which is ready when the first of them is, and fails and starts
 /// again as one.
 struct Replica {
@@ -99,6 +111,7 @@ struct Role : RoleSettings {
   PreloadScope scope = PreloadScope::process;
   std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
+  std::optional<Alive> alive;
   bool ends_run = false;  ///< the run ends well when all such processes have exited 0
   std::vector<std::string> spawned_by;
   std::string classify;   ///< glob on the command line of a spawned process
@@ -107,8 +120,9 @@ struct Role : RoleSettings {
 BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
                        keep_together, pools, gpus, any_cpu, share_gpus_with, gpu_memory, rendezvous,
-                       rendezvous_port, ports, preload, scope, ready, heartbeat, stop, restart, ends_run,
-                       exit_ok, leave, spawned_by, classify, wrapper, wrapper_origin, launcher, env))
+                       rendezvous_port, ports, preload, scope, ready, alive, heartbeat, stop, restart,
+                       tolerate, ends_run, exit_ok, leave, spawned_by, classify, wrapper, wrapper_origin,
+                       launcher, env))
 
 /// Processes in a replica of the role; 1 where it has none.
 inline std::uint32_t replica_size(const Role& role) {

@@ -18,7 +18,7 @@ namespace {
 
 /// What is wrong with an address as far as it is known: what only a node knows stands for something valid.
 template <class Parse>
-void check_address(const config::Text& written, const std::string& text, Parse parse,
+void check_address(const char* id, const config::Text& written, const std::string& text, Parse parse,
                    Diagnostics& diagnostics) {
   const auto stand_in = [](std::string_view name) -> Lookup {
     return std::string(name.ends_with(".addrs") ? "host:1" : "1");
@@ -27,8 +27,7 @@ void check_address(const config::Text& written, const std::string& text, Parse p
   if (parsed) return;
   // "'http://1:1x/' is not ...": as it was written instead.
   const auto& error = parsed.error();
-  diagnostics.error("plan.ready", written.span,
-                    fmt::format("'{}' {}", text, error.substr(error.rfind("' ") + 2)));
+  diagnostics.error(id, written.span, fmt::format("'{}' {}", text, error.substr(error.rfind("' ") + 2)));
 }
 
 /// A server is ready when it has loaded a model and compiled its kernels.
@@ -95,6 +94,7 @@ Role RoleBuilder::build(const config::Role& role) {
                                                                                     : PreloadScope::tree);
   made.env = env_.operations(role, made.venv, diagnostics_);
   if (role.ready) made.ready = make_ready(*role.ready, role);
+  if (role.alive) made.alive = make_alive(*role.alive, role);
   if (role.kind == RoleKind::learner && experiment_.watch && experiment_.watch->heartbeat) {
     made.heartbeat = names_.resolve(*experiment_.watch->heartbeat, &role, diagnostics_);
   }
@@ -179,11 +179,29 @@ Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& ro
     made.http = fmt::format("http://${{self.host}}:${{self.ports.http}}{}", health_path(ready.server->value));
     check_http_port(*ready.server, role);
   }
-  if (ready.http) check_address(*ready.http, made.http, sys::parse_http_url, diagnostics_);
-  if (ready.tcp) check_address(*ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
+  if (ready.http) check_address("plan.ready", *ready.http, made.http, sys::parse_http_url, diagnostics_);
+  if (ready.tcp) check_address("plan.ready", *ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
   made.timeout = ready.timeout.value_or(ready.server   ? kTimeoutOfServer
                                         : ready.exited ? Duration{}
                                                        : Ready{}.timeout);
+  return made;
+}
+
+Alive RoleBuilder::make_alive(const config::Alive& alive, const config::Role& role) {
+  Alive made;
+  if (alive.http) {
+    made.http = names_.resolve(*alive.http, &role, diagnostics_);
+    check_address("plan.alive", *alive.http, made.http, sys::parse_http_url, diagnostics_);
+  }
+  if (alive.tcp) {
+    made.tcp = names_.resolve(*alive.tcp, &role, diagnostics_);
+    check_address("plan.alive", *alive.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
+  }
+  for (const auto& word : alive.exec) made.exec.push_back(names_.resolve(word, &role, diagnostics_));
+  made.every = alive.every.value_or(made.every);
+  made.timeout = alive.timeout.value_or(made.timeout);
+  made.failures = alive.failures.value_or(made.failures);
+  made.after = alive.after.value_or(made.after);
   return made;
 }
 

@@ -1,5 +1,6 @@
 #include "session/end_diagnosis.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -24,6 +25,7 @@ bool ended_by_itself(const supervise::Cause& cause) {
          std::holds_alternative<supervise::ProcessFailed>(cause) ||
          std::holds_alternative<supervise::NeverReady>(cause) ||
          std::holds_alternative<supervise::PartLost>(cause) ||
+         std::holds_alternative<supervise::Unresponsive>(cause) ||
          std::holds_alternative<supervise::NodeLost>(cause) ||
          std::holds_alternative<supervise::Aborted>(cause);
 }
@@ -42,6 +44,10 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   if (!ended_by_itself(outcome.cause)) return "";
   using Clock = std::chrono::steady_clock;
   const bool well = std::holds_alternative<supervise::Finished>(outcome.cause);
+  // What the run went on without has been told, and is not why it ended.
+  if (well &&
+      std::ranges::any_of(outcome.processes, [](const auto& process) { return !process.lost.empty(); }))
+    return "";
   const auto until = Clock::now() + (well ? kGlance : kLongest);
   auto summary = stamped<nlohmann::json>(formats::kSummary);
   summary.update(nlohmann::json(supervise::to_json(outcome)));

@@ -1,5 +1,7 @@
 #include "session/run.h"
 
+#include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "base/exit_code.h"
@@ -120,7 +122,7 @@ std::optional<AttemptHost::Refused> Run::check(const supervise::GuardianLink& gu
     return std::nullopt;
   }
   auto level = options_.level.value_or(plan_.preflight.level);
-  if (restarts_ > 0) level = PreflightLevel::quick;
+  if (!restarts_.empty()) level = PreflightLevel::quick;
   const auto report = session::check(*host_, {.level = level}, caller_);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
@@ -174,27 +176,38 @@ bool Run::again(const supervise::Outcome& outcome) {
   const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
                       std::holds_alternative<supervise::NeverReady>(outcome.cause) ||
                       std::holds_alternative<supervise::PartLost>(outcome.cause) ||
+                      std::holds_alternative<supervise::Unresponsive>(outcome.cause) ||
                       stalled_to_restart(outcome);
-  if (!failed || !plan_.restart.on_failure || restarts_ >= plan_.restart.max) return false;
+  if (!failed || !plan_.restart.on_failure || counted_restarts() >= plan_.restart.max) return false;
   std::string host;
   if (lost != nullptr) host = lost->host;
   if (outcome.first) host = outcome.processes[*outcome.first].host;
   const bool without = !host.empty() && target_.leave_out({{host, supervise::sentence(outcome)}});
   if (lost != nullptr && !without) return false;
-  ++restarts_;
+  restarts_.push_back(std::chrono::steady_clock::now());
   return true;
+}
+
+/// Those that `max` counts.
+unsigned Run::counted_restarts() const {
+  const auto& within = plan_.restart.within;
+  const auto now = std::chrono::steady_clock::now();
+  return static_cast<unsigned>(
+      std::ranges::count_if(restarts_, [&](auto at) { return !within || at + *within > now; }));
 }
 
 bool Run::back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const {
   using Clock = std::chrono::steady_clock;
   constexpr Duration kGlance = std::chrono::milliseconds(50);
   const auto& restart = plan_.restart;
-  caller_.console.say(fmt::format("nlaunch: restart {} of {} in {}\n", restarts_, restart.max,
-                                  format_duration(restart.backoff)));
+  const auto counted = std::max(1U, counted_restarts());
+  const auto wait = restart.backoff_after(counted - 1);
+  caller_.console.say(
+      fmt::format("nlaunch: restart {} of {} in {}\n", counted, restart.max, format_duration(wait)));
   const auto begin = Clock::now();
   std::optional<supervise::Cause> cause;
-  while (!cause && Clock::now() < begin + restart.backoff) {
-    std::this_thread::sleep_for(std::min<Clock::duration>(kGlance, begin + restart.backoff - Clock::now()));
+  while (!cause && Clock::now() < begin + wait) {
+    std::this_thread::sleep_for(std::min<Clock::duration>(kGlance, begin + wait - Clock::now()));
     cause = supervise::cause_of(rules_, Interrupts::received());
     if (!guardian.alive()) cause = supervise::GuardianGone{};
   }

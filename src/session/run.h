@@ -1,8 +1,10 @@
 #pragma once
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launch/run_dir/run_folder.h"
 #include "plan/plan.h"
@@ -39,6 +41,7 @@ class Run {
                                                             const supervise::GuardianLink& guardian) const;
   supervise::Outcome supervise(unsigned attempt);
   bool again(const supervise::Outcome& outcome);
+  [[nodiscard]] unsigned counted_restarts() const;
   [[nodiscard]] bool stalled_to_restart(const supervise::Outcome& outcome) const;
   /// Waits for the next attempt. False: something has ended the run, which is its outcome then.
   [[nodiscard]] bool back_off(supervise::Outcome& outcome, const supervise::GuardianLink& guardian) const;
@@ -62,7 +65,7 @@ class Run {
   supervise::Json preflight_;          ///< for the summary
   AttemptHost::Audit audit_;
   std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
-  unsigned restarts_ = 0;
+  std::vector<std::chrono::steady_clock::time_point> restarts_;
   std::string outcome_;
   bool trouble_said_ = false;
 };

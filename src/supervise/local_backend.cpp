@@ -20,6 +20,18 @@ constexpr Duration kKillLimit = std::chrono::seconds(20);
 constexpr std::size_t kLastLines = 20;
 constexpr std::size_t kLongestLastLine = 500;
 
+/// What cannot be asked of a process: a URL that cannot be read; else empty.
+std::string problem_with(const plan::BoundProcess& bound) {
+  if (const auto problem = supervise::problem_with(bound.ready); !problem.empty())
+    return "readiness check: " + problem;
+  if (!bound.alive) return {};
+  plan::Ready alike;
+  alike.http = bound.alive->http;
+  alike.tcp = bound.alive->tcp;
+  const auto problem = supervise::problem_with(alike);
+  return problem.empty() ? problem : "liveness check: " + problem;
+}
+
 std::vector<pid_t> run_pids() {
   std::vector<pid_t> pids;
   for (const auto& id : sys::own_descendants()) pids.push_back(id.pid);
@@ -35,12 +47,14 @@ struct LocalBackend::Live {
   std::size_t output = 0;  ///< index into the Output
   sys::Subtree subtree{};  ///< leader 0: is not running
   bool ended = false;      ///< its wait status is there
+  bool killed = false;     ///< by nlaunch, with all below it
   sys::WaitStatus status{};
   Duration ended_at{};
   FileStamp file{};                   ///< of its readiness, before it was started
   FileStamp heartbeat{};              ///< as it was last seen
   std::shared_ptr<LineWatch> line{};  ///< of its readiness, since it was started
   std::unique_ptr<Readiness> readiness{};
+  std::unique_ptr<Liveness> liveness{};  ///< once it is ready
 
   /// A file that is relative to its working folder.
   [[nodiscard]] std::string absolute(const std::string& path) const {
@@ -132,7 +146,7 @@ void LocalBackend::watch_children() {
         // How it ended is lost on older kernels: the end of one that has a name is worth knowing all the
         // same.
         const bool well = status ? status->ok() : !sys::is_telling_title(child.title);
-        const bool matters = !well || is_part_of_server(child.title);
+        const bool matters = (!well || is_part_of_server(child.title)) && !live_.at(root).killed;
         if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status, log_sizes()});
       });
 }
@@ -189,8 +203,8 @@ void LocalBackend::on(const action::Start& start) {
 }
 
 Result<pid_t> LocalBackend::spawn(Live& live) {
-  if (const auto problem = problem_with(live.bound->ready); !problem.empty()) {
-    return failure("supervise.ready", "readiness check: {}", problem);
+  if (const auto problem = problem_with(*live.bound); !problem.empty()) {
+    return failure("supervise.ready", "{}", problem);
   }
   const auto pipe = output_->open(live.output);
   if (!pipe) return std::unexpected(pipe.error());
@@ -204,7 +218,7 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
   auto pid = sys::spawn(request);
   if (pid) {
     live.subtree = {*pid, *request.mark};
-    live.ended = false;
+    live.ended = live.killed = false;
   }
   return pid;
 }
@@ -224,6 +238,7 @@ void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
   live.status = status;
   live.ended_at = since_start();
   live.readiness.reset();
+  live.liveness.reset();
   tell(process_event::Ended{process, status});
 }
 
@@ -250,6 +265,16 @@ void LocalBackend::on(const action::AwaitReady& await) {
                                                live.request(live.bound->ready.exec), std::move(then));
 }
 
+void LocalBackend::on(const action::Watch& watch) {
+  auto& live = live_.at(watch.process);
+  if (live.ended || live.subtree.leader == 0 || !live.bound->alive) return;
+  live.liveness = std::make_unique<Liveness>(
+      loop_, *live.bound->alive, live.request(live.bound->alive->exec),
+      [this, process = watch.process](const std::string& reason) {
+        tell(process_event::Unresponsive{process, options_.node.masker.mask(reason)});
+      });
+}
+
 void LocalBackend::on(const action::SignalGroup& send) {
   auto& live = live_.at(send.process);
   if (live.subtree.leader > 0) {
@@ -258,6 +283,7 @@ void LocalBackend::on(const action::SignalGroup& send) {
     signal_group(live.subtree.leader, live.bound->wrapper, SIGCONT);
   }
   live.readiness.reset();
+  live.liveness.reset();
 }
 
 void LocalBackend::on(const action::SignalProcess& send) {
@@ -267,7 +293,9 @@ void LocalBackend::on(const action::SignalProcess& send) {
 }
 
 void LocalBackend::on(const action::KillTree& kill) {
-  Cleaner::kill(live_.at(kill.process).subtree);
+  auto& live = live_.at(kill.process);
+  live.killed = true;
+  Cleaner::kill(live.subtree);
   give_up_later(kill.process);
 }
 

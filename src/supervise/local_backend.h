@@ -6,6 +6,7 @@
 #include "plan/bound.h"
 #include "supervise/child_watch.h"
 #include "supervise/cleaner.h"
+#include "supervise/liveness.h"
 #include "supervise/output.h"
 #include "supervise/process_backend.h"
 #include "supervise/progress.h"
@@ -74,6 +75,7 @@ class LocalBackend : public ProcessBackend {
 
   void on(const action::Start& start);
   void on(const action::AwaitReady& await);
+  void on(const action::Watch& watch);
   void on(const action::SignalGroup& send);
   void on(const action::SignalProcess& send);
   void on(const action::KillTree& kill);

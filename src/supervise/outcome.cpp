@@ -80,6 +80,7 @@ Json process_json(const ProcessReport& process) {
           {"restarts", process.restarts},
           {"children", std::move(children)},
           {"ended_early", process.ended_early},
+          {"lost", process.lost},
           {"left_behind", process.left_behind},
           {"last_lines", process.last_lines},
           {"log", process.log},
@@ -163,6 +164,7 @@ std::string_view name_of(const Cause& cause) {
       Overloaded{[](const Finished&) { return "finished"; }, [](const ProcessFailed&) { return "failed"; },
                  [](const StartFailed&) { return "not-started"; },
                  [](const NeverReady&) { return "not-ready"; }, [](const PartLost&) { return "failed"; },
+                 [](const Unresponsive&) { return "unresponsive"; },
                  [](const StoppedBySignal& stopped) {
                    const bool by_hand = stopped.signal == SIGINT || stopped.signal == SIGQUIT ||
                                         stopped.signal == stop_signal();
@@ -185,6 +187,7 @@ int exit_code(const Cause& cause) {
                  [](const StartFailed&) { return kCannotBeStarted; },
                  [](const NeverReady&) { return exit_code::not_ready; },
                  [](const PartLost&) { return kServesNobody; },
+                 [](const Unresponsive&) { return exit_code::stalled; },
                  [](const StoppedBySignal& stopped) { return exit_code_of_stop(stopped.signal); },
                  [](const GuardianGone&) { return exit_code::internal; },
                  [](const WalltimeNear&) { return exit_code::walltime; },
@@ -201,36 +204,46 @@ std::string sentence(const Outcome& outcome) {
   const auto name = outcome.first ? who(outcome.processes[*outcome.first]) : std::string();
   const auto when = in_seconds(outcome.decided.value_or(outcome.took));
   return std::visit(
-      Overloaded{[&](const Finished&) { return fmt::format("finished after {}", when); },
-                 [&](const ProcessFailed& failed) {
-                   return fmt::format("{} {}{}{}{}{}", name, failed.status.str(),
-                                      failed.status.ok() ? " but was expected to keep running," : "",
-                                      after(outcome), before_the_next(outcome), after_a_child(outcome));
-                 },
-                 [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
-                 [&](const NeverReady& never) {
-                   return never.has_ended
-                              ? fmt::format("{} exited with code 0{}, before it was ready", name,
-                                            after(outcome))
-                              : fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
-                 },
-                 [&](const PartLost& lost) {
-                   return fmt::format("{}, and {} did not end within {}", lost.reason, name,
-                                      in_seconds(kTimeToEndWithoutPart));
-                 },
-                 [&](const StoppedBySignal& stopped) {
-                   return fmt::format("stopped by {} after {}", name_of_stop(stopped.signal), when);
-                 },
-                 [&](const GuardianGone&) { return fmt::format("nlaunch was killed after {}", when); },
-                 [&](const WalltimeNear&) {
-                   return fmt::format("stopped after {}, for the walltime comes near", when);
-                 },
-                 [&](const NodeLost& lost) {
-                   return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
-                 },
-                 [&](const Aborted& aborted) {
-                   return fmt::format("{} ({} into the run){}", aborted.reason, when, after_a_child(outcome));
-                 }},
+      Overloaded{
+          [&](const Finished&) { return fmt::format("finished after {}", when); },
+          [&](const ProcessFailed& failed) {
+            const auto again =
+                failed.alike > 0
+                    ? fmt::format(
+                          "; it ended so {} times in a row, each soon after its start, and is not "
+                          "started again",
+                          failed.alike)
+                    : "";
+            return fmt::format("{} {}{}{}{}{}{}", name, failed.status.str(),
+                               failed.status.ok() ? " but was expected to keep running," : "", after(outcome),
+                               before_the_next(outcome), after_a_child(outcome), again);
+          },
+          [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
+          [&](const NeverReady& never) {
+            return never.has_ended
+                       ? fmt::format("{} exited with code 0{}, before it was ready", name, after(outcome))
+                       : fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
+          },
+          [&](const PartLost& lost) {
+            return fmt::format("{}, and {} did not end within {}", lost.reason, name,
+                               in_seconds(kTimeToEndWithoutPart));
+          },
+          [&](const Unresponsive& silent) {
+            return fmt::format("{} does not answer any more ({}) {} into the run", name, silent.reason, when);
+          },
+          [&](const StoppedBySignal& stopped) {
+            return fmt::format("stopped by {} after {}", name_of_stop(stopped.signal), when);
+          },
+          [&](const GuardianGone&) { return fmt::format("nlaunch was killed after {}", when); },
+          [&](const WalltimeNear&) {
+            return fmt::format("stopped after {}, for the walltime comes near", when);
+          },
+          [&](const NodeLost& lost) {
+            return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
+          },
+          [&](const Aborted& aborted) {
+            return fmt::format("{} ({} into the run){}", aborted.reason, when, after_a_child(outcome));
+          }},
       outcome.cause);
 }
 

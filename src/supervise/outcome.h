@@ -37,6 +37,7 @@ struct ProcessReport {
   std::string log;                       ///< path of its log file
   std::optional<std::uint64_t> log_when_decided{};  ///< bytes that the log had then
   std::string ended_early{};                        ///< "exited with code 0 at step 3 of 40"; else empty
+  std::string lost{};                               ///< why the run went on without it; else empty
   std::vector<std::string> last_lines{};            ///< of a task that has ended, at most 20
 };
 
@@ -80,7 +81,7 @@ struct LostChild {
 std::optional<LostChild> lost_child(const Outcome& outcome);
 
 /// "finished", "failed", "not-started", "not-ready", "interrupted", "terminated", "killed", "walltime",
-/// "node-lost", "stalled", "aborted".
+/// "node-lost", "stalled", "unresponsive", "aborted".
 std::string_view name_of(const Cause& cause);
 /// As the run's exit code; see base/exit_code.h.
 int exit_code(const Cause& cause);

@@ -20,6 +20,7 @@ using event::Ended;
 using event::NodeLost;  ///< a node, or the agent there, is gone, and these processes with it
 using event::Ready;
 using event::Signal;
+using event::Unresponsive;
 struct Started {
   ProcessIndex process = 0;
   pid_t pid = 0;
@@ -68,9 +69,9 @@ struct Trouble {
 struct ProcessEvent {
   Duration at{};
   std::variant<process_event::Started, process_event::NotStarted, process_event::Ready,
-               process_event::NotReady, process_event::Ended, process_event::ChildEnded,
-               process_event::CleanedUp, process_event::NotKillable, process_event::Signal,
-               process_event::NodeLost, process_event::Abort, process_event::Progress,
+               process_event::NotReady, process_event::Unresponsive, process_event::Ended,
+               process_event::ChildEnded, process_event::CleanedUp, process_event::NotKillable,
+               process_event::Signal, process_event::NodeLost, process_event::Abort, process_event::Progress,
                process_event::Collected, process_event::Trouble>
       what;
 };

@@ -42,7 +42,9 @@ Rules rules_of(const plan::Plan& plan) {
                                .restart = role.restart,
                                .ends_run = role.ends_run,
                                .exit_ok = role.exit_ok,
-                               .leave = role.leave});
+                               .leave = role.leave,
+                               .watched = role.alive && in.rank == 0,
+                               .tolerate = role.tolerate});
     if (rules.walltime && role.kind == RoleKind::learner) {
       rules.processes.back().walltime_signal = plan.walltime->signal;
     }

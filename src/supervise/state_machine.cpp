@@ -57,7 +57,7 @@ class Transition {
       case ProcessRules::Ready::exited:
         return act(action::AwaitReady{event.process});
       case ProcessRules::Ready::started:
-        phase = Serving{};
+        serve(event.process);
     }
     advance();
   }
@@ -65,13 +65,12 @@ class Transition {
   void on(const event::SpawnFailed& event) {
     if (!is_any<Starting>(life_of(event.process))) return;
     life_of(event.process) = Ended{};
-    decide(StartFailed{event.process, event.reason});
+    give_up(event.process, StartFailed{event.process, event.reason});
   }
 
   void on(const event::Ready& event) {
-    auto& phase = life_of(event.process);
-    if (!is_any<Running>(phase)) return;
-    phase = Serving{};
+    if (!is_any<Running>(life_of(event.process))) return;
+    serve(event.process);
     advance();
   }
 
@@ -79,24 +78,31 @@ class Transition {
     if (!is_any<Running>(life_of(event.process))) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
     if (is_task(event.process) && going && may_restart(event.process)) return stop(event.process);
-    decide(NeverReady{event.process, false});
+    const bool tolerated = can_do_without({event.process});
+    give_up(event.process, NeverReady{event.process, false});
+    if (tolerated) stop(event.process);
   }
 
   void on(const event::Ended& event) {
     auto& phase = life_of(event.process);
     if (!is_alive(phase)) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
-    const bool failed = is_failure(event.process, event.status);
-    const bool unready = is_any<Running>(phase) && is_awaited(event.process);
+    const bool lost = state_.processes[event.process].lost;
+    const bool failed = !lost && is_failure(event.process, event.status);
+    const bool unready = !lost && is_any<Running>(phase) && is_awaited(event.process);
     // Its time was over, however it took the stop.
     const bool cut_off = going && is_any<Stopping, Killed>(phase) && is_task(event.process);
-    const bool restart = going && (((failed || unready || cut_off) && may_restart(event.process)) ||
-                                   starts_again(event.process));
+    if (failed || unready) count_alike(event, unready, !is_any<Stopping, Killed>(phase));
+    const bool wanted = (failed || unready || cut_off) && may_restart(event.process);
+    const bool loops = wanted && is_crash_loop(event.process);
+    const bool restart = going && !lost && ((wanted && !loops) || starts_again(event.process));
     phase = CleaningUp{restart};
     act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
     if (restart) stop_replica(event.process);
-    if (failed && !restart) return decide(ProcessFailed{event.process, event.status});
-    if ((unready || cut_off) && !restart) return decide(NeverReady{event.process, !cut_off});
+    if (failed && !restart)
+      return give_up(event.process, ProcessFailed{event.process, event.status,
+                                                  loops ? state_.processes[event.process].alike : 0});
+    if ((unready || cut_off) && !restart) return give_up(event.process, NeverReady{event.process, !cut_off});
     if (run_is_over()) return decide(Finished{});
     advance();
     continue_ending();
@@ -106,9 +112,17 @@ class Transition {
   void on(const event::PartLost& event) {
     const auto& rules = rules_.processes[event.process];
     if (!is_any<Serving>(life_of(event.process)) || rules.ends_run || rules.exit_ok) return;
-    const bool going = std::holds_alternative<Going>(state_.phase);
-    if (going && may_restart(event.process)) return kill(event.process);  // which its end is told of
-    decide(PartLost{event.process, event.reason});
+    replace(event.process, PartLost{event.process, event.reason});
+  }
+
+  void on(const event::Unresponsive& event) {
+    if (!is_any<Serving>(life_of(event.process))) return;
+    replace(event.process, Unresponsive{event.process, event.reason});
+  }
+
+  void on(const event::RestartForgotten& event) {
+    auto& counted = state_.processes[event.process].counted;
+    counted -= std::min(counted, 1U);
   }
 
   void on(const event::CleanedUp& event) {
@@ -131,6 +145,9 @@ class Transition {
     for (const auto process : replica_of(event.process)) {
       if (!is_any<BackingOff>(life_of(process))) continue;
       ++state_.processes[process].restarts;
+      ++state_.processes[process].counted;
+      if (const auto& within = rules_.processes[process].restart.within)
+        act(action::ForgetRestart{process, *within});
       start(process);
     }
   }
@@ -147,10 +164,20 @@ class Transition {
 
   /// What was there is gone; nobody can be asked to clean up after it.
   void on(const event::NodeLost& event) {
+    std::vector<ProcessIndex> gone;
+    bool known = false;  // one that is lost was there, and the run goes on without it already
     for (const auto process : event.processes) {
+      if (state_.processes[process].lost)
+        known = true;
+      else if (!is_over(life_of(process)))
+        gone.push_back(process);
       if (!is_any<Waiting>(life_of(process))) life_of(process) = Ended{};
     }
-    decide(NodeLost{event.host, event.why});
+    const Cause cause = NodeLost{event.host, event.why};
+    if (gone.empty() ? !known : !can_do_without(gone)) return decide(cause);
+    for (const auto process : gone) lose(process, cause);
+    advance();
+    continue_ending();
   }
 
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
@@ -190,7 +217,87 @@ class Transition {
     if (!std::ranges::all_of(replica, gathered)) return;
     for (const auto other : replica) life_of(other) = BackingOff{};
     const auto first = replica.front();
-    act(action::ArmBackoff{first, rules_.processes[first].restart.backoff});
+    act(action::ArmBackoff{first,
+                           rules_.processes[first].restart.backoff_after(state_.processes[first].counted)});
+  }
+
+  /// It is killed and starts again, or is done without; or the run ends.
+  void replace(ProcessIndex process, Cause cause) {
+    const bool going = std::holds_alternative<Going>(state_.phase);
+    if (going && may_restart(process)) return kill(process);  // its end is a failure, which starts it again
+    const bool tolerated = can_do_without({process});
+    give_up(process, std::move(cause));
+    if (tolerated) kill(process);
+  }
+
+  /// The run goes on with what is left of its role, or ends.
+  void give_up(ProcessIndex process, Cause cause) {
+    if (!can_do_without({process})) return decide(std::move(cause));
+    lose(process, cause);
+    const bool nothing_is_left = std::ranges::all_of(state_.processes, &ProcessState::lost);
+    if (run_is_over()) return decide(nothing_is_left ? std::move(cause) : Cause(Finished{}));
+    advance();
+  }
+
+  /// Enough of their roles are left without their replicas.
+  [[nodiscard]] bool can_do_without(const std::vector<ProcessIndex>& processes) {
+    if (!std::holds_alternative<Going>(state_.phase)) return false;
+    std::vector<bool> without(rules_.processes.size());
+    for (const auto process : processes)
+      for (const auto member : replica_of(process)) without[member] = true;
+    return std::ranges::all_of(processes, [&](ProcessIndex process) {
+      const auto& rules = rules_.processes[process];
+      return rules.tolerate && left_of(rules.role, without) >= *rules.tolerate;
+    });
+  }
+
+  /// Replicas of a role that are neither lost nor over, without some.
+  [[nodiscard]] std::size_t left_of(const std::string& role, const std::vector<bool>& without) const {
+    std::size_t left = 0;
+    for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
+      const auto& rules = rules_.processes[process];
+      const bool is_first = !rules.replica || rules_.replicas[*rules.replica].front() == process;
+      const auto& state = state_.processes[process];
+      if (rules.role == role && is_first && !without[process] && !state.lost && !is_over(state.phase)) ++left;
+    }
+    return left;
+  }
+
+  void lose(ProcessIndex process, const Cause& cause) {
+    if (state_.processes[process].lost) return;
+    const auto replica = replica_of(process);
+    const std::vector<ProcessIndex> members(replica.begin(), replica.end());
+    for (const auto other : members) {
+      state_.processes[other].lost = true;
+      auto& phase = life_of(other);
+      if (auto* starting = std::get_if<Starting>(&phase)) starting->stop = true;
+      if (is_any<Gathering, BackingOff>(phase)) phase = Ended{};
+      if (is_any<CleaningUp>(phase)) phase = CleaningUp{};
+      if (other != process && is_any<Running, Serving>(phase)) stop(other);
+    }
+    const std::vector<bool> all(rules_.processes.size());
+    act(action::Tolerate{members, cause, left_of(rules_.processes[process].role, all)});
+  }
+
+  void serve(ProcessIndex process) {
+    life_of(process) = Serving{};
+    if (rules_.processes[process].watched) act(action::Watch{process});
+  }
+
+  /// What fails soon after its start fails as the last time, or in another way.
+  /// What nlaunch itself has ended says nothing of the program.
+  void count_alike(const event::Ended& event, bool unready, bool by_itself) {
+    auto& process = state_.processes[event.process];
+    const bool at_once = by_itself && (event.soon || unready);
+    const bool same = at_once && process.failure == event.status;
+    process.alike = same ? process.alike + 1 : by_itself ? 1 : 0;
+    process.failure = at_once ? std::optional(event.status) : std::nullopt;
+  }
+
+  /// To start it once more would show the same again.
+  [[nodiscard]] bool is_crash_loop(ProcessIndex process) const {
+    constexpr unsigned kTimes = 3;
+    return state_.processes[process].alike >= kTimes;
   }
 
   template <class What>
@@ -205,7 +312,12 @@ class Transition {
   }
 
   void start_stage(std::size_t stage) {
-    for (const auto process : rules_.stages[stage]) start(process);
+    for (const auto process : rules_.stages[stage]) {
+      if (state_.processes[process].lost)
+        life_of(process) = Ended{};  // with its node, before its turn
+      else
+        start(process);
+    }
   }
 
   /// Starts the next stage when all of this one are ready, or have ended as they may.
@@ -245,7 +357,7 @@ class Transition {
 
   [[nodiscard]] bool may_restart(ProcessIndex process) const {
     const auto& restart = rules_.processes[process].restart;
-    return restart.on_failure && state_.processes[process].restarts < restart.max;
+    return restart.on_failure && state_.processes[process].counted < restart.max;
   }
 
   /// Every process that ends the run has done so, and every task; where there is none of the first kind,

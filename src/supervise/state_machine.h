@@ -28,8 +28,10 @@ struct ProcessRules {
   bool ends_run = false;
   bool exit_ok = false;
   bool leave = false;
-  std::optional<int> walltime_signal{};    ///< in place of the stop signal when the walltime comes near
-  std::optional<std::uint32_t> replica{};  ///< index into Rules::replicas; nothing: it stands for itself
+  bool watched = false;                     ///< once it is ready it is asked whether it answers
+  std::optional<std::uint32_t> tolerate{};  ///< replicas of its role with which the run goes on
+  std::optional<int> walltime_signal{};     ///< in place of the stop signal when the walltime comes near
+  std::optional<std::uint32_t> replica{};   ///< index into Rules::replicas; nothing: it stands for itself
 };
 
 /// What holds for the run.
@@ -50,6 +52,9 @@ struct Finished {};
 struct ProcessFailed {
   ProcessIndex process = 0;
   sys::WaitStatus status;
+  /// So often in a row, and before it could work: it is not started again, though it might have been. 0: that
+  /// is not why.
+  unsigned alike = 0;
 };
 struct StartFailed {
   ProcessIndex process = 0;
@@ -63,6 +68,11 @@ struct NeverReady {
 struct PartLost {
   ProcessIndex process = 0;
   std::string reason;  ///< "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
+};
+/// It was ready, and answers no more.
+struct Unresponsive {
+  ProcessIndex process = 0;
+  std::string reason;  ///< "http://n1:8000/health: no answer within 10s, 3 times in a row"
 };
 struct StoppedBySignal {
   int signal = 0;
@@ -80,8 +90,8 @@ struct Aborted {
   int exit_code = 0;
   std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
-using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, PartLost, StoppedBySignal,
-                           GuardianGone, WalltimeNear, NodeLost, Aborted>;
+using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, PartLost, Unresponsive,
+                           StoppedBySignal, GuardianGone, WalltimeNear, NodeLost, Aborted>;
 
 // Where a process is in its life.
 struct Waiting {};    ///< for its stage
@@ -103,7 +113,12 @@ using ProcessPhase = std::variant<Waiting, Starting, Running, Serving, Stopping,
 
 struct ProcessState {
   ProcessPhase phase;
-  unsigned restarts = 0;
+  unsigned restarts = 0;  ///< in all
+  unsigned counted = 0;   ///< of these, those that Restart::max counts
+  /// Failures of the same kind, one after the other and each soon after the start.
+  std::optional<sys::WaitStatus> failure{};
+  unsigned alike = 0;
+  bool lost = false;  ///< the run goes on without it: `tolerate`
 };
 
 // Where the run is.
@@ -145,6 +160,16 @@ struct ReadyTimeout {
 struct Ended {
   ProcessIndex process = 0;
   sys::WaitStatus status;
+  bool soon = false;  ///< after its start
+};
+/// It was ready, and answers no more.
+struct Unresponsive {
+  ProcessIndex process = 0;
+  std::string reason;
+};
+/// A restart is so long ago that it counts no more.
+struct RestartForgotten {
+  ProcessIndex process = 0;
 };
 /// A process below it has ended that it cannot serve without. It had time to end as well.
 struct PartLost {
@@ -176,10 +201,10 @@ struct Abort {
   std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
 }  // namespace event
-using Event =
-    std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout, event::Ended,
-                 event::PartLost, event::CleanedUp, event::GraceOver, event::BackoffOver, event::Signal,
-                 event::GuardianLost, event::NodeLost, event::Abort>;
+using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
+                           event::Ended, event::PartLost, event::Unresponsive, event::RestartForgotten,
+                           event::CleanedUp, event::GraceOver, event::BackoffOver, event::Signal,
+                           event::GuardianLost, event::NodeLost, event::Abort>;
 
 namespace action {
 /// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.
@@ -189,6 +214,10 @@ struct Start {
 /// To be answered by Ready or ReadyTimeout; for one that is ready when it has exited, by Ended or
 /// ReadyTimeout.
 struct AwaitReady {
+  ProcessIndex process = 0;
+};
+/// From now on it is asked whether it answers; until its end. To be answered by Unresponsive, once.
+struct Watch {
   ProcessIndex process = 0;
 };
 /// The stop signal, to the whole process group: a wrapper shell does not pass it on.
@@ -224,6 +253,17 @@ struct ArmBackoff {
   ProcessIndex process = 0;
   Duration backoff{};
 };
+/// To be answered by RestartForgotten.
+struct ForgetRestart {
+  ProcessIndex process = 0;
+  Duration after{};
+};
+/// The run goes on without these.
+struct Tolerate {
+  std::vector<ProcessIndex> processes;  ///< of one replica, or one alone
+  Cause cause;                          ///< what the run would have ended with
+  std::size_t left = 0;                 ///< replicas of the role
+};
 /// It is decided that the run ends, and why.
 struct Decide {
   Cause cause;
@@ -233,11 +273,13 @@ struct Finish {
 };
 }  // namespace action
 /// Those that are performed where the process lives.
-using NodeAction = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
-                                action::KillTree, action::KillAll, action::Collect, action::CleanUp>;
-using Action = std::variant<action::Start, action::AwaitReady, action::SignalGroup, action::SignalProcess,
-                            action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace,
-                            action::ArmBackoff, action::Decide, action::Finish>;
+using NodeAction =
+    std::variant<action::Start, action::AwaitReady, action::Watch, action::SignalGroup, action::SignalProcess,
+                 action::KillTree, action::KillAll, action::Collect, action::CleanUp>;
+using Action =
+    std::variant<action::Start, action::AwaitReady, action::Watch, action::SignalGroup, action::SignalProcess,
+                 action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace, action::ArmBackoff,
+                 action::ForgetRestart, action::Tolerate, action::Decide, action::Finish>;
 
 /// Why this signal would end a run; nothing where it would not.
 std::optional<Cause> cause_of(const Rules& rules, int signal);

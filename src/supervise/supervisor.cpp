@@ -178,23 +178,55 @@ void Supervisor::perform(const action::ArmBackoff& arm) {
   const auto record_it = [&](ProcessIndex process) {
     record("process-restart", {{"process", name_of(process)}, {"in_ms", arm.backoff.count()}});
   };
-  if (rules.replica) {
-    const auto& replica = rules_.replicas[*rules.replica];
-    for (const auto process : replica) record_it(process);
-    say(fmt::format("{}{} starts again in {}, all {} processes of it", why_again(replica),
-                    replica_name(arm.process), in_seconds(arm.backoff), replica.size()));
-  } else {
-    record_it(arm.process);
-    if (rules.ready == ProcessRules::Ready::exited)
-      say(fmt::format("{} has failed, and starts again in {}", name_of(arm.process),
-                      in_seconds(arm.backoff)));
-  }
+  const auto replica = rules.replica ? rules_.replicas[*rules.replica] : std::vector{arm.process};
+  for (const auto process : replica) record_it(process);
+  const auto count = state_.processes[arm.process].counted + 1;
+  const auto which =
+      rules.restart.max > 1 ? fmt::format(" (restart {} of {})", count, rules.restart.max) : "";
+  const auto why = why_again(replica);
+  const auto who = rules.replica ? replica_name(arm.process) : why.empty() ? name_of(arm.process) : "it";
+  const auto all = rules.replica ? fmt::format(", all {} processes of it", replica.size()) : "";
+  say(fmt::format("{}{} starts again in {}{}{}", why, who, in_seconds(arm.backoff), all, which));
   loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
 }
 
+void Supervisor::perform(const action::ForgetRestart& forget) {
+  loop_.after(forget.after, [this, p = forget.process] { handle(event::RestartForgotten{p}); });
+}
+
+void Supervisor::perform(const action::Tolerate& tolerate) {
+  Outcome so_far;
+  so_far.cause = tolerate.cause;
+  so_far.processes = outcome_.processes;
+  so_far.decided = since_start();
+  so_far.not_ready = outcome_.not_ready;
+  const auto first = tolerate.processes.front();
+  so_far.first = std::visit(
+      [&](const auto& cause) -> std::optional<std::size_t> {
+        if constexpr (requires { cause.process; }) return cause.process;
+        return first;
+      },
+      tolerate.cause);
+  const auto why = sentence(so_far);
+  const auto& rules = rules_.processes[first];
+  const auto name = rules.replica ? replica_name(first) : name_of(first);
+  for (const auto process : tolerate.processes) {
+    outcome_.processes[process].lost = why;
+    record("process-lost", {{"process", name_of(process)}, {"why", why}, {"left", tolerate.left}});
+  }
+  const auto sentence =
+      fmt::format("{}; the run goes on without {}, with {} of '{}'", why, name, tolerate.left, rules.role);
+  outcome_.troubles.push_back(sentence);
+  say(sentence);
+}
+
+/// One that was not asked to end before is killed for what was told of it.
 void Supervisor::perform(const action::KillTree& kill) {
-  record("process-killed", {{"process", name_of(kill.process)}, {"why", "its grace was over"}});
-  outlived_their_grace_.push_back(name_of(kill.process));
+  auto& report = outcome_.processes[kill.process];
+  const bool was_asked = std::exchange(report.stopped, true);
+  record("process-killed",
+         {{"process", report.name}, {"why", was_asked ? "its grace was over" : "it serves nobody any more"}});
+  if (was_asked) outlived_their_grace_.push_back(report.name);
   backend_->perform(kill);
 }
 

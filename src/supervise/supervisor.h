@@ -56,6 +56,8 @@ class Supervisor {
   void perform(const action::SignalProcess& send);
   void perform(const action::ArmGrace& arm);
   void perform(const action::ArmBackoff& arm);
+  void perform(const action::ForgetRestart& forget);
+  void perform(const action::Tolerate& tolerate);
   void perform(const action::KillTree& kill);
   void perform(const action::KillAll& kill);
   void perform(const action::Decide& decide);
@@ -70,6 +72,7 @@ class Supervisor {
   void on(Duration at, const process_event::NotStarted& not_started);
   void on(Duration at, const process_event::Ready& ready);
   void on(Duration at, const process_event::NotReady& not_ready);
+  void on(Duration at, const process_event::Unresponsive& silent);
   void on(Duration at, const process_event::Ended& ended);
   void on(Duration at, const process_event::ChildEnded& child);
   void on(Duration at, const process_event::CleanedUp& cleaned);

@@ -70,6 +70,13 @@ void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
   handle(event::ReadyTimeout{not_ready.process});
 }
 
+void Supervisor::on(Duration, const process_event::Unresponsive& silent) {
+  record("process-unresponsive", {{"process", name_of(silent.process)}, {"why", silent.reason}});
+  if (std::holds_alternative<Serving>(state_.processes[silent.process].phase))
+    say(fmt::format("{} does not answer any more ({})", name_of(silent.process), silent.reason));
+  handle(silent);
+}
+
 void Supervisor::on(Duration at, const process_event::Ended& ended) {
   auto& report = outcome_.processes[ended.process];
   report.ended = at;
@@ -78,7 +85,12 @@ void Supervisor::on(Duration at, const process_event::Ended& ended) {
   const bool was_task = rules_.processes[ended.process].ready == ProcessRules::Ready::exited;
   if (was_task && ended.status.ok() && !report.stopped) note_ready(ended.process, at);
   if (watching_) watching_->on(ended);
-  handle(ended);
+  // A program that cannot do what it is for ends within this time; one that loads first has a readiness
+  // check.
+  constexpr Duration kSoon = std::chrono::seconds(10);
+  auto event = ended;
+  event.soon = at - report.started.value_or(at) < kSoon;
+  handle(event);
 }
 
 void Supervisor::on(Duration at, const process_event::ChildEnded& ended) {

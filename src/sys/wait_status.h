@@ -25,6 +25,7 @@ class WaitStatus {
   [[nodiscard]] int shell_code() const { return by_signal() ? 128 + signal() : code(); }
   /// "exited with code 3", "was killed by SIGKILL", "was ended by SIGSEGV (core dumped)".
   [[nodiscard]] std::string str() const;
+  bool operator==(const WaitStatus&) const = default;
 
  private:
   int native_ = 0;

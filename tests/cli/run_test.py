@@ -61,7 +61,7 @@ roles:
 """)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout + result.stderr, r"nlaunch: engine\.0\.1 exited with code 0 after sleep \(pid \d+\) was killed by SIGKILL; "
-                                        r"engine\.0 starts again in 100ms, all 2 processes of it\n")
+                                        r"engine\.0 starts again in 100ms, all 2 processes of it \(restart 1 of 2\)\n")
 
     def test_a_disk_that_is_full_from_the_beginning_is_70(self):
         path = self.folder / "experiment.yaml"

@@ -141,7 +141,7 @@ class Pools(LooksAtRuns):
         self.assertEqual({name: number for name, number in restarts.items() if number},
                          {"engine.0.0": 1, "engine.0.1": 1})
         self.assertEqual([self.pid_of(f"learner.{rank}") for rank in range(TRAIN)], learners)
-        self.assertIn("nlaunch: engine.0.1 was killed by SIGKILL; engine.0 starts again in 100ms, all 2 processes of it\n",
+        self.assertIn("nlaunch: engine.0.1 was killed by SIGKILL; engine.0 starts again in 100ms, all 2 processes of it (restart 1 of 2)\n",
                       "".join(log.read_text() for log in self.folder.glob("runs/pools/slurm-*.log")))
         of_replica = self.cluster.run(NLAUNCH, "logs", self.run_folder, "--role", "engine.0").stdout
         of_process = self.cluster.run(NLAUNCH, "logs", self.run_folder, "--role", "engine.0.1").stdout

@@ -176,6 +176,12 @@ class Binder {
     for (auto* text : {&bound.ready.http, &bound.ready.tcp, &bound.ready.file}) {
       *text = names.resolve(*text, &process, diagnostics_);
     }
+    if (role.alive) {
+      bound.alive = role.alive;
+      for (auto* text : {&bound.alive->http, &bound.alive->tcp})
+        *text = names.resolve(*text, &process, diagnostics_);
+      for (auto& word : bound.alive->exec) word = names.resolve(word, &process, diagnostics_);
+    }
     bound.heartbeat = names.resolve(role.heartbeat, &process, diagnostics_);
     for (auto& word : bound.ready.exec) word = names.resolve(word, &process, diagnostics_);
     for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
@@ -295,6 +301,7 @@ class Binder {
           "`venv: FOLDER` or a module of the site's profile may bring it, or its whole path";
       look_for(bound.argv, fmt::format("command: {}", role.command_origin), kHint);
       look_for(bound.ready.exec, "ready.exec", kHint);
+      if (bound.alive) look_for(bound.alive->exec, "alive.exec", kHint);
     }
     check_image(role, bound);
   }

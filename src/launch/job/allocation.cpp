@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "plan/tolerance.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::launch {
@@ -203,18 +204,13 @@ namespace {
 std::vector<std::string> step_options(const plan::Plan& plan, const Allocation& allocation,
                                       const std::vector<std::string>& nodes, std::uint32_t cpus,
                                       const std::string& input) {
-  std::vector<std::string> out{"--jobid=" + allocation.job_id,
-                               fmt::format("--nodes={}", nodes.size()),
-                               fmt::format("--ntasks={}", nodes.size()),
-                               "--ntasks-per-node=1",
-                               "--nodelist=" + text::join(nodes, ","),
-                               "--overlap",
-                               "--kill-on-bad-exit=1",
-                               "--wait=0",
-                               "--cpu-bind=none",
-                               "--gpu-bind=none",
-                               "--mem=0",
-                               input};
+  std::vector<std::string> out{"--jobid=" + allocation.job_id, fmt::format("--nodes={}", nodes.size()),
+                               fmt::format("--ntasks={}", nodes.size()), "--ntasks-per-node=1",
+                               "--nodelist=" + text::join(nodes, ","), "--overlap",
+                               // Else the end of one agent is the end of all.
+                               fmt::format("--kill-on-bad-exit={}", plan::outlives_nodes(plan) ? 0 : 1),
+                               "--wait=0", "--cpu-bind=none", "--gpu-bind=none", "--mem=0", input};
+  if (plan::outlives_nodes(plan)) out.emplace_back("--no-kill");
   if (cpus > 0) out.push_back(fmt::format("--cpus-per-task={}", cpus));
   out.insert(out.end(), plan.slurm.srun.begin(), plan.slurm.srun.end());
   return out;

@@ -399,6 +399,7 @@ TEST(Summary, HasAllOfAnOutcome) {
   learner.log = "/run/logs/learner.0.log";
   learner.log_when_decided = 99;
   learner.ended_early = "exited with code 0 at step 3 of 40";
+  learner.lost = "it hung";
   EXPECT_EQ(to_json(outcome), parse_ordered_json(R"JSON({
     "outcome": "failed", "exit_code": 139,
     "what": "learner.0 (rank 0) on node0 was ended by SIGSEGV after 12.4s", "advice": "",
@@ -408,11 +409,11 @@ TEST(Summary, HasAllOfAnOutcome) {
       {"name": "learner.0", "host": "node0", "rank": 0, "program": "train.py", "pid": 4711, "started_ms": 100,
        "ready_ms": 200, "ended_ms": 12400, "end": {"signal": "SIGSEGV"}, "restarts": 2,
        "children": [{"name": "raylet\\n", "pid": 7, "ended_ms": 12000, "end": {"code": 3}}],
-       "ended_early": "exited with code 0 at step 3 of 40", "left_behind": ["sh (pid 10)"],
+       "ended_early": "exited with code 0 at step 3 of 40", "lost": "it hung", "left_behind": ["sh (pid 10)"],
        "last_lines": [], "log": "/run/logs/learner.0.log", "log_when_decided": 99},
       {"name": "engine.0", "host": "", "rank": -1, "program": "", "pid": 0, "started_ms": null,
        "ready_ms": null, "ended_ms": null, "end": null, "restarts": 0, "children": [], "ended_early": "",
-       "left_behind": [], "last_lines": [], "log": "", "log_when_decided": null}],
+       "lost": "", "left_behind": [], "last_lines": [], "log": "", "log_when_decided": null}],
     "left_behind": ["python (pid 8)"], "survivors": ["python (pid 9, state D)"],
     "terminal_skipped": {"lines": 3, "bytes": 300}, "log_bytes_lost": 17, "oom_kills": 0,
     "troubles": ["the disk is full"]})JSON"))

@@ -55,6 +55,7 @@ class Acting : public ProcessBackend {
     performed.push_back(fmt::format("await {}", what.process));
     await(what.process);
   }
+  void on(const action::Watch& what) { performed.push_back(fmt::format("watch {}", what.process)); }
   void on(const action::SignalGroup& what) {
     performed.push_back(fmt::format("{} to group {}", sys::signal_name(what.signal), what.process));
     signal(what.process, what.signal);
@@ -360,7 +361,8 @@ TEST_F(Supervised, ARestartIsRecordedAndItsProcessIsANewOne) {
             Lines{R"({"event":"process-restart","process":"engine.0","in_ms":10})"});
   EXPECT_EQ(recorded_as("process-started").back(),
             R"({"event":"process-started","process":"engine.0","pid":400,"restarts":1})");
-  EXPECT_EQ(said(), Lines{"engine: 1 of 1 ready after 4.0s"});
+  EXPECT_EQ(said(), (Lines{"engine: 1 of 1 ready after 4.0s",
+                           "engine.0 exited with code 1; it starts again in 10ms"}));
   EXPECT_EQ(outcome.processes[0].restarts, 0U);
 }
 

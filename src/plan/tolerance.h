@@ -1,0 +1,14 @@
+#pragma once
+#include "config/experiment.h"
+#include "plan/plan.h"
+
+namespace nlaunch::plan {
+
+/// Refuses `tolerate` of what a run cannot do without, and warns of a weight sync whose group breaks with a
+/// replica.
+void check_tolerance(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
+
+/// The run goes on where some of its nodes are lost.
+bool outlives_nodes(const Plan& plan);
+
+}  // namespace nlaunch::plan
