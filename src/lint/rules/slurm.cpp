@@ -110,10 +110,11 @@ std::string warning_signal(std::string text) {
   return text;
 }
 
+/// Of its own, or of any end.
 bool traps(const LintInput& input, const std::string& signal) {
   return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
     return command.words[0] == "trap" && std::ranges::any_of(command.words, [&](const std::string& word) {
-             return warning_signal(word) == signal;
+             return warning_signal(word) == signal || word == "EXIT" || word == "0";
            });
   });
 }

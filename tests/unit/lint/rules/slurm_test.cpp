@@ -301,7 +301,7 @@ TEST(Untrapped, ASignalToAShellThatDoesNotKnowIt) {
   EXPECT_EQ(said("B:USR1@60", ""),
             Texts{"warning job.sh:1:1 Slurm sends USR1 to the batch shell, which has no trap for it"});
   EXPECT_EQ(said("B:10@60", "trap 'touch x' TERM\n").size(), 1U);
-  for (const std::string name : {"USR1", "SIGUSR1", "10"})
+  for (const std::string name : {"USR1", "SIGUSR1", "10", "EXIT"})
     EXPECT_EQ(said("B:USR1@60", "trap 'touch x' " + name + "\n"), Texts{}) << name;
   EXPECT_EQ(said("USR2@60", ""), Texts{});
 }
