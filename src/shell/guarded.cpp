@@ -678,6 +678,15 @@ struct Beginning {
 
 }  // namespace
 
+HeldSignals::HeldSignals() {
+  const auto signals = waited_for();
+  ::sigprocmask(SIG_BLOCK, &signals, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
 Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& layer, Watcher& watcher) {
   auto pipe = sys::make_pipe();
   if (!pipe) return std::unexpected(pipe.error());
@@ -685,9 +694,7 @@ Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& laye
   if (!filter) return std::unexpected(filter.error());
   const auto argv = pointers(program.argv);
   const auto environment = pointers(program.environment);
-  const auto signals = waited_for();
-  sigset_t before;
-  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  const HeldSignals held;
   const auto pid = ::fork();
   if (pid == 0) Beginning{program, layer, *filter, argv.data(), environment.data(), pipe->write.get()}.run();
   const int fork_error = errno;
@@ -702,7 +709,6 @@ Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& laye
     ::ptrace(PTRACE_CONT, pid, nullptr, 0);
     end = Tracer(program, layer, watcher).follow(pid);
   }
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return failure("shell.fork", "cannot start a process: {}", std::strerror(fork_error));
   Trouble trouble;
   if (::read(pipe->read.get(), &trouble, sizeof(trouble)) == sizeof(trouble)) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -82,6 +83,18 @@ struct GuardedEnd {
   /// The limit that ended it, "time", "starts", "processes", "memory", "space", "waits", or "signal"; empty:
   /// none.
   std::string stopped;
+};
+
+/// SIGINT, SIGTERM and SIGHUP wait while it lives: whoever makes a folder for the layer has removed it first.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 /// Runs a program and all that it starts so that they have no effect outside of `layer`:

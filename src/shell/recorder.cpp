@@ -970,6 +970,7 @@ namespace {
 
 /// The signal that asked this process to end meanwhile is in `signal`.
 Result<Recording> record_until(const RecordRequest& request, int& signal) {
+  const HeldSignals held;
   std::error_code error;
   auto name = (fs::temp_directory_path(error) / "nlaunch-record-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
