@@ -18,8 +18,6 @@
 namespace nlaunch::lint {
 namespace {
 
-using shell::program_name;
-
 // --- Where they meet ---
 
 std::string address_of(const Program& program) {
