@@ -141,7 +141,10 @@ const Registered<Rule> usr1_rule{{
 }};
 
 void check_untrapped(const LintInput& input, Report& report) {
-  if (!input.script || input.script->commands.empty()) return;
+  if (!input.script || input.script->commands.empty() || input.by_nlaunch) return;
+  // The shell becomes the program, which is asked itself.
+  for (const auto& command : input.script->commands)
+    if (command.words[0] == "exec" && command.words.size() > 1) return;
   for (const auto& option : input.batch) {
     const auto value = value_of(option, "--signal");
     const auto signal = warning_signal(value);

@@ -304,6 +304,7 @@ TEST(Untrapped, ASignalToAShellThatDoesNotKnowIt) {
   for (const std::string name : {"USR1", "SIGUSR1", "10", "EXIT"})
     EXPECT_EQ(said("B:USR1@60", "trap 'touch x' " + name + "\n"), Texts{}) << name;
   EXPECT_EQ(said("USR2@60", ""), Texts{});
+  EXPECT_EQ(said("B:USR1@60", "exec "), Texts{});
 }
 
 TEST(ArrayOutput, OneFileForAllTasks) {
