@@ -85,7 +85,8 @@ struct GuardedEnd {
   std::string stopped;
 };
 
-/// SIGINT, SIGTERM and SIGHUP wait while it lives: whoever makes a folder for the layer has removed it first.
+/// SIGINT, SIGTERM, SIGHUP and SIGCHLD wait while it lives: whoever makes a folder for the layer has removed
+/// it first.
 class HeldSignals {
  public:
   HeldSignals();
