@@ -32,7 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNotFound = 127;
-constexpr std::size_t kMostWaits = 500;  ///< commands that only ask or wait, one after the other
+constexpr std::size_t kMostWaits = 500;      ///< commands that only ask or wait, one after the other
+constexpr std::size_t kMostWaitsAgain = 50;  ///< where another node waited in vain
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
@@ -834,9 +835,10 @@ class Recorder final : public Watcher {
   }
 
   std::string answer(const Answer& said) {
-    // A node that only waits ends, and the next one begins.
-    if (request_.per_node && waits_ > kMostWaits) {
+    // A node that only waits ends, and the next one begins: what did not come for it comes for no other.
+    if (request_.per_node && waits_ > (last_wait_ == endless_wait_ ? kMostWaitsAgain : kMostWaits)) {
       waits_ = 0;
+      endless_wait_ = last_wait_;
       ended_waiting_ = true;
       return put_script("kill -9 $PPID\n");
     }
@@ -924,6 +926,7 @@ class Recorder final : public Watcher {
   bool ended_waiting_ = false;                      ///< a shell of a node that only waited
   bool node_waits_ = false;                         ///< and had more to do
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
+  std::uint32_t endless_wait_ = 0;                  ///< that of a node that only waited
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::set<pid_t> launchers_;                       ///< that run
   std::map<pid_t, Task> tasks_;                     ///< of the shells that began them

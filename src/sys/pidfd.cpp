@@ -25,18 +25,28 @@ struct PidfdInfo {
 constexpr std::uint64_t kInfoExit = 1U << 3U;
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-/// The last field of /proc/PID/stat, while the process is a zombie.
+/// The last field of /proc/PID/stat, while the process is a zombie or is just being reaped.
 std::optional<WaitStatus> status_of_zombie(pid_t pid) {
   constexpr std::uint64_t kLargest = 4096;
   const auto stat = read_regular_file(fmt::format("/proc/{}/stat", pid), kLargest);
   if (!stat) return std::nullopt;
   const auto text = text::trim(*stat);
   const auto close = text.rfind(')');
-  if (close == std::string::npos || !text.substr(close).starts_with(") Z ")) return std::nullopt;
+  if (close == std::string::npos) return std::nullopt;
+  const auto rest = text.substr(close);
+  if (!rest.starts_with(") Z ") && !rest.starts_with(") X ")) return std::nullopt;
   const auto last = text.substr(text.rfind(' ') + 1);
   int status = 0;
   const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), status);
   return error == std::errc() ? std::optional(WaitStatus(status)) : std::nullopt;
+}
+
+/// Of a process that was reaped; nothing before Linux 6.15.
+std::optional<WaitStatus> status_of_reaped(int pidfd) {
+  PidfdInfo info;
+  info.mask = kInfoExit;
+  if (::ioctl(pidfd, kGetInfo, &info) != 0 || (info.mask & kInfoExit) == 0) return std::nullopt;
+  return WaitStatus(info.exit_code);
 }
 
 }  // namespace
@@ -46,10 +56,9 @@ UniqueFd open_pidfd(pid_t pid) {
 }
 
 std::optional<WaitStatus> status_of_ended(int pidfd, pid_t pid) {
-  PidfdInfo info;
-  info.mask = kInfoExit;
-  if (::ioctl(pidfd, kGetInfo, &info) == 0 && (info.mask & kInfoExit) != 0) return WaitStatus(info.exit_code);
-  return status_of_zombie(pid);
+  if (const auto status = status_of_reaped(pidfd)) return status;
+  if (const auto status = status_of_zombie(pid)) return status;
+  return status_of_reaped(pidfd);  // its parent may have reaped it in between
 }
 
 }  // namespace nlaunch::sys

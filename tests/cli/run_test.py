@@ -54,10 +54,12 @@ roles:
     - -c
     - |
       [[ ${self.replica.rank} = 0 || -e ${run.dir}/once ]] && exec sleep 1000
-      touch ${run.dir}/once; sleep 1000 & sleep 3; kill -9 $!; wait; sleep 1
+      touch ${run.dir}/once
+      sleep 1000 & (sleep 4; kill -9 $!) &
+      exec sleep 6  # it does not wait for its children: how they ended stays to be seen
     restart: {policy: on-failure, max: 2, backoff: 100ms}
     stop: {grace: 1s}
-  learner: {kind: learner, command: [sleep, "6"]}
+  learner: {kind: learner, command: [sleep, "8"]}
 """)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout + result.stderr, r"nlaunch: engine\.0\.1 exited with code 0 after sleep \(pid \d+\) was killed by SIGKILL; "
