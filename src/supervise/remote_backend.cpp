@@ -12,8 +12,6 @@ namespace {
 constexpr Duration kHold = std::chrono::milliseconds(150);
 /// Two nodes' clocks are compared by messages, whose ways take this long at most on a busy machine.
 constexpr Duration kClocksTell = std::chrono::milliseconds(10);
-/// More than an agent needs to kill what is left (LocalBackend's limit).
-constexpr Duration kForTheEnd = std::chrono::seconds(30);
 
 bool was_killed(const ProcessEvent& process_event) {
   const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
@@ -23,8 +21,8 @@ bool was_killed(const ProcessEvent& process_event) {
 }  // namespace
 
 RemoteBackend::RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules,
-                             std::vector<std::string> hosts, Send send, Tell tell)
-    : loop_(loop), send_(std::move(send)), tell_(std::move(tell)) {
+                             std::vector<std::string> hosts, Send send, Tell tell, Duration for_the_end)
+    : loop_(loop), send_(std::move(send)), tell_(std::move(tell)), for_the_end_(for_the_end) {
   for (auto& host : hosts) nodes_.push_back({.host = std::move(host)});
   for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
     node_of_.push_back(plan.processes[rules.processes[process].process].node);
@@ -65,7 +63,7 @@ void RemoteBackend::ending() {
 void RemoteBackend::finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) {
   done_ = std::move(done);
   send_all(node_command::Finish{of});
-  deadline_ = loop_.after(kForTheEnd, [this] {
+  deadline_ = loop_.after(for_the_end_, [this] {
     deadline_.reset();
     for (auto& node : nodes_) {
       if (node.lost || node.ended) continue;

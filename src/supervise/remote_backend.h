@@ -30,9 +30,12 @@ class RemoteBackend : public ProcessBackend {
  public:
   /// Brings a command to a node's agent, by the node's index in the plan. Not called for a lost one.
   using Send = std::function<void(std::uint32_t node, const NodeCommand& command)>;
-  /// `hosts` by index of the node in the plan.
+  /// More than an agent needs to kill what is left (LocalBackend's limit).
+  static constexpr Duration kForTheEnd = std::chrono::seconds(30);
+  /// `hosts` by index of the node in the plan. An agent that does not tell its end within `for_the_end` is
+  /// given up.
   RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, std::vector<std::string> hosts,
-                Send send, Tell tell);
+                Send send, Tell tell, Duration for_the_end = kForTheEnd);
   ~RemoteBackend() override;
 
   void perform(const NodeAction& action) override;
@@ -66,6 +69,7 @@ class RemoteBackend : public ProcessBackend {
   sys::Loop& loop_;
   Send send_;
   Tell tell_;
+  Duration for_the_end_;
   Clock::time_point start_ = Clock::now();
   std::vector<State> nodes_;
   std::vector<std::uint32_t> node_of_;  ///< by ProcessIndex

@@ -24,13 +24,18 @@ class Remote : public testing::Test {
     }
     plan_.node.count = 2;
     rules_ = rules_of(plan_);
+    begin(RemoteBackend::kForTheEnd);
+  }
+
+  void begin(Duration for_the_end) {
     backend_ = std::make_unique<RemoteBackend>(
         loop_, plan_, rules_, std::vector<std::string>{"node0", "node1"},
         [this](std::uint32_t node, const NodeCommand& command) { sent_.emplace_back(node, command); },
         [this](const ProcessEvent& process_event) {
           told_.push_back(process_event.what);
           at_.push_back(process_event.at);
-        });
+        },
+        for_the_end);
   }
 
   void say(std::uint32_t node, Duration at, process_event::Ended ended) {
@@ -232,6 +237,25 @@ TEST_F(Remote, WhereAllAreLostTheEndIsThereAtOnce) {
   EXPECT_EQ(ended, 0);
   run_until(loop_, [&] { return ended == 1; });
   EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(Remote, OfThoseThatDoNotTellTheirEndEachIsNamed) {
+  begin(50ms);
+  std::optional<BackendEnd> end;
+  const auto keep = [&](BackendEnd all) { end = std::move(all); };
+  backend_->on_end(0, {{}, {"python (pid 5) on node0"}, {}, 7});
+  backend_->finish({}, keep);
+  run_until(loop_, [&] { return end.has_value(); });
+  EXPECT_EQ(end->survivors, (std::vector<std::string>{"python (pid 5) on node0",
+                                                      "node1 did not say that nothing is left there"}));
+  EXPECT_EQ(end->lost_bytes, 7U);
+
+  begin(50ms);
+  end.reset();
+  backend_->lose(0, "no answer");
+  backend_->finish({}, keep);
+  run_until(loop_, [&] { return end.has_value(); });
+  EXPECT_EQ(end->survivors, std::vector<std::string>{"node1 did not say that nothing is left there"});
 }
 
 TEST_F(Remote, TheEndingIsToldToAll) {

@@ -130,7 +130,7 @@ class Supervised : public testing::Test {
   }
   /// Supervises a run to its end; `then` happens once all learners are started.
   Outcome run(std::function<void()> then) {
-    terminal = std::make_unique<Terminal>(::fileno(terminal_file));
+    terminal = std::make_unique<Terminal>(::fileno(terminal_file), terminal_queue);
     EventLog events(folder / "events.jsonl", nullptr);
     supervisor =
         std::make_unique<Supervisor>(loop, Supervisor::Options{plan, 0, folder / "attempt-0" / "logs", hosts,
@@ -139,6 +139,7 @@ class Supervised : public testing::Test {
     loop.after(20s, [this] { loop.stop(); });
     auto outcome = supervisor->run(backend);
     supervisor.reset();
+    skipped = terminal->skipped();
     terminal.reset();
     return outcome;
   }
@@ -178,6 +179,8 @@ class Supervised : public testing::Test {
   Folder made;
   fs::path folder = made.path();
   std::FILE* terminal_file = nullptr;
+  std::size_t terminal_queue = Terminal::kQueue;
+  Terminal::Skipped skipped;
   plan::Plan plan;
   Lines hosts;
   GuardianLink guardian;
@@ -187,6 +190,16 @@ class Supervised : public testing::Test {
   std::unique_ptr<Terminal> terminal;
   std::unique_ptr<Supervisor> supervisor;
 };
+
+TEST_F(Supervised, AMessageThatATerminalCannotTakeIsALineThatIsMissing) {
+  terminal_queue = 0;
+  run([this] {
+    end(0, 0);
+    end(1, 0);
+  });
+  EXPECT_EQ(skipped.lines, 1U);
+  EXPECT_EQ(skipped.bytes, std::string_view("nlaunch: engine: 1 of 1 ready after 50ms\n").size());
+}
 
 TEST_F(Supervised, ARunThatEndsWell) {
   backend.end.lost_bytes = 5;
