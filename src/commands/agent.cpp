@@ -37,7 +37,8 @@ std::optional<std::uint32_t> index_of(const std::string& host, const std::vector
                               : std::optional(static_cast<std::uint32_t>(found - nodes.begin()));
 }
 
-int agent_of_step(const std::string& step_file, const Context& context) {
+/// `given`: the node of the plan, for one that takes a place later.
+int agent_of_step(const std::string& step_file, std::optional<unsigned> given, const Context& context) {
   const auto host = launch::node_name(context.environment);
   const auto complain_here = [&](const Diagnostics& why) {
     context.console.say(fmt::format(
@@ -55,8 +56,9 @@ int agent_of_step(const std::string& step_file, const Context& context) {
   if (!plan) return complain_here(plan.error());
   const auto& traits = traits_of(plan->scheduler);
   const auto id = std::string(sys::env_value(context.environment, traits.rank_variable));
-  const auto index =
-      step->nodes.empty() ? text::whole_number<std::uint32_t>(id) : index_of(host, step->nodes);
+  const auto index = given                 ? given
+                     : step->nodes.empty() ? text::whole_number<std::uint32_t>(id)
+                                           : index_of(host, step->nodes);
   if (!index || *index >= plan->node.count) {
     context.console.say(fmt::format(
         "nlaunch agent on {}: error: {} is no node of the plan: {} starts agents\n", host,
@@ -90,14 +92,16 @@ void add_agent(Command program, Context& context) {
   command.hidden();  // not for people
   auto of_step = command.option("--step", *step, "step.json of the attempt");
   command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_step);
+  auto node = std::make_shared<std::optional<unsigned>>();
+  command.option("--node", *node, "With --step: which node of the plan this is");
   auto where = std::make_shared<bool>(false);
   command.flag("--where", *where, "Before the run's step: where this node stands").excludes(of_step);
-  command.when_called([step, plan, where, &context] {
-    context.run = [step, plan, where, &context] {
+  command.when_called([step, plan, node, where, &context] {
+    context.run = [step, plan, node, where, &context] {
       // When who started this is killed, nobody else says so.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (*where) return say_where(context);
-      return plan->empty() ? agent_of_step(*step, context) : fleet::agent_of_leader(*plan, context);
+      return plan->empty() ? agent_of_step(*step, *node, context) : fleet::agent_of_leader(*plan, context);
     };
   });
 }

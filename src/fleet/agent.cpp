@@ -22,6 +22,8 @@ constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
 constexpr std::uint64_t kLargestFile = 1U << 30U;
 /// What is left of Slurm's KillWait when the last are killed here: to say how it ended.
 constexpr Duration kToTell = std::chrono::seconds(3);
+/// The threads of slurmstepd die within this.
+constexpr Duration kToShow = std::chrono::milliseconds(100);
 
 pid_t parent_of(pid_t pid) {
   const auto info = sys::process_info(pid);
@@ -250,9 +252,16 @@ void Agent::listen() {
   }
 }
 
+/// A SIGTERM also comes when slurmstepd is killed, at the death of its first thread: whose child one is shows
+/// only when all of them are gone.
+void Agent::on_stop_signal(int signal) {
+  if (signal != SIGTERM || !options_.of_slurm) return take_stop_signal(signal);
+  loop_.after(kToShow, [this, signal] { take_stop_signal(signal); });
+}
+
 /// Slurm says TERM to every task of a job that it ends, and KILL some time after. The leader hears of it,
 /// and what it does not stop in time is killed before.
-void Agent::on_stop_signal(int signal) {
+void Agent::take_stop_signal(int signal) {
   const bool orphan = options_.of_slurm && parent_of(guardian_.guardian()) != parent_;
   if (orphan) return on_leader_lost("its slurmstepd is gone");
   const supervise::ProcessEvent process_event{{}, supervise::process_event::Signal{signal}};

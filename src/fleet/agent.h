@@ -61,6 +61,7 @@ class Agent {
 
   void listen();
   void on_stop_signal(int signal);
+  void take_stop_signal(int signal);
   void on_leader_lost(const std::string& why);
   void stop_all();
   void write_own_summary(const std::string& why);

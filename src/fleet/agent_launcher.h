@@ -5,6 +5,7 @@
 
 #include "base/diagnostic.h"
 #include "launch/bind/bind.h"
+#include "preflight/search/suspects.h"
 
 namespace nlaunch::fleet {
 
@@ -32,6 +33,16 @@ class AgentLauncher {
   [[nodiscard]] virtual std::string unfit() const { return ""; }
   virtual Result<Start> start(const launch::RunPaths& paths, std::uint16_t port,
                               const std::string& token) = 0;
+  /// Hosts of the job on which node `node` of the plan may be, its own among them. Empty: an agent that has
+  /// gone cannot be brought back.
+  [[nodiscard]] virtual std::vector<std::string> hosts_for(std::uint32_t /*node*/) const { return {}; }
+  /// The program that brings an agent to one of these hosts, as node `node`. Only after `start`.
+  virtual Start start_again(const launch::RunPaths& /*paths*/, std::uint32_t /*node*/,
+                            const std::string& /*host*/) {
+    return {};
+  }
+  /// A host was not fit. What was made of that, as a sentence; empty: nothing.
+  virtual std::string note_unfit(const preflight::Suspect& /*suspect*/) { return ""; }
   /// The token and the port, where agents know them already; empty and 0: they are told.
   [[nodiscard]] virtual std::string token() const { return ""; }
   [[nodiscard]] virtual std::uint16_t port() const { return 0; }

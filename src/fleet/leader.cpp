@@ -60,6 +60,7 @@ Leader::~Leader() {
   for (auto& agent : agents_) {
     if (agent.channel && agent.lost.empty()) agent.channel->send(encode(message::Bye{}));
   }
+  for (const auto starter : starters_again_) ::kill(starter, SIGTERM);
   if (starter_ < 0 || starter_end_) return;
   const bool all = std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
   const auto deadline = std::chrono::steady_clock::now() + (all ? kToLeave : kToLeaveTheOthers);
@@ -118,19 +119,24 @@ std::optional<session::AttemptHost::Refused> Leader::start_agents() {
   if (const auto why = launcher_->unfit(); !why.empty()) return refuse(why, exit_code::preflight_refused);
   const auto start = launcher_->start(paths_, admission_->port(), token_);
   if (!start) return refuse(start.error().first_message());
-  const auto log = paths_.attempt / launcher_->log();
-  const sys::UniqueFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  sys::SpawnRequest request;
-  request.argv = start->argv;
-  request.env = start->env;
-  request.out = request.err = out.get();
-  const auto pid = sys::spawn(request);
+  const auto pid = start_program(*start);
   if (!pid) return refuse(pid.error().first_message());
   starter_ = *pid;
   loop_.on_child(starter_, [this](sys::WaitStatus status) { starter_ended(status); });
   kill_wait_ = launcher_->kill_wait();  // while they start
   if (wait_for([this] { return all_met(); }, launcher_->patience())) return std::nullopt;
   return refuse_unmet();
+}
+
+/// What it says goes to the log of the agents' starter.
+Result<pid_t> Leader::start_program(const AgentLauncher::Start& start) {
+  const auto log = paths_.attempt / launcher_->log();
+  const sys::UniqueFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  sys::SpawnRequest request;
+  request.argv = start.argv;
+  request.env = start.env;
+  request.out = request.err = out.get();
+  return sys::spawn(request);
 }
 
 bool Leader::all_met() const {
@@ -188,9 +194,13 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
       loop_, {plan_, attempt, logs, hosts(), events, guardian_, terminal_.get(), session::judge_of(plan_)});
   tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.on(process_event); };
   supervise::RemoteBackend backend(
-      loop_, plan_, supervisor.rules(), hosts(),
-      [this](std::uint32_t node, const supervise::NodeCommand& command) { send(node, as_message(command)); },
-      tell_);
+      loop_, plan_, supervisor.rules(),
+      {.hosts = hosts(),
+       .send = [this](std::uint32_t node,
+                      const supervise::NodeCommand& command) { send(node, as_message(command)); },
+       .tell = tell_,
+       .recover = [this](std::uint32_t node) { recover(node); }});
+  supervised_since_ = std::chrono::steady_clock::now();
   send_all(message::Supervise{kill_wait_});
   backend_ = &backend;
   for (std::uint32_t node = 0; node < agents_.size(); ++node) {
@@ -204,29 +214,34 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
 
 // --- messages ---
 
-void Leader::admit(AdmissionServer::AdmittedAgent agent_connection) {
-  const auto node = agent_connection.node;
+void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
+  const auto node = arrived.node;
   auto& agent = agents_[node];
-  if (agent_connection.output) {
-    agent_connection.output->set({.line =
-                                      [this](std::string_view text) {
-                                        if (terminal_) terminal_->write(std::string(text) + "\n", 1);
-                                      },
-                                  .closed = {}});
-    agent.output = std::move(agent_connection.output);
+  if (arrived.output) {
+    arrived.output->set({.line =
+                             [this](std::string_view text) {
+                               if (terminal_) terminal_->write(std::string(text) + "\n", 1);
+                             },
+                         .closed = {}});
+    agent.output = std::move(arrived.output);
     return;
   }
+  if (joining_.contains(node) && !agent.joins) return let_join(std::move(arrived));
   if (agent.channel) {
-    misfit_ = fmt::format("{} is node {}, and so is {}", agent_connection.hello.host, node, agent.hello.host);
+    misfit_ = fmt::format("{} is node {}, and so is {}", arrived.hello.host, node, agent.hello.host);
   } else {
-    agent.hello = std::move(agent_connection.hello);
-    agent_connection.channel->set(
-        {.line = [this, node](std::string_view text) { on_message(node, text); },
-         .closed = [this,
-                    node](const std::string& why) { lose(node, "the connection to its agent " + why); }});
-    agent.channel = std::move(agent_connection.channel);
+    set_channel(node, std::move(arrived));
   }
   if (waiting_) loop_.stop();
+}
+
+void Leader::set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived) {
+  auto& agent = agents_[node];
+  agent.hello = std::move(arrived.hello);
+  arrived.channel->set(
+      {.line = [this, node](std::string_view text) { on_message(node, text); },
+       .closed = [this, node](const std::string& why) { lose(node, "the connection to its agent " + why); }});
+  agent.channel = std::move(arrived.channel);
 }
 
 void Leader::on_message(std::uint32_t node, std::string_view line) {
@@ -247,17 +262,17 @@ void Leader::on_message(std::uint32_t node, std::string_view line) {
 
 void Leader::on(std::uint32_t node, message::Bound bound) {
   agents_[node].bound = std::move(bound);
-  look_whether_done();
+  answered(node);
 }
 
 void Leader::on(std::uint32_t node, message::NotBound refused) {
   agents_[node].refused = std::move(refused);
-  look_whether_done();
+  answered(node);
 }
 
 void Leader::on(std::uint32_t node, preflight::Findings findings) {
   agents_[node].findings = std::move(findings);
-  look_whether_done();
+  answered(node);
 }
 
 void Leader::on(std::uint32_t node, const message::Settled& /*settled*/) {
@@ -296,6 +311,11 @@ void Leader::on(std::uint32_t node, const message::Lost& lost) {
   lose(node, lost.why);
 }
 
+void Leader::answered(std::uint32_t node) {
+  if (agents_[node].joins) return go_on_joining(node);
+  look_whether_done();
+}
+
 void Leader::look_whether_done() {
   if (waiting_ && waiting_()) loop_.stop();
 }
@@ -315,6 +335,7 @@ void Leader::send_all(const Message& message) {
 void Leader::lose(std::uint32_t node, const std::string& why) {
   auto& agent = agents_[node];
   if (!agent.lost.empty()) return;
+  if (agent.joins) return did_not_join(node, why);
   agent.lost = why;
   if (backend_ != nullptr) backend_->lose(node, why);
   if (probes_ != nullptr) probes_->lose(node, why);

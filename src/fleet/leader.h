@@ -2,10 +2,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/exit_code.h"
 #include "fleet/admission.h"
 #include "fleet/agent_launcher.h"
+#include "fleet/recovery.h"
 #include "preflight/ask/remote_probes.h"
 #include "preflight/clocks.h"
 #include "preflight/examine.h"
@@ -49,6 +51,14 @@ class Leader : public session::AttemptHost {
     std::optional<message::NotBound> refused{};
     std::optional<preflight::Findings> findings{};  ///< to the last Look
     bool settled = false;
+    bool joins = false;  ///< a run that goes on: it is not supervised yet
+    bool looks = false;  ///< at its node, before it does
+  };
+  /// The place of a node that was lost, until it is taken.
+  struct Joining {
+    std::string host{};                         ///< that is tried
+    pid_t starter = -1;                         ///< brings an agent there
+    std::optional<sys::Loop::TimerId> timer{};  ///< until it is tried, or given up
   };
 
   std::optional<Refused> open_reception();
@@ -62,7 +72,19 @@ class Leader : public session::AttemptHost {
   [[nodiscard]] std::vector<std::string> hosts() const;
   void take_files();
   std::optional<std::string> hand_out(const std::string& file);
-  void admit(AdmissionServer::AdmittedAgent agent_connection);
+  void admit(AdmissionServer::AdmittedAgent arrived);
+  void set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived);
+  Result<pid_t> start_program(const AgentLauncher::Start& start);
+
+  void recover(std::uint32_t node);
+  void try_next(std::uint32_t node);
+  void bring(std::uint32_t node, const std::string& host);
+  void let_join(AdmissionServer::AdmittedAgent arrived);
+  void go_on_joining(std::uint32_t node);
+  void did_not_join(std::uint32_t node, const std::string& why);
+  std::optional<preflight::Suspect> unfit_to_join(std::uint32_t node);
+  void tell_trouble(const std::string& sentence);
+  [[nodiscard]] Duration since_supervised() const;
 
   void on_message(std::uint32_t node, std::string_view line);
   void on(std::uint32_t node, const preflight::ClockAnswer& answer);
@@ -75,7 +97,8 @@ class Leader : public session::AttemptHost {
   void on(std::uint32_t node, supervise::BackendEnd end);
   void on(std::uint32_t node, const message::Audit& audit);
   void on(std::uint32_t node, const message::Lost& lost);
-  /// What is waited for may be there now.
+  /// What is waited for from this node may be there now.
+  void answered(std::uint32_t node);
   void look_whether_done();
 
   void lose(std::uint32_t node, const std::string& why);
@@ -120,6 +143,12 @@ class Leader : public session::AttemptHost {
   unsigned probe_runs_ = 0;
   supervise::RemoteBackend* backend_ = nullptr;  ///< while it supervises
   supervise::ProcessBackend::Tell tell_;
+  std::vector<preflight::Findings>
+      checked_;  ///< what a preflight was made of, by node; empty: there was none
+  std::chrono::steady_clock::time_point supervised_since_{};
+  HostHistory history_;
+  std::map<std::uint32_t, Joining> joining_;  ///< by node
+  std::set<pid_t> starters_again_;            ///< of agents that came later
   Audit audit_;
 };
 

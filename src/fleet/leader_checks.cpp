@@ -45,6 +45,7 @@ preflight::Report Leader::check(const preflight::Options& options) {
   const bool all = look(options);
   auto asked = examination(options);
   asked.clocks = std::move(clocks);
+  if (all) checked_ = findings();
   auto report = all ? preflight::examine(loop_, asked, findings()) : report_of_absent();
   probes_ = nullptr;
   report.level = options.level;

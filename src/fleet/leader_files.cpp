@@ -22,6 +22,7 @@ void Leader::name_nodes() {
 launch::NodeAddresses Leader::directory() const {
   std::string ours;
   for (const auto& agent : agents_) {
+    if (!agent.lost.empty()) continue;
     if (!agent.channel->connection().peer_address().starts_with("127."))
       ours = agent.channel->connection().own_address();
   }

@@ -222,6 +222,7 @@ constexpr std::tuple kEvents{
     form("signal", field("signal", &event::Signal::signal)),
     form("node-lost", field("host", &event::NodeLost::host), field("why", &event::NodeLost::why),
          field("processes", &event::NodeLost::processes)),
+    form("node-back", field("host", &event::NodeBack::host), field("processes", &event::NodeBack::processes)),
     form("abort", field("reason", &event::Abort::reason), field("exit_code", &event::Abort::exit_code)),
     form("progress", process<event::Progress>(), field("step", &event::Progress::step),
          field("seconds", &event::Progress::seconds), field("total", &event::Progress::total)),

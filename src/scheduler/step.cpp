@@ -16,6 +16,14 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
+std::filesystem::path step_file(const launch::RunPaths& paths) {
+  return paths.attempt / "step.json";
+}
+
+std::vector<std::string> agent_command(const launch::RunPaths& paths) {
+  return {launch::find_install().program, "agent", "--step", step_file(paths).string()};
+}
+
 }  // namespace
 
 std::string StepLauncher::starter() const {
@@ -34,13 +42,20 @@ std::string StepLauncher::address() const {
 
 Result<fleet::AgentLauncher::Start> StepLauncher::start(const launch::RunPaths& paths, std::uint16_t port,
                                                         const std::string& token) {
-  const auto file = paths.attempt / "step.json";
   const auto known = address();
   const launch::Step step{(paths.folder / "plan.json").string(),
                           known.empty() ? own_addresses() : std::vector{known}, port, token,
                           counts_as_planned() ? std::vector<std::string>() : nodes()};
-  if (const auto written = launch::write_step(step, file); !written) return std::unexpected(written.error());
-  return start_agents(paths, {launch::find_install().program, "agent", "--step", file.string()});
+  if (const auto written = launch::write_step(step, step_file(paths)); !written)
+    return std::unexpected(written.error());
+  return start_agents(paths, nodes(), agent_command(paths));
+}
+
+fleet::AgentLauncher::Start StepLauncher::start_again(const launch::RunPaths& paths, std::uint32_t node,
+                                                      const std::string& host) {
+  auto agent = agent_command(paths);
+  agent.insert(agent.end(), {"--node", std::to_string(node)});
+  return start_agents(paths, {host}, agent);
 }
 
 }  // namespace nlaunch::scheduler

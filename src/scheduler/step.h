@@ -14,6 +14,7 @@ class StepLauncher : public fleet::AgentLauncher {
   [[nodiscard]] std::string starter() const override;
   Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
   [[nodiscard]] std::string address() const override;
+  Start start_again(const launch::RunPaths& paths, std::uint32_t node, const std::string& host) override;
   /// A large step may take this long to start, and a shared file system to show a file.
   [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
   [[nodiscard]] bool shares_a_folder() const override { return true; }
@@ -24,8 +25,9 @@ class StepLauncher : public fleet::AgentLauncher {
  private:
   /// Whether the scheduler counts the nodes in the order of nodes().
   [[nodiscard]] virtual bool counts_as_planned() const { return true; }
-  /// The program that executes `agent` once on each node.
+  /// The program that executes `agent` once on each of `hosts`.
   [[nodiscard]] virtual Start start_agents(const launch::RunPaths& paths,
+                                           const std::vector<std::string>& hosts,
                                            const std::vector<std::string>& agent) const = 0;
 
   const plan::Plan& plan_;

@@ -1,6 +1,9 @@
 #include "supervise/remote_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace nlaunch::supervise {
@@ -20,10 +23,9 @@ bool was_killed(const ProcessEvent& process_event) {
 
 }  // namespace
 
-RemoteBackend::RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules,
-                             std::vector<std::string> hosts, Send send, Tell tell, Duration for_the_end)
-    : loop_(loop), send_(std::move(send)), tell_(std::move(tell)), for_the_end_(for_the_end) {
-  for (auto& host : hosts) nodes_.push_back({.host = std::move(host)});
+RemoteBackend::RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, Options options)
+    : loop_(loop), options_(std::move(options)) {
+  for (auto& host : options_.hosts) nodes_.push_back({.host = host});
   for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
     node_of_.push_back(plan.processes[rules.processes[process].process].node);
     nodes_[node_of_.back()].processes.push_back(process);
@@ -36,7 +38,7 @@ RemoteBackend::~RemoteBackend() {
 }
 
 void RemoteBackend::send(std::uint32_t node, const NodeCommand& command) {
-  if (!nodes_[node].lost) send_(node, command);
+  if (!nodes_[node].lost) options_.send(node, command);
 }
 
 void RemoteBackend::send_all(const NodeCommand& command) {
@@ -54,16 +56,37 @@ void RemoteBackend::perform(const NodeAction& action) {
         }
       },
       action);
+  if (!std::holds_alternative<action::Collect>(action)) return;
+  // Whoever waits for all nodes does not wait for those that are gone.
+  for (const auto& node : nodes_)
+    if (node.lost)
+      options_.tell({since_start(), process_event::Collected{fmt::format("node {} is lost", node.host)}});
+}
+
+void RemoteBackend::recover(const std::vector<ProcessIndex>& processes) {
+  std::set<std::uint32_t> nodes;
+  for (const auto process : processes) nodes.insert(node_of_[process]);
+  for (const auto node : nodes)
+    if (options_.recover) options_.recover(node);
+}
+
+void RemoteBackend::rejoin(std::uint32_t index, const std::string& host) {
+  auto& node = nodes_[index];
+  node.host = host;
+  node.lost = node.ended = false;
+  node.offset.reset();
+  options_.tell({since_start(), process_event::NodeBack{host, node.processes}});
 }
 
 void RemoteBackend::ending() {
+  ending_ = true;
   send_all(node_command::Ending{});
 }
 
 void RemoteBackend::finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) {
   done_ = std::move(done);
   send_all(node_command::Finish{of});
-  deadline_ = loop_.after(for_the_end_, [this] {
+  deadline_ = loop_.after(options_.for_the_end, [this] {
     deadline_.reset();
     for (auto& node : nodes_) {
       if (node.lost || node.ended) continue;
@@ -110,7 +133,7 @@ void RemoteBackend::pass_on(ProcessEvent process_event) {
   const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
   const bool failed = ended != nullptr && !ended->status.ok();
   if (!failed && !std::holds_alternative<process_event::Signal>(process_event.what))
-    return tell_(std::move(process_event));
+    return options_.tell(std::move(process_event));
   held_.emplace(process_event.at, std::move(process_event));
   if (!release_) release_ = loop_.after(kHold, [this] { release(); });
 }
@@ -123,10 +146,10 @@ void RemoteBackend::release() {
   const auto close = held.upper_bound(held.begin()->first + kClocksTell);
   for (const bool killed : {true, false}) {
     for (auto one = held.begin(); one != close; ++one) {
-      if (was_killed(one->second) == killed) tell_(one->second);
+      if (was_killed(one->second) == killed) options_.tell(one->second);
     }
   }
-  for (auto one = close; one != held.end(); ++one) tell_(std::move(one->second));
+  for (auto one = close; one != held.end(); ++one) options_.tell(std::move(one->second));
 }
 
 void RemoteBackend::lose(std::uint32_t index, const std::string& why) {
@@ -137,7 +160,7 @@ void RemoteBackend::lose(std::uint32_t index, const std::string& why) {
     const auto* ended = std::get_if<process_event::Ended>(&entry.second.what);
     return ended != nullptr && node_of_[ended->process] == index;
   });
-  if (!node.ended) tell_({since_start(), process_event::NodeLost{node.host, why, node.processes}});
+  if (!node.ended) options_.tell({since_start(), process_event::NodeLost{node.host, why, node.processes}});
   conclude_if_done();
 }
 

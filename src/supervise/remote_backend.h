@@ -32,13 +32,20 @@ class RemoteBackend : public ProcessBackend {
   using Send = std::function<void(std::uint32_t node, const NodeCommand& command)>;
   /// More than an agent needs to kill what is left (LocalBackend's limit).
   static constexpr Duration kForTheEnd = std::chrono::seconds(30);
-  /// `hosts` by index of the node in the plan. An agent that does not tell its end within `for_the_end` is
-  /// given up.
-  RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, std::vector<std::string> hosts,
-                Send send, Tell tell, Duration for_the_end = kForTheEnd);
+  struct Options {
+    std::vector<std::string> hosts;  ///< by index of the node in the plan
+    Send send;
+    Tell tell;
+    /// Another agent is wanted in the place of a node that is lost. To be answered by `rejoin`, some time or
+    /// never.
+    std::function<void(std::uint32_t node)> recover{};
+    Duration for_the_end = kForTheEnd;  ///< an agent that does not tell its end within is given up
+  };
+  RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, Options options);
   ~RemoteBackend() override;
 
   void perform(const NodeAction& action) override;
+  void recover(const std::vector<ProcessIndex>& processes) override;
   void ending() override;
   void finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) override;
 
@@ -48,6 +55,10 @@ class RemoteBackend : public ProcessBackend {
   void on_end(std::uint32_t node, BackendEnd end);
   /// The connection to the node's agent has ended.
   void lose(std::uint32_t node, const std::string& why);
+  /// An agent on `host` has taken the place of a node that was lost, and holds none of its processes.
+  void rejoin(std::uint32_t node, const std::string& host);
+  /// It is decided that the run ends: no node is to take a place any more.
+  [[nodiscard]] bool is_ending() const { return ending_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -67,15 +78,14 @@ class RemoteBackend : public ProcessBackend {
   [[nodiscard]] Duration since_start() const;
 
   sys::Loop& loop_;
-  Send send_;
-  Tell tell_;
-  Duration for_the_end_;
+  Options options_;
   Clock::time_point start_ = Clock::now();
   std::vector<State> nodes_;
   std::vector<std::uint32_t> node_of_;  ///< by ProcessIndex
   std::multimap<Duration, ProcessEvent> held_;
   std::optional<sys::Loop::TimerId> release_;
   std::optional<sys::Loop::TimerId> deadline_;
+  bool ending_ = false;
   std::function<void(BackendEnd)> done_;
   BackendEnd end_;
 };

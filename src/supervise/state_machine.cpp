@@ -25,6 +25,10 @@ bool is_over(const ProcessPhase& phase) {
   return std::holds_alternative<Ended>(phase) || (cleaning != nullptr && !cleaning->restart);
 }
 
+bool is_lost(const ProcessState& process) {
+  return process.missing != ProcessState::Missing::no;
+}
+
 SignalRule rule_of(const Rules& rules, int signal) {
   const auto found = rules.signals.find(signal);
   if (found != rules.signals.end()) return found->second;
@@ -87,7 +91,7 @@ class Transition {
     auto& phase = life_of(event.process);
     if (!is_alive(phase)) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
-    const bool lost = state_.processes[event.process].lost;
+    const bool lost = is_lost(state_.processes[event.process]);
     const bool failed = !lost && is_failure(event.process, event.status);
     const bool unready = !lost && is_any<Running>(phase) && is_awaited(event.process);
     // Its time was over, however it took the stop.
@@ -134,6 +138,7 @@ class Transition {
       return start_replica_again(event.process);
     }
     process.phase = Ended{};
+    start_where_back(event.process);
     continue_ending();
   }
 
@@ -165,19 +170,35 @@ class Transition {
   /// What was there is gone; nobody can be asked to clean up after it.
   void on(const event::NodeLost& event) {
     std::vector<ProcessIndex> gone;
-    bool known = false;  // one that is lost was there, and the run goes on without it already
+    std::vector<ProcessIndex> awaited;  // its place had been taken, and they had not started yet
+    bool known = false;                 // one that is lost was there, and the run goes on without it already
     for (const auto process : event.processes) {
-      if (state_.processes[process].lost)
+      auto& state = state_.processes[process];
+      if (is_lost(state)) {
         known = true;
-      else if (!is_over(life_of(process)))
+        if (state.missing == ProcessState::Missing::may_start) awaited.push_back(process);
+      } else if (!is_over(state.phase)) {
         gone.push_back(process);
-      if (!is_any<Waiting>(life_of(process))) life_of(process) = Ended{};
+      }
+      if (!is_any<Waiting>(state.phase)) state.phase = Ended{};
     }
     const Cause cause = NodeLost{event.host, event.why};
     if (gone.empty() ? !known : !can_do_without(gone)) return decide(cause);
-    for (const auto process : gone) lose(process, cause);
+    for (const auto process : gone) lose(process, cause, ProcessState::Missing::may_start);
+    gone.insert(gone.end(), awaited.begin(), awaited.end());
+    for (const auto process : gone) state_.processes[process].missing = ProcessState::Missing::away;
+    if (!gone.empty() && std::holds_alternative<Going>(state_.phase)) act(action::Recover{gone});
     advance();
     continue_ending();
+  }
+
+  void on(const event::NodeBack& event) {
+    if (!std::holds_alternative<Going>(state_.phase)) return;
+    for (const auto process : event.processes) {
+      auto& missing = state_.processes[process].missing;
+      if (missing == ProcessState::Missing::away) missing = ProcessState::Missing::may_start;
+    }
+    for (const auto process : event.processes) start_where_back(process);
   }
 
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
@@ -233,8 +254,8 @@ class Transition {
   /// The run goes on with what is left of its role, or ends.
   void give_up(ProcessIndex process, Cause cause) {
     if (!can_do_without({process})) return decide(std::move(cause));
-    lose(process, cause);
-    const bool nothing_is_left = std::ranges::all_of(state_.processes, &ProcessState::lost);
+    lose(process, cause, ProcessState::Missing::given_up);
+    const bool nothing_is_left = std::ranges::all_of(state_.processes, is_lost);
     if (run_is_over()) return decide(nothing_is_left ? std::move(cause) : Cause(Finished{}));
     advance();
   }
@@ -258,17 +279,19 @@ class Transition {
       const auto& rules = rules_.processes[process];
       const bool is_first = !rules.replica || rules_.replicas[*rules.replica].front() == process;
       const auto& state = state_.processes[process];
-      if (rules.role == role && is_first && !without[process] && !state.lost && !is_over(state.phase)) ++left;
+      if (rules.role == role && is_first && !without[process] && !is_lost(state) && !is_over(state.phase))
+        ++left;
     }
     return left;
   }
 
-  void lose(ProcessIndex process, const Cause& cause) {
-    if (state_.processes[process].lost) return;
+  /// All of its replica are `missing`.
+  void lose(ProcessIndex process, const Cause& cause, ProcessState::Missing missing) {
+    if (is_lost(state_.processes[process])) return;
     const auto replica = replica_of(process);
     const std::vector<ProcessIndex> members(replica.begin(), replica.end());
     for (const auto other : members) {
-      state_.processes[other].lost = true;
+      state_.processes[other].missing = missing;
       auto& phase = life_of(other);
       if (auto* starting = std::get_if<Starting>(&phase)) starting->stop = true;
       if (is_any<Gathering, BackingOff>(phase)) phase = Ended{};
@@ -277,6 +300,26 @@ class Transition {
     }
     const std::vector<bool> all(rules_.processes.size());
     act(action::Tolerate{members, cause, left_of(rules_.processes[process].role, all)});
+  }
+
+  /// All of a replica have a node again, and nothing of it lives: it begins anew.
+  void start_where_back(ProcessIndex process) {
+    const auto replica = replica_of(process);
+    const auto fits = [&](ProcessIndex other) {
+      const auto& state = state_.processes[other];
+      return state.missing == ProcessState::Missing::may_start && is_any<Ended, Waiting>(state.phase);
+    };
+    if (!std::holds_alternative<Going>(state_.phase) || !std::ranges::all_of(replica, fits)) return;
+    const std::vector<ProcessIndex> members(replica.begin(), replica.end());
+    for (const auto other : members) {
+      auto& state = state_.processes[other];
+      state.missing = ProcessState::Missing::no;
+      state.alike = 0;
+      state.failure.reset();
+      if (is_any<Waiting>(state.phase)) continue;  // for its stage
+      ++state.restarts;
+      start(other);
+    }
   }
 
   void serve(ProcessIndex process) {
@@ -313,7 +356,7 @@ class Transition {
 
   void start_stage(std::size_t stage) {
     for (const auto process : rules_.stages[stage]) {
-      if (state_.processes[process].lost)
+      if (is_lost(state_.processes[process]))
         life_of(process) = Ended{};  // with its node, before its turn
       else
         start(process);

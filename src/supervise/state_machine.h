@@ -118,7 +118,14 @@ struct ProcessState {
   /// Failures of the same kind, one after the other and each soon after the start.
   std::optional<sys::WaitStatus> failure{};
   unsigned alike = 0;
-  bool lost = false;  ///< the run goes on without it: `tolerate`
+  /// The run goes on without it: `tolerate`.
+  enum class Missing {
+    no,
+    given_up,   ///< for good
+    away,       ///< its node is gone: it starts again where another node, or the same, takes its place
+    may_start,  ///< its node is there; others of its replica are not, or have not ended yet
+  };
+  Missing missing = Missing::no;
 };
 
 // Where the run is.
@@ -195,6 +202,11 @@ struct NodeLost {
   std::string why;
   std::vector<ProcessIndex> processes;  ///< that were there
 };
+/// A node is there for those that were on one that is gone.
+struct NodeBack {
+  std::string host;
+  std::vector<ProcessIndex> processes;
+};
 struct Abort {
   std::string reason;
   int exit_code = 0;
@@ -204,7 +216,7 @@ struct Abort {
 using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
                            event::Ended, event::PartLost, event::Unresponsive, event::RestartForgotten,
                            event::CleanedUp, event::GraceOver, event::BackoffOver, event::Signal,
-                           event::GuardianLost, event::NodeLost, event::Abort>;
+                           event::GuardianLost, event::NodeLost, event::NodeBack, event::Abort>;
 
 namespace action {
 /// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.
@@ -264,6 +276,11 @@ struct Tolerate {
   Cause cause;                          ///< what the run would have ended with
   std::size_t left = 0;                 ///< replicas of the role
 };
+/// A node is wanted in the place of the one that these were on. To be answered by NodeBack, some time or
+/// never.
+struct Recover {
+  std::vector<ProcessIndex> processes;
+};
 /// It is decided that the run ends, and why.
 struct Decide {
   Cause cause;
@@ -279,7 +296,7 @@ using NodeAction =
 using Action =
     std::variant<action::Start, action::AwaitReady, action::Watch, action::SignalGroup, action::SignalProcess,
                  action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace, action::ArmBackoff,
-                 action::ForgetRestart, action::Tolerate, action::Decide, action::Finish>;
+                 action::ForgetRestart, action::Tolerate, action::Recover, action::Decide, action::Finish>;
 
 /// Why this signal would end a run; nothing where it would not.
 std::optional<Cause> cause_of(const Rules& rules, int signal);

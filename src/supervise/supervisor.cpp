@@ -151,6 +151,7 @@ void Supervisor::work_off() {
 void Supervisor::perform(const action::Start& start) {
   if (!std::holds_alternative<Starting>(state_.processes[start.process].phase)) return;
   outcome_.processes[start.process].restarts = state_.processes[start.process].restarts;
+  outcome_.processes[start.process].lost.clear();
   backend_->perform(start);
 }
 
@@ -212,12 +213,17 @@ void Supervisor::perform(const action::Tolerate& tolerate) {
   const auto name = rules.replica ? replica_name(first) : name_of(first);
   for (const auto process : tolerate.processes) {
     outcome_.processes[process].lost = why;
+    lost_at_.emplace(process, since_start());
     record("process-lost", {{"process", name_of(process)}, {"why", why}, {"left", tolerate.left}});
   }
   const auto sentence =
       fmt::format("{}; the run goes on without {}, with {} of '{}'", why, name, tolerate.left, rules.role);
   outcome_.troubles.push_back(sentence);
   say(sentence);
+}
+
+void Supervisor::perform(const action::Recover& recover) {
+  backend_->recover(recover.processes);
 }
 
 /// One that was not asked to end before is killed for what was told of it.

@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -58,6 +59,7 @@ class Supervisor {
   void perform(const action::ArmBackoff& arm);
   void perform(const action::ForgetRestart& forget);
   void perform(const action::Tolerate& tolerate);
+  void perform(const action::Recover& recover);
   void perform(const action::KillTree& kill);
   void perform(const action::KillAll& kill);
   void perform(const action::Decide& decide);
@@ -79,6 +81,7 @@ class Supervisor {
   void on(Duration at, const process_event::NotKillable& stuck);
   void on(Duration at, const process_event::Signal& signal);
   void on(Duration at, const process_event::NodeLost& lost);
+  void on(Duration at, const process_event::NodeBack& back);
   void on(Duration at, const process_event::Abort& abort);
   void on(Duration at, const process_event::Progress& progress);
   void on(Duration at, const process_event::Collected& collected);
@@ -87,6 +90,7 @@ class Supervisor {
   void say_who_is_awaited();
   void note_ready(ProcessIndex process, Duration at);
   void say_once_all_are_ready(ProcessIndex process, Duration at);
+  void say_ready_again(ProcessIndex process, Duration at);
   void conclude(BackendEnd end);
   void note_logs(std::map<std::string, std::uint64_t> sizes);
   void note_unfinished();
@@ -112,6 +116,7 @@ class Supervisor {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::string> outlived_their_grace_;
   std::vector<std::set<ProcessIndex>> not_ready_;  ///< by role: who has not been ready yet
+  std::map<ProcessIndex, Duration> lost_at_;  ///< those that the run went on without, until they serve again
   Outcome outcome_;
 };
 

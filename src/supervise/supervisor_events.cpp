@@ -24,7 +24,10 @@ void Supervisor::on(Duration at, const process_event::Started& started) {
   Json fields{{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}};
   if (!report.host.empty()) fields["host"] = report.host;
   record("process-started", fields);
-  if (rules_.processes[started.process].ready == ProcessRules::Ready::started) report.ready = at;
+  if (rules_.processes[started.process].ready == ProcessRules::Ready::started) {
+    report.ready = at;
+    say_ready_again(started.process, at);
+  }
   if (watching_) watching_->on(started);
   handle(event::Started{started.process});
 }
@@ -45,6 +48,17 @@ void Supervisor::note_ready(ProcessIndex process, Duration at) {
   record("process-ready",
          {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
   say_once_all_are_ready(process, at);
+  say_ready_again(process, at);
+}
+
+/// Of one that the run went on without.
+void Supervisor::say_ready_again(ProcessIndex process, Duration at) {
+  const auto lost = lost_at_.extract(process);
+  if (lost.empty()) return;
+  const auto& report = outcome_.processes[process];
+  record("process-back", {{"process", report.name}, {"after_ms", (at - lost.mapped()).count()}});
+  say(fmt::format("{} is there again{}, {} after it was lost", report.name,
+                  report.host.empty() ? "" : " on " + report.host, in_seconds(at - lost.mapped())));
 }
 
 /// One that is ready again after a restart is no news.
@@ -137,6 +151,20 @@ void Supervisor::on(Duration at, const process_event::NodeLost& lost) {
     if (report.started && !report.ended) report.ended = at;
   }
   handle(lost);
+}
+
+void Supervisor::on(Duration, const process_event::NodeBack& back) {
+  Json names = Json::array();
+  std::string before;
+  for (const auto process : back.processes) {
+    auto& report = outcome_.processes[process];
+    before = std::exchange(report.host, back.host);
+    names.push_back(report.name);
+  }
+  record("node-back", {{"host", back.host}, {"before", before}, {"processes", names}});
+  say(back.host == before ? fmt::format("{} is there again", back.host)
+                          : fmt::format("{} takes the place of {}", back.host, before));
+  handle(back);
 }
 
 void Supervisor::on(Duration, const process_event::Abort& abort) {

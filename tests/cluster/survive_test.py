@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A run that outlives nodes: its engines' agents and nodes are lost, one after the other, and the learner counts its steps."""
+"""A run that outlives nodes: its engines' agents and nodes are lost and come back, and the learner counts its steps."""
+import json
 import os
 import signal
 import unittest
@@ -42,12 +43,13 @@ class Survive(Runs):
         (self.folder / "counter.py").write_text(LEARNER)
         (self.folder / "fleet.yaml").write_text(EXPERIMENT.replace("FOLDER", str(self.folder)))
 
-    def begun(self, steps):
-        process = self.cluster.start("salloc", "-Q", "--no-kill", f"-N{NODES}", NLAUNCH, "run", self.folder / "fleet.yaml", "--site", SITE, "--no-preflight",
-                                     "--runs-dir", self.folder / "runs", "--set", f"vars.steps={steps}")
+    def begun(self, steps, *more):
+        options = more or ("--no-preflight",)
+        process = self.cluster.start("salloc", "-Q", "--no-kill", f"-N{NODES}", NLAUNCH, "run", self.folder / "fleet.yaml", "--site", SITE,
+                                     "--runs-dir", self.folder / "runs", "--set", f"vars.steps={steps}", *options)
         self.addCleanup(process.communicate)
         self.addCleanup(self.cluster.end_all_jobs)
-        self.wait_until(lambda: "step 3\n" in self.log("learner.0"))
+        self.wait_until(lambda: "step 3\n" in self.log("learner.0"), 40)
         return process
 
     def counted_all(self, steps):
@@ -57,19 +59,51 @@ class Survive(Runs):
     def lost(self):
         return {process["name"]: process["lost"] for process in self.summary()["processes"] if process["lost"]}
 
-    def test_an_agent_and_then_a_node(self):
-        process = self.begun(150)
+    def back(self):
+        return [event["process"] for event in self.events("process-back")]
+
+    def starts_of(self, process):
+        return [event["host"] for event in self.events("process-started") if event["process"] == process]
+
+    def test_an_agent_comes_back_on_its_node(self):
+        process = self.begun(100)
         os.kill(self.agents()["node1"][0], signal.SIGKILL)
-        self.wait_until(lambda: len(self.events("process-lost")) == 1)
-        self.cluster.kill_node(3)
-        self.addCleanup(self.cluster.revive_node, 3)
-        code, _, err = self.end_of(process, 60)
+        self.wait_until(lambda: self.back() == ["engine.0"])
+        code, out, err = self.end_of(process, 60)
+        self.assertEqual(code, 0, err)
+        self.counted_all(100)
+        self.assertEqual((self.lost(), self.starts_of("engine.0"), self.starts_of("engine.1")), ({}, ["node1", "node1"], ["node2"]))
+        self.assertRegex(err, rf"\nnode node1 was lost after {WHEN}: [^\n]*; the run goes on without engine\.0, with 2 of 'engine'\n")
+        self.assertRegex(out, rf"nlaunch: node1 is there again\n(.*\n)*nlaunch: engine\.0 is there again on node1, {WHEN} after it was lost\n")
+        self.nothing_is_left()
+
+    def test_a_spare_takes_the_place_after_a_preflight(self):
+        (self.folder / "fleet.yaml").write_text((self.folder / "fleet.yaml").read_text().replace("serve: {nodes: 3}", "serve: {nodes: 2}"))
+        process = self.begun(150, "--level", "quick")
+        self.cluster.kill_node(2)
+        self.addCleanup(self.cluster.revive_node, 2)
+        self.wait_until(lambda: self.back() == ["engine.1"], 30)
+        code, out, err = self.end_of(process, 60)
         self.assertEqual(code, 0, err)
         self.counted_all(150)
-        self.assertEqual(sorted(self.lost()), ["engine.0", "engine.2"])
-        for node, engine, left in ((1, 0, 2), (3, 2, 1)):
-            self.assertRegex(err, rf"\nnode node{node} was lost after {WHEN}: [^\n]*; the run goes on without engine\.{engine}, with {left} of 'engine'\n")
-        self.assertEqual(self.summary()["outcome"], "finished")
+        self.assertEqual((self.lost(), self.starts_of("engine.1")), ({}, ["node2", "node3"]))
+        self.assertIn("nlaunch: node3 takes the place of node2\n", out)
+        at = [address["host"] for address in json.loads((self.run_folder / "attempt-0" / "nodes.json").read_text())]
+        self.assertEqual(at, ["node0", "node1", "node3"])
+        self.nothing_is_left()
+
+    def test_a_node_comes_back_when_it_is_well_again(self):
+        process = self.begun(400)
+        self.cluster.kill_node(3)
+        try:
+            self.wait_until(lambda: self.events("trouble"), 30)  # it could not be had
+        finally:
+            self.cluster.revive_node(3)
+        self.wait_until(lambda: self.back() == ["engine.2"], 60)
+        code, _, err = self.end_of(process, 90)
+        self.assertEqual(code, 0, err)
+        self.counted_all(400)
+        self.assertIn("node3 could not take the place of node 3 of the plan: srun exited with code ", err)
         self.nothing_is_left()
 
     def test_the_node_of_the_learner_ends_the_run(self):
@@ -79,12 +113,10 @@ class Survive(Runs):
 
     def test_one_engine_too_few_ends_the_run(self):
         process = self.begun(600)
-        for number, node in enumerate(("node1", "node2")):
-            os.kill(self.agents()[node][0], signal.SIGKILL)
-            self.wait_until(lambda: len(self.events("process-lost")) == number + 1)
-        os.kill(self.agents()["node3"][0], signal.SIGKILL)
-        self.is_lost(process, rf"node node3 was lost after {WHEN}: the connection to its agent has ended\n")
-        self.assertEqual(sorted(self.lost()), ["engine.0", "engine.1"])
+        for _, (pid, _) in sorted(self.agents().items())[1:]:
+            os.kill(pid, signal.SIGKILL)
+        self.is_lost(process, rf"node node\d was lost after {WHEN}: the connection to its agent has ended\n")
+        self.assertEqual(len(self.lost()), 2)
 
 
 del Runs  # which has no tests of its own

@@ -322,4 +322,26 @@ std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Pl
   }
 }
 
+std::vector<std::string> hosts_for(const plan::Plan& plan, const Allocation& allocation,
+                                   const std::set<std::string>& out, const Places& places, std::uint32_t node,
+                                   const std::string& host) {
+  const auto parts = parts_of(plan, allocation, out);
+  const auto part = std::ranges::find_if(
+      parts, [&](const auto& one) { return node >= one.first && node < one.first + one.nodes; });
+  if (part == parts.end()) return {};
+  auto hosts = part->names;
+  for (const auto& set : plan::kept_together(plan)) {
+    if (set.origin.empty() || std::ranges::find(set.nodes, node) == set.nodes.end()) continue;
+    std::erase_if(hosts, [&](const std::string& other) {
+      const auto here = places.find(host);
+      const auto there = places.find(other);
+      if (other == host) return false;
+      if (here == places.end() || there == places.end()) return true;
+      return set.within == Closeness::domain ? here->second.domain != there->second.domain
+                                             : here->second.at_switch != there->second.at_switch;
+    });
+  }
+  return hosts;
+}
+
 }  // namespace nlaunch::launch

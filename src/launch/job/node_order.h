@@ -20,4 +20,10 @@ std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Pl
                                                                   const std::set<std::string>& out,
                                                                   const Places& places = {});
 
+/// The nodes of the allocation on which node `node` of the plan may be in place of `host`, this one among
+/// them: of the same component and not `out`, and where others must be close to it, as close as it is.
+std::vector<std::string> hosts_for(const plan::Plan& plan, const Allocation& allocation,
+                                   const std::set<std::string>& out, const Places& places, std::uint32_t node,
+                                   const std::string& host);
+
 }  // namespace nlaunch::launch

@@ -119,6 +119,7 @@ class FluxStep : public StepLauncher {
 
  private:
   [[nodiscard]] Start start_agents(const launch::RunPaths& /*paths*/,
+                                   const std::vector<std::string>& /*hosts*/,
                                    const std::vector<std::string>& agent) const override {
     const auto count = plan().node.count;
     std::vector<std::string> words{"flux",

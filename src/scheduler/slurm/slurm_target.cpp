@@ -15,21 +15,39 @@
 namespace nlaunch::scheduler {
 namespace {
 
+/// Keeps in the site's list a node that its administrator must mend. What came of it, as a sentence; empty:
+/// nothing.
+std::string record_bad(const plan::Plan& plan, const preflight::Suspect& suspect) {
+  const auto& file = plan.slurm.bad_nodes;
+  if (file.empty() || suspect.responsible != preflight::Responsible::admin) return "";
+  const auto recorded = launch::record_bad_node(file, suspect.host, suspect.reason, sys::user_name());
+  return recorded ? fmt::format("{} is now in {} ({})", suspect.host, file, suspect.reason)
+                  : recorded.error().first_message();
+}
+
 /// A step of the allocation: srun starts an agent on each node.
 class SlurmStep : public StepLauncher {
  public:
-  /// `refusal`: why the nodes cannot have the run; empty: they can.
-  SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, std::vector<std::string> nodes,
-            std::string refusal, const session::Caller& caller)
-      : StepLauncher(plan),
-        allocation_(allocation),
-        nodes_(std::move(nodes)),
-        refusal_(std::move(refusal)),
-        caller_(caller) {}
+  struct Choice {
+    std::vector<std::string> nodes;
+    std::string refusal;  ///< why they cannot have the run; empty: they can
+    std::set<std::string> out;
+    launch::Places places;
+  };
+  SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, Choice choice,
+            const session::Caller& caller)
+      : StepLauncher(plan), allocation_(allocation), choice_(std::move(choice)), caller_(caller) {}
 
-  [[nodiscard]] std::string unfit() const override { return refusal_; }
+  [[nodiscard]] std::string unfit() const override { return choice_.refusal; }
 
-  [[nodiscard]] std::vector<std::string> nodes() const override { return nodes_; }
+  [[nodiscard]] std::vector<std::string> nodes() const override { return choice_.nodes; }
+  [[nodiscard]] std::vector<std::string> hosts_for(std::uint32_t node) const override {
+    return launch::hosts_for(plan(), allocation_, choice_.out, choice_.places, node, choice_.nodes.at(node));
+  }
+  std::string note_unfit(const preflight::Suspect& suspect) override {
+    choice_.out.insert(suspect.host);
+    return record_bad(plan(), suspect);
+  }
   [[nodiscard]] std::string log() const override { return "srun.log"; }
   [[nodiscard]] Duration kill_wait() const override { return launch::kill_wait(caller_.environment); }
   [[nodiscard]] std::string look_at(const std::string& host) const override {
@@ -40,22 +58,21 @@ class SlurmStep : public StepLauncher {
   /// srun counts them in the order of the allocation.
   [[nodiscard]] bool counts_as_planned() const override {
     auto rest = allocation_.nodes.begin();
-    return std::ranges::all_of(nodes_, [&](const std::string& node) {
+    return std::ranges::all_of(choice_.nodes, [&](const std::string& node) {
       rest = std::find(rest, allocation_.nodes.end(), node);
       return rest != allocation_.nodes.end();
     });
   }
-  [[nodiscard]] Start start_agents(const launch::RunPaths& paths,
+  [[nodiscard]] Start start_agents(const launch::RunPaths& paths, const std::vector<std::string>& hosts,
                                    const std::vector<std::string>& agent) const override {
     auto command = launch::pyxis_options(plan(), launch::find_install(), paths.folder.string());
     command.insert(command.end(), agent.begin(), agent.end());
-    return {launch::srun_command(plan(), allocation_, nodes_, command),
+    return {launch::srun_command(plan(), allocation_, hosts, command),
             launch::srun_environment(caller_.environment)};
   }
 
   const launch::Allocation& allocation_;
-  std::vector<std::string> nodes_;
-  std::string refusal_;
+  Choice choice_;
   const session::Caller& caller_;
 };
 
@@ -71,7 +88,10 @@ std::unique_ptr<session::AttemptHost> SlurmTarget::next(const supervise::Guardia
   if (!nodes) nodes = std::vector(allocation_.nodes.begin(), allocation_.nodes.begin() + plan_.node.count);
   return std::make_unique<fleet::Leader>(
       plan_, share_,
-      std::make_unique<SlurmStep>(plan_, allocation_, std::move(*nodes), std::move(refusal), caller_),
+      std::make_unique<SlurmStep>(plan_, allocation_,
+                                  SlurmStep::Choice{std::move(*nodes), std::move(refusal), out_,
+                                                    places_ ? places_->places : launch::Places()},
+                                  caller_),
       caller_, guardian);
 }
 
@@ -108,13 +128,9 @@ bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
 }
 
 void SlurmTarget::record(const std::vector<preflight::Suspect>& suspects) {
-  const auto& file = plan_.slurm.bad_nodes;
   for (const auto& suspect : suspects) {
-    if (file.empty() || suspect.responsible != preflight::Responsible::admin) continue;
-    const auto recorded = launch::record_bad_node(file, suspect.host, suspect.reason, sys::user_name());
-    caller_.console.say(
-        recorded ? fmt::format("nlaunch: {} is now in {} ({})\n", suspect.host, file, suspect.reason)
-                 : fmt::format("nlaunch: {}\n", recorded.error().first_message()));
+    if (const auto said = record_bad(plan_, suspect); !said.empty())
+      caller_.console.say(fmt::format("nlaunch: {}\n", said));
   }
 }
 

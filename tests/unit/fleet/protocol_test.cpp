@@ -122,6 +122,7 @@ const std::tuple kEvents{
     Example{event::Signal{SIGTERM}, R"({"signal":15,"type":"signal"})"},
     Example{event::NodeLost{"n1", "gone", {2, 3}},
             R"({"host":"n1","processes":[2,3],"type":"node-lost","why":"gone"})"},
+    Example{event::NodeBack{"n5", {2, 3}}, R"({"host":"n5","processes":[2,3],"type":"node-back"})"},
     Example{event::Abort{"findings", 69}, R"({"exit_code":69,"reason":"findings","type":"abort"})"},
     Example{event::Progress{2, 7, 1.5, 40},
             R"({"process":2,"seconds":1.5,"step":7,"total":40,"type":"progress"})"},

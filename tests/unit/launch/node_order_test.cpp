@@ -234,5 +234,27 @@ TEST(NeedsPlaces, OnlyWhereTheyMatterAndSomebodyMayKnow) {
   EXPECT_TRUE(needs_places(plan, {}));
 }
 
+TEST(HostsFor, AreThoseOfTheSameComponentThatAreNotOut) {
+  const auto plan = of_nodes(2);
+  EXPECT_EQ(hosts_for(plan, of({"a", "b", "c", "d"}), {"c"}, {}, 1, "b"), (Names{"a", "b", "d"}));
+  EXPECT_EQ(hosts_for(plan, of({"a", "b"}), {}, {}, 7, "b"), Names{}) << "no node of the plan";
+  auto pools = of_nodes(3);
+  pools.slurm.components = {{{"train"}, 1, 0, {}}, {{"serve"}, 2, 0, {}}};
+  auto job = of({"a", "b", "c", "d"});
+  job.components = {{2, 0}, {2, 0}};
+  EXPECT_EQ(hosts_for(pools, job, {}, {}, 0, "a"), (Names{"a", "b"}));
+  EXPECT_EQ(hosts_for(pools, job, {}, {}, 2, "d"), (Names{"c", "d"}));
+}
+
+TEST(HostsFor, WhatIsKeptTogetherStaysWhereTheOthersAre) {
+  auto plan = of_nodes(3);
+  add(plan, "engine", 1, 2, 0, Closeness::switch_);
+  const Places places{{"a", {"", "left"}}, {"b", {"", "left"}}, {"c", {"", "right"}}, {"d", {"", "left"}}};
+  const auto job = of({"a", "b", "c", "d", "e"});
+  EXPECT_EQ(hosts_for(plan, job, {}, places, 1, "a"), (Names{"a", "b", "d"}));
+  EXPECT_EQ(hosts_for(plan, job, {}, places, 0, "c"), (Names{"a", "b", "c", "d", "e"})) << "it is of no set";
+  EXPECT_EQ(hosts_for(plan, job, {}, {}, 1, "a"), Names{"a"}) << "where anything else is, nobody knows";
+}
+
 }  // namespace
 }  // namespace nlaunch::launch

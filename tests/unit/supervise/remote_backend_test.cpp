@@ -29,13 +29,18 @@ class Remote : public testing::Test {
 
   void begin(Duration for_the_end) {
     backend_ = std::make_unique<RemoteBackend>(
-        loop_, plan_, rules_, std::vector<std::string>{"node0", "node1"},
-        [this](std::uint32_t node, const NodeCommand& command) { sent_.emplace_back(node, command); },
-        [this](const ProcessEvent& process_event) {
-          told_.push_back(process_event.what);
-          at_.push_back(process_event.at);
-        },
-        for_the_end);
+        loop_, plan_, rules_,
+        RemoteBackend::Options{
+            .hosts = {"node0", "node1"},
+            .send = [this](std::uint32_t node,
+                           const NodeCommand& command) { sent_.emplace_back(node, command); },
+            .tell =
+                [this](const ProcessEvent& process_event) {
+                  told_.push_back(process_event.what);
+                  at_.push_back(process_event.at);
+                },
+            .recover = [this](std::uint32_t node) { recovered_.push_back(node); },
+            .for_the_end = for_the_end});
   }
 
   void say(std::uint32_t node, Duration at, process_event::Ended ended) {
@@ -52,6 +57,7 @@ class Remote : public testing::Test {
   std::vector<std::pair<std::uint32_t, NodeCommand>> sent_;
   std::vector<decltype(ProcessEvent::what)> told_;
   std::vector<Duration> at_;
+  std::vector<std::uint32_t> recovered_;
   std::unique_ptr<RemoteBackend> backend_;
 };
 
@@ -274,6 +280,40 @@ TEST_F(Remote, OnceItIsGoneNothingIsTold) {
   loop_.run();
   EXPECT_TRUE(told_.empty());
   EXPECT_FALSE(ended);
+}
+
+TEST_F(Remote, ANodeMayTakeThePlaceOfOneThatIsLost) {
+  backend_->recover({1});
+  EXPECT_EQ(recovered_, std::vector<std::uint32_t>{1});
+  backend_->lose(1, "no answer");
+  backend_->perform(action::Start{1});
+  EXPECT_TRUE(sent_.empty());
+  backend_->rejoin(1, "node5");
+  ASSERT_EQ(told_.size(), 2U);
+  const auto& back = std::get<process_event::NodeBack>(told_[1]);
+  EXPECT_EQ(back.host, "node5");
+  EXPECT_EQ(back.processes, std::vector<ProcessIndex>{1});
+  backend_->perform(action::Start{1});
+  ASSERT_EQ(sent_.size(), 1U);
+  // Its clock is another one.
+  std::this_thread::sleep_for(20ms);
+  backend_->on_event(1, {0ms, process_event::Started{1, 11}});
+  EXPECT_GE(at_.back(), 20ms);
+  backend_->lose(1, "no answer");
+  EXPECT_EQ(std::get<process_event::NodeLost>(told_.back()).host, "node5");
+}
+
+TEST_F(Remote, WhoWaitsForAllNodesDoesNotWaitForOneThatIsLost) {
+  backend_->lose(1, "no answer");
+  backend_->perform(action::Collect{"/evidence"});
+  EXPECT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(std::get<process_event::Collected>(told_.back()).trouble, "node node1 is lost");
+}
+
+TEST_F(Remote, OnceItEndsNobodyTakesAPlace) {
+  EXPECT_FALSE(backend_->is_ending());
+  backend_->ending();
+  EXPECT_TRUE(backend_->is_ending());
 }
 
 }  // namespace

@@ -1,0 +1,157 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/text.h"
+#include "fleet/leader.h"
+#include "preflight/examine.h"
+#include "preflight/search/suspects.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+// Nodes that are lost while the run goes on without them: another agent takes the place, on a spare node or
+// on the same one. The others notice nothing of it.
+namespace nlaunch::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// From the start of its program until an agent has looked at its node. One that hangs on a dead node is
+/// given up.
+constexpr Duration kToJoin = 90s;
+
+}  // namespace
+
+void Leader::recover(std::uint32_t node) {
+  const auto& agent = agents_[node];
+  history_.failed(agent.host, since_supervised());
+  if (launcher_->hosts_for(node).empty()) {
+    return tell_trouble(fmt::format("no agent can be brought to the place of {}: {} starts them all at once",
+                                    agent.host, launcher_->starter()));
+  }
+  joining_[node] = {};
+  try_next(node);
+}
+
+void Leader::try_next(std::uint32_t node) {
+  auto& joining = joining_.at(node);
+  joining.host.clear();
+  std::set<std::string> in_use;
+  for (std::uint32_t other = 0; other < agents_.size(); ++other) {
+    if (const auto its = joining_.find(other); its != joining_.end())
+      in_use.insert(its->second.host);
+    else if (agents_[other].lost.empty())
+      in_use.insert(agents_[other].host);
+  }
+  const auto choice = history_.choose(launcher_->hosts_for(node), in_use, since_supervised());
+  // One that is in use may be free later.
+  joining.timer = loop_.after(choice ? choice->wait : kToJoin, [this, node, choice] {
+    joining_.at(node).timer.reset();
+    if (backend_ == nullptr || backend_->is_ending()) return;
+    choice ? bring(node, choice->host) : try_next(node);
+  });
+  if (choice) joining.host = choice->host;
+}
+
+void Leader::bring(std::uint32_t node, const std::string& host) {
+  auto& joining = joining_.at(node);
+  const auto start = launcher_->start_again(paths_, node, host);
+  const auto pid = start_program(start);
+  if (!pid) return did_not_join(node, pid.error().first_message());
+  joining.starter = *pid;
+  starters_again_.insert(*pid);
+  loop_.on_child(*pid, [this, node, pid = *pid](sys::WaitStatus status) {
+    starters_again_.erase(pid);
+    const auto joining = joining_.find(node);
+    if (joining == joining_.end() || joining->second.starter != pid) return;
+    joining->second.starter = -1;
+    did_not_join(node, fmt::format("{} {}", launcher_->starter(), status.str()));
+  });
+  joining.timer = loop_.after(kToJoin, [this, node] {
+    auto& joining = joining_.at(node);
+    joining.timer.reset();
+    if (joining.starter >= 0) ::kill(joining.starter, SIGTERM);
+    did_not_join(node, fmt::format("no agent came within {}", format_duration(kToJoin)));
+  });
+}
+
+/// An agent has come to the place of one that was lost.
+void Leader::let_join(AdmissionServer::AdmittedAgent arrived) {
+  const auto node = arrived.node;
+  auto& agent = agents_[node];
+  agent = {.host = joining_.at(node).host = arrived.hello.host};
+  set_channel(node, std::move(arrived));
+  agent.joins = true;
+  if (const auto written =
+          sys::write_file_atomically(paths_.attempt / "nodes.json", launch::nodes_text(directory()));
+      !written) {
+    return did_not_join(node, written.error().first_message());
+  }
+  send(node, message::Bind{});
+}
+
+/// What it answers, one after the other.
+void Leader::go_on_joining(std::uint32_t node) {
+  auto& agent = agents_[node];
+  if (agent.refused) return did_not_join(node, agent.refused->sentence);
+  if (!agent.bound) return;
+  const bool is_checked = !checked_.empty();
+  if (is_checked && !agent.findings) {
+    if (!std::exchange(agent.looks, true)) send(node, message::Look{PreflightLevel::quick});
+    return;
+  }
+  if (is_checked) {
+    if (const auto suspect = unfit_to_join(node)) {
+      const auto said = launcher_->note_unfit(*suspect);
+      history_.rule_out(agent.host);
+      return did_not_join(node, suspect->reason + (said.empty() ? "" : "; " + said));
+    }
+    checked_[node] = *agent.findings;
+  }
+  auto joining = joining_.extract(node);
+  if (joining.mapped().timer) loop_.cancel(*joining.mapped().timer);
+  agent.joins = false;
+  if (backend_ == nullptr || backend_->is_ending()) return;
+  send(node, message::Supervise{kill_wait_});
+  backend_->rejoin(node, agent.host);
+}
+
+/// Of a quick preflight, as far as it blames this node; the others are as they were found before.
+std::optional<preflight::Suspect> Leader::unfit_to_join(std::uint32_t node) {
+  const preflight::Options options{.level = PreflightLevel::quick};
+  auto all = checked_;
+  all[node] = *agents_[node].findings;
+  const auto asked = examination(options);
+  const auto report = preflight::examine(loop_, asked, std::move(all));
+  for (const auto& suspect : preflight::suspects(report, agents_.size()))
+    if (suspect.host == agents_[node].host) return suspect;
+  return std::nullopt;
+}
+
+void Leader::did_not_join(std::uint32_t node, const std::string& why) {
+  auto& joining = joining_.at(node);
+  auto& agent = agents_[node];
+  if (joining.timer) loop_.cancel(*joining.timer);
+  joining.timer.reset();
+  joining.starter = -1;
+  if (std::exchange(agent.joins, false)) {
+    send(node, message::Bye{0});
+    agent.lost = why;
+  }
+  if (backend_ == nullptr || backend_->is_ending()) return;
+  const auto host = joining.host;
+  history_.failed(host, since_supervised());
+  tell_trouble(fmt::format("{} could not take the place of node {} of the plan: {}", host, node, why));
+  try_next(node);
+}
+
+void Leader::tell_trouble(const std::string& sentence) {
+  tell_({since_supervised(), supervise::process_event::Trouble{sentence}});
+}
+
+Duration Leader::since_supervised() const {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - supervised_since_);
+}
+
+}  // namespace nlaunch::fleet
