@@ -53,6 +53,21 @@ struct Alive {
   std::optional<std::uint32_t> failures;
 };
 
+/// Who is told when it changes which replicas of other roles can be addressed, and how: one way of three.
+struct OnChange {
+  SourceSpan span;
+  std::vector<Text> of;
+  int signal = 0;  ///< 0: none
+  std::optional<Text> post;
+  std::vector<Text> exec;
+};
+
+/// How one that has started again shows that it has the weights of now: one way of two.
+struct Fresh {
+  SourceSpan span;
+  std::optional<Text> http, log;
+};
+
 /// Nodes that are alike.
 struct Pool {
   Text name;
@@ -105,6 +120,8 @@ struct Role : RoleSettings {
   EnvBlock env;
   std::optional<Ready> ready;  ///< of a task: exited, with its time limit
   std::optional<Alive> alive;
+  std::optional<Fresh> fresh;
+  std::optional<OnChange> on_change;
   SourceSpan tolerate_span;  ///< of `tolerate`, which RoleSettings has
   std::optional<bool> ends_run;
   std::vector<Text> spawned_by;

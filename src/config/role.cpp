@@ -304,6 +304,20 @@ void refuse_key(Keys& keys, const Role& role, std::string_view key, std::string_
   value->problems().error("config.task", value->key_span(), message).hint = hint;
 }
 
+/// Exactly one of `ways` stands in the map.
+void check_one_way(const Value& value, std::string_view id, std::string_view what,
+                   std::initializer_list<std::string_view> ways) {
+  if (!value.is(Node::Kind::map)) return;
+  const auto given = std::ranges::count_if(value.node().entries, [&](const auto& entry) {
+    return std::ranges::find(ways, entry.key.value) != ways.end();
+  });
+  if (given == 1) return;
+  value
+      .error(std::string(id), given == 0 ? fmt::format("'{}' does not say {}", value.path(), what)
+                                         : fmt::format("'{}' says in several ways {}", value.path(), what))
+      .hint = fmt::format("write exactly one of {}", fmt::join(ways, ", "));
+}
+
 Alive read_alive(const Value& value) {
   Alive alive;
   alive.span = value.span();
@@ -319,15 +333,34 @@ Alive read_alive(const Value& value) {
   if (alive.every && *alive.every < kShortest)
     value.error("config.alive", fmt::format("'{}.every' must be {} or more, found {}", value.path(),
                                             format_duration(kShortest), format_duration(*alive.every)));
-  const auto ways = (alive.http ? 1 : 0) + (alive.tcp ? 1 : 0) + (alive.exec.empty() ? 0 : 1);
-  if (value.is(Node::Kind::map) && ways != 1)
-    value
-        .error("config.alive", ways == 0
-                                   ? fmt::format("'{}' does not say what is asked", value.path())
-                                   : fmt::format("'{}' says in several ways what is asked", value.path()))
-        .hint = "write exactly one of http, tcp, exec";
+  check_one_way(value, "config.alive", "what is asked", {"http", "tcp", "exec"});
   keys.finish();
   return alive;
+}
+
+Fresh read_fresh(const Value& value) {
+  Fresh fresh;
+  fresh.span = value.span();
+  Keys keys(value);
+  keys.read("http", fresh.http);
+  keys.read("log", fresh.log);
+  if (fresh.log) check_regex(*fresh.log, value.problems());
+  check_one_way(value, "config.fresh", "how it shows that it has the weights", {"http", "log"});
+  keys.finish();
+  return fresh;
+}
+
+OnChange read_on_change(const Value& value) {
+  OnChange change;
+  change.span = value.span();
+  Keys keys(value);
+  if (keys.require("of", "of: ROLE, whose addresses change")) keys.list("of", change.of);
+  read_signal(keys, change.signal);
+  keys.read("post", change.post);
+  if (const auto exec = keys.get("exec")) change.exec = read_words(*exec);
+  check_one_way(value, "config.on-change", "how it is told", {"signal", "post", "exec"});
+  keys.finish();
+  return change;
 }
 
 /// `{min: 2}`
@@ -344,7 +377,7 @@ void read_tolerate(const Value& value, Role& role) {
 /// A task is ready when it has exited with 0, and fails the run with any other end.
 void read_task(Keys& keys, Role& role) {
   constexpr std::string_view kEnd = "leave it out: the next stage starts when a task has exited with 0";
-  for (const auto* key : {"ready", "alive", "tolerate", "ends_run", "exit"})
+  for (const auto* key : {"ready", "alive", "fresh", "on_change", "tolerate", "ends_run", "exit"})
     refuse_key(keys, role, key, kEnd);
   refuse_key(keys, role, "restart", "write retries: N, how often it is started again when it has failed");
   refuse_key(keys, role, "spawned_by", "a task is a command that nlaunch starts");
@@ -368,6 +401,8 @@ void read_ends(Keys& keys, Role& role) {
   refuse_key(keys, role, "retries", "write kind: task, or restart: {policy: on-failure, max: N}");
   if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
   if (const auto alive = keys.get("alive")) role.alive = read_alive(*alive);
+  if (const auto fresh = keys.get("fresh")) role.fresh = read_fresh(*fresh);
+  if (const auto change = keys.get("on_change")) role.on_change = read_on_change(*change);
   if (const auto restart = keys.get("restart")) role.restart = read_restart(*restart);
   if (const auto tolerate = keys.get("tolerate")) read_tolerate(*tolerate, role);
   keys.read("ends_run", role.ends_run);

@@ -191,7 +191,19 @@ std::optional<session::AttemptHost::Refused> Leader::refused_by_nodes() const {
 supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& events) {
   const auto logs = supervise::attempt_folder(paths_.folder, attempt) / "logs";
   supervise::Supervisor supervisor(
-      loop_, {plan_, attempt, logs, hosts(), events, guardian_, terminal_.get(), session::judge_of(plan_)});
+      loop_, {.plan = plan_,
+              .attempt = attempt,
+              .logs = logs,
+              .hosts = hosts(),
+              .events = events,
+              .guardian = guardian_,
+              .terminal = terminal_.get(),
+              .judge = session::judge_of(plan_),
+              .address_of = [this](const plan::Process& process) { return address_of(process); },
+              .hand_out =
+                  [this](const std::string& file) {
+                    if (const auto why = hand_out(file)) tell_trouble(*why);
+                  }});
   tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.on(process_event); };
   supervise::RemoteBackend backend(
       loop_, plan_, supervisor.rules(),
@@ -199,7 +211,8 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
        .send = [this](std::uint32_t node,
                       const supervise::NodeCommand& command) { send(node, as_message(command)); },
        .tell = tell_,
-       .recover = [this](std::uint32_t node) { recover(node); }});
+       .recover = [this](std::uint32_t node) { recover(node); },
+       .release = [this](std::uint32_t node) { release(node); }});
   supervised_since_ = std::chrono::steady_clock::now();
   send_all(message::Supervise{kill_wait_});
   backend_ = &backend;

@@ -76,7 +76,9 @@ class Leader : public session::AttemptHost {
   void set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived);
   Result<pid_t> start_program(const AgentLauncher::Start& start);
 
+  [[nodiscard]] std::string address_of(const plan::Process& process);
   void recover(std::uint32_t node);
+  void release(std::uint32_t node);
   void try_next(std::uint32_t node);
   void bring(std::uint32_t node, const std::string& host);
   void let_join(AdmissionServer::AdmittedAgent arrived);
@@ -146,6 +148,12 @@ class Leader : public session::AttemptHost {
   std::vector<preflight::Findings>
       checked_;  ///< what a preflight was made of, by node; empty: there was none
   std::chrono::steady_clock::time_point supervised_since_{};
+  /// The nodes that are there now and the plan with their ports, once somebody asks for an address.
+  struct Bound {
+    launch::NodeAddresses nodes;
+    plan::Plan plan;
+  };
+  std::optional<Bound> bound_now_;
   HostHistory history_;
   std::map<std::uint32_t, Joining> joining_;  ///< by node
   std::set<pid_t> starters_again_;            ///< of agents that came later

@@ -35,6 +35,17 @@ launch::NodeAddresses Leader::directory() const {
   return nodes;
 }
 
+/// HOST:PORT, by which it is reached.
+std::string Leader::address_of(const plan::Process& process) {
+  if (!bound_now_) {
+    bound_now_ = Bound{directory(), plan_};
+    if (!launch::take_ports(bound_now_->plan, bound_now_->nodes)) return "";
+  }
+  const auto index = static_cast<std::size_t>(&process - plan_.processes.data());
+  return fmt::format("{}:{}", launch::address_of(bound_now_->nodes, process),
+                     bound_now_->plan.processes[index].ports.front());
+}
+
 std::vector<std::string> Leader::hosts() const {
   std::vector<std::string> names;
   for (const auto& agent : agents_) names.push_back(agent.host);

@@ -34,6 +34,14 @@ void Leader::recover(std::uint32_t node) {
   try_next(node);
 }
 
+/// Somebody wishes that nothing runs there, and nothing does.
+void Leader::release(std::uint32_t node) {
+  send(node, message::Bye{0});
+  agents_[node].lost = "it was drained";
+  history_.rule_out(agents_[node].host);
+  recover(node);
+}
+
 void Leader::try_next(std::uint32_t node) {
   auto& joining = joining_.at(node);
   joining.host.clear();
@@ -83,6 +91,7 @@ void Leader::let_join(AdmissionServer::AdmittedAgent arrived) {
   agent = {.host = joining_.at(node).host = arrived.hello.host};
   set_channel(node, std::move(arrived));
   agent.joins = true;
+  bound_now_.reset();
   if (const auto written =
           sys::write_file_atomically(paths_.attempt / "nodes.json", launch::nodes_text(directory()));
       !written) {

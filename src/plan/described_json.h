@@ -66,8 +66,13 @@ inline constexpr std::string_view kLeftOut<Restart> = " most_backoff within ";
 template <>
 inline constexpr std::string_view kLeftOut<Alive> = " http tcp exec ";
 template <>
+inline constexpr std::string_view kLeftOut<Fresh> = " http log ";
+template <>
+inline constexpr std::string_view kLeftOut<OnChange> = " signal post exec ";
+template <>
 inline constexpr std::string_view kLeftOut<Role> =
-    " alive tolerate replica keep_together pools any_cpu share_gpus_with gpu_memory wrapper wrapper_origin "
+    " alive fresh on_change tolerate replica keep_together pools any_cpu share_gpus_with gpu_memory wrapper "
+    "wrapper_origin "
     "launcher ";
 
 template <>

@@ -70,6 +70,22 @@ struct Alive {
 };
 BOOST_DESCRIBE_STRUCT(Alive, (), (http, tcp, exec, every, timeout, failures, after))
 
+/// How one that has started again shows that it has the weights of now; until then it is stale.
+struct Fresh {
+  std::string http;  ///< URL that answers 2xx
+  std::string log;   ///< regular expression on a line of its output since that start
+};
+BOOST_DESCRIBE_STRUCT(Fresh, (), (http, log))
+
+/// How a process is told that it has changed which replicas of these roles can be addressed.
+struct OnChange {
+  std::vector<std::string> of;    ///< roles
+  int signal = 0;                 ///< to the process alone; 0: none
+  std::string post;               ///< URL that is sent a JSON object
+  std::vector<std::string> exec;  ///< program, with NLAUNCH_CHANGE_* in its environment
+};
+BOOST_DESCRIBE_STRUCT(OnChange, (), (of, signal, post, exec))
+
 /// A unit of several processes of a role, which is ready when the first of them is, and fails and starts
 /// again as one.
 struct Replica {
@@ -112,6 +128,8 @@ struct Role : RoleSettings {
   std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
   std::optional<Alive> alive;
+  std::optional<Fresh> fresh;
+  std::optional<OnChange> on_change;
   bool ends_run = false;  ///< the run ends well when all such processes have exited 0
   std::vector<std::string> spawned_by;
   std::string classify;   ///< glob on the command line of a spawned process
@@ -120,9 +138,9 @@ struct Role : RoleSettings {
 BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
                        keep_together, pools, gpus, any_cpu, share_gpus_with, gpu_memory, rendezvous,
-                       rendezvous_port, ports, preload, scope, ready, alive, heartbeat, stop, restart,
-                       tolerate, ends_run, exit_ok, leave, spawned_by, classify, wrapper, wrapper_origin,
-                       launcher, env))
+                       rendezvous_port, ports, preload, scope, ready, alive, fresh, on_change, heartbeat,
+                       stop, restart, tolerate, ends_run, exit_ok, leave, spawned_by, classify, wrapper,
+                       wrapper_origin, launcher, env))
 
 /// Processes in a replica of the role; 1 where it has none.
 inline std::uint32_t replica_size(const Role& role) {

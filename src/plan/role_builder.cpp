@@ -95,6 +95,8 @@ Role RoleBuilder::build(const config::Role& role) {
   made.env = env_.operations(role, made.venv, diagnostics_);
   if (role.ready) made.ready = make_ready(*role.ready, role);
   if (role.alive) made.alive = make_alive(*role.alive, role);
+  if (role.fresh) made.fresh = make_fresh(*role.fresh, role);
+  if (role.on_change) made.on_change = make_on_change(*role.on_change, role);
   if (role.kind == RoleKind::learner && experiment_.watch && experiment_.watch->heartbeat) {
     made.heartbeat = names_.resolve(*experiment_.watch->heartbeat, &role, diagnostics_);
   }
@@ -202,6 +204,43 @@ Alive RoleBuilder::make_alive(const config::Alive& alive, const config::Role& ro
   made.timeout = alive.timeout.value_or(made.timeout);
   made.failures = alive.failures.value_or(made.failures);
   made.after = alive.after.value_or(made.after);
+  return made;
+}
+
+Fresh RoleBuilder::make_fresh(const config::Fresh& fresh, const config::Role& role) {
+  Fresh made;
+  if (fresh.http) {
+    made.http = names_.resolve(*fresh.http, &role, diagnostics_);
+    check_address("plan.fresh", *fresh.http, made.http, sys::parse_http_url, diagnostics_);
+  }
+  if (fresh.log) made.log = fresh.log->value;
+  return made;
+}
+
+OnChange RoleBuilder::make_on_change(const config::OnChange& change, const config::Role& role) {
+  OnChange made;
+  made.signal = change.signal;
+  for (const auto& of : change.of) {
+    const auto named =
+        std::ranges::find_if(experiment_.roles, [&](const auto& one) { return one.name.value == of.value; });
+    const auto refuse = [&](std::string message, std::string hint) {
+      diagnostics_.error("plan.on-change", of.span, std::move(message)).hint = std::move(hint);
+    };
+    if (named == experiment_.roles.end())
+      refuse(fmt::format("there is no role '{}'", of.value), "name a role whose addresses change");
+    else if (named->name.value == role.name.value)
+      refuse(fmt::format("role '{}' is told of itself", of.value), "name another role");
+    else if (named->whole && named->ports.empty())
+      refuse(fmt::format("role '{}' has no ports, so there is no address of it that could change", of.value),
+             "write ports: [http] there");
+    else
+      made.of.push_back(of.value);
+  }
+  if (change.post) {
+    made.post = names_.resolve(*change.post, &role, diagnostics_);
+    check_address("plan.on-change", *change.post, made.post, sys::parse_http_url, diagnostics_);
+  }
+  for (const auto& word : change.exec) made.exec.push_back(names_.resolve(word, &role, diagnostics_));
   return made;
 }
 

@@ -58,15 +58,19 @@ preflight::Measured LocalHost::measure(std::vector<preflight::GroupTrial> trials
 
 supervise::Outcome LocalHost::supervise(unsigned attempt, supervise::EventLog& events) {
   const auto color = caller_.console.result_paint.on() ? Color::always : Color::never;
-  return supervise::run_attempt({worker_.plan(),
-                                 worker_.node(),
-                                 paths_.folder,
-                                 attempt,
-                                 events,
-                                 guardian_,
-                                 {1, caller_.console.quiet, color},
-                                 worker_.begin_audit(),
-                                 judge_of(worker_.plan())});
+  const auto here = launch::one_machine(worker_.node().host).front().address;
+  return supervise::run_attempt({.plan = worker_.plan(),
+                                 .node = worker_.node(),
+                                 .run_folder = paths_.folder,
+                                 .number = attempt,
+                                 .events = events,
+                                 .guardian = guardian_,
+                                 .terminal = {1, caller_.console.quiet, color},
+                                 .hooks = worker_.begin_audit(),
+                                 .judge = judge_of(worker_.plan()),
+                                 .address_of = [here](const plan::Process& process) {
+                                   return fmt::format("{}:{}", here, process.ports.front());
+                                 }});
 }
 
 AttemptHost::Audit LocalHost::audit() {

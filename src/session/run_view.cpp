@@ -77,6 +77,12 @@ void take(RunView& view, const Json& event) {
     process.state = "running";
   } else if (what == "process-ready") {
     process.state = "ready";
+  } else if (what == "process-stale") {
+    process.state = "ready, stale";
+  } else if (what == "process-fresh") {
+    process.state = "ready";
+  } else if (what == "process-lost") {
+    process.state = "lost";
   } else if (what == "process-ended") {
     process.state = event.value("how", "ended");
   } else if (what == "process-not-started") {
@@ -127,11 +133,12 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
   if (!view) return view;
   const auto node = launch::node_name(sys::own_environment());
   for (auto& process : view->processes) {
-    process.alive = process.state == "running" || process.state == "ready";
+    const bool lives = process.state == "running" || process.state.starts_with("ready");
+    process.alive = lives;
     process.here = process.host.empty() ? !view->elsewhere : process.host == node;
     if (!process.here) continue;
     process.alive = process.pid > 0 && is_process_of(process.pid, "NLAUNCH_RUN_ID", view->id);
-    if (!process.alive && (process.state == "running" || process.state == "ready")) process.state = "gone";
+    if (!process.alive && lives) process.state = "gone";
   }
   return view;
 }

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <csignal>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "plan/container.h"
 #include "supervise/signals.h"
 #include "sys/spawn.h"
@@ -17,6 +20,10 @@ constexpr Duration kLookAtProgress = std::chrono::milliseconds(250);
 constexpr Duration kLookAtFiles = std::chrono::seconds(2);
 /// A killed process that holds a GPU may need seconds until the driver has let it go.
 constexpr Duration kKillLimit = std::chrono::seconds(20);
+/// For a program or a server to take a change of addresses.
+constexpr Duration kToBeTold = std::chrono::seconds(10);
+/// That something has the weights of now.
+constexpr Duration kForEver = std::chrono::hours(24 * 365);
 constexpr std::size_t kLastLines = 20;
 constexpr std::size_t kLongestLastLine = 500;
 
@@ -54,7 +61,9 @@ struct LocalBackend::Live {
   FileStamp heartbeat{};              ///< as it was last seen
   std::shared_ptr<LineWatch> line{};  ///< of its readiness, since it was started
   std::unique_ptr<Readiness> readiness{};
-  std::unique_ptr<Liveness> liveness{};  ///< once it is ready
+  std::unique_ptr<Liveness> liveness{};     ///< once it is ready
+  std::shared_ptr<LineWatch> fresh_line{};  ///< that says that it has the weights, since it was started
+  std::unique_ptr<Readiness> fresh{};       ///< while it is stale
 
   /// A file that is relative to its working folder.
   [[nodiscard]] std::string absolute(const std::string& path) const {
@@ -68,11 +77,11 @@ struct LocalBackend::Live {
   }
 
   /// For `command`, started as the process is.
-  [[nodiscard]] sys::SpawnRequest request(const std::vector<std::string>& command) const {
+  [[nodiscard]] sys::SpawnRequest request(const std::vector<std::string>& command,
+                                          plan::Variables more = {}) const {
     sys::SpawnRequest request;
     request.tracer = ::getpid();  // of what looks into it when it hangs
     // Its children ask for the same, where libnlaunch-scope.so is in them.
-    plan::Variables more;
     if (!bound->preload.empty()) more.emplace_back("NLAUNCH_TRACER", std::to_string(request.tracer));
     auto start = plan::start_of(*bound, command, more);
     request.argv = std::move(start.argv);
@@ -225,10 +234,15 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
 
 /// From the start on: whoever decides asks for it later, on another node by as much as a message takes.
 void LocalBackend::watch_for_line(Live& live) {
-  if (live.bound->ready.log.empty()) return;
-  live.line = std::make_shared<LineWatch>(live.bound->ready.log);
-  output_->watch_lines(live.output,
-                       [line = live.line](std::string_view text) { return line->look_at(text); });
+  live.line = live.fresh_line = nullptr;
+  if (!live.bound->ready.log.empty()) live.line = std::make_shared<LineWatch>(live.bound->ready.log);
+  if (live.bound->fresh && !live.bound->fresh->log.empty())
+    live.fresh_line = std::make_shared<LineWatch>(live.bound->fresh->log);
+  if (!live.line && !live.fresh_line) return;
+  output_->watch_lines(live.output, [line = live.line, fresh = live.fresh_line](std::string_view text) {
+    const bool ready = !line || line->look_at(text);
+    return (!fresh || fresh->look_at(text)) && ready;
+  });
 }
 
 void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
@@ -239,6 +253,7 @@ void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
   live.ended_at = since_start();
   live.readiness.reset();
   live.liveness.reset();
+  live.fresh.reset();
   tell(process_event::Ended{process, status});
 }
 
@@ -273,6 +288,59 @@ void LocalBackend::on(const action::Watch& watch) {
       [this, process = watch.process](const std::string& reason) {
         tell(process_event::Unresponsive{process, options_.node.masker.mask(reason)});
       });
+}
+
+void LocalBackend::on(const action::AwaitFresh& await) {
+  auto& live = live_.at(await.process);
+  if (live.ended || live.subtree.leader == 0 || !live.bound->fresh) return;
+  plan::Ready ready;
+  ready.http = live.bound->fresh->http;
+  ready.log = live.bound->fresh->log;
+  ready.timeout = kForEver;
+  Readiness::Then then{.ready = [this, process = await.process] { tell(process_event::Fresh{process}); },
+                       .timed_out = [] {},
+                       .line = live.fresh_line};
+  live.fresh = std::make_unique<Readiness>(loop_, ready, FileStamp(), live.request({}), std::move(then));
+}
+
+void LocalBackend::on(const action::Notify& notify) {
+  const auto& live = live_.at(notify.process);
+  if (live.ended || live.subtree.leader == 0 || !live.bound->on_change) return;
+  const auto& how = *live.bound->on_change;
+  if (how.signal != 0) return signal_process(live.subtree.leader, live.bound->wrapper, how.signal);
+  const auto number = ++told_;
+  const auto done = [this, number, notify](const std::optional<std::string>& why) {
+    if (why) notify_failed(notify, *why);
+    loop_.post([this, number] {  // not from within its own call
+      posts_.erase(number);
+      tellers_.erase(number);
+    });
+  };
+  if (!how.post.empty()) {
+    const nlohmann::json body{{"role", notify.role},
+                              {"generation", notify.generation},
+                              {"addresses", notify.addresses},
+                              {"added", notify.added},
+                              {"removed", notify.removed}};
+    posts_[number] =
+        sys::NetCheck::post(loop_, *sys::parse_http_url(how.post), json_text(body), kToBeTold, done);
+    return;
+  }
+  const plan::Variables variables{{"NLAUNCH_CHANGE_ROLE", notify.role},
+                                  {"NLAUNCH_CHANGE_GENERATION", std::to_string(notify.generation)},
+                                  {"NLAUNCH_CHANGE_ADDRESSES", text::join(notify.addresses, " ")},
+                                  {"NLAUNCH_CHANGE_ADDED", text::join(notify.added, " ")},
+                                  {"NLAUNCH_CHANGE_REMOVED", text::join(notify.removed, " ")}};
+  tellers_[number] = std::make_unique<sys::ExecCheck>(loop_, live.request(how.exec, variables), done);
+}
+
+void LocalBackend::notify_failed(const action::Notify& notify, const std::string& why) {
+  const auto& live = live_.at(notify.process);
+  const auto& how = *live.bound->on_change;
+  const auto whom = how.post.empty() ? fmt::format("the program of on_change of {}", live.bound->name)
+                                     : fmt::format("{} (on_change of {})", how.post, live.bound->name);
+  tell(process_event::Trouble{options_.node.masker.mask(
+      fmt::format("{} could not take that the addresses of '{}' have changed: {}", whom, notify.role, why))});
 }
 
 void LocalBackend::on(const action::SignalGroup& send) {
@@ -378,6 +446,8 @@ void LocalBackend::ending() {
 void LocalBackend::end_own_programs() {
   collection_.reset();
   beside_.reset();
+  tellers_.clear();
+  posts_.clear();
 }
 
 void LocalBackend::finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) {

@@ -12,6 +12,7 @@
 #include "supervise/progress.h"
 #include "supervise/readiness.h"
 #include "sys/exec_check.h"
+#include "sys/net_check.h"
 #include "sys/oom_kills.h"
 #include "sys/shared_memory.h"
 
@@ -76,6 +77,8 @@ class LocalBackend : public ProcessBackend {
   void on(const action::Start& start);
   void on(const action::AwaitReady& await);
   void on(const action::Watch& watch);
+  void on(const action::AwaitFresh& await);
+  void on(const action::Notify& notify);
   void on(const action::SignalGroup& send);
   void on(const action::SignalProcess& send);
   void on(const action::KillTree& kill);
@@ -90,6 +93,7 @@ class LocalBackend : public ProcessBackend {
   void tell_progress(ProcessIndex process, const Live& live);
   Result<pid_t> spawn(Live& live);
   void watch_for_line(Live& live);
+  void notify_failed(const action::Notify& notify, const std::string& why);
   void ended(ProcessIndex process, sys::WaitStatus status);
   [[nodiscard]] std::map<std::string, std::uint64_t> log_sizes() const;
   void watch_children();
@@ -116,6 +120,10 @@ class LocalBackend : public ProcessBackend {
   std::unique_ptr<sys::ExecCheck> beside_;
   std::vector<ProgressReader> readers_;  ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
+  /// Of those who are told something, until they have answered.
+  std::map<std::uint64_t, std::unique_ptr<sys::NetCheck>> posts_;
+  std::map<std::uint64_t, std::unique_ptr<sys::ExecCheck>> tellers_;
+  std::uint64_t told_ = 0;
   std::map<std::string, std::uint64_t> log_when_decided_;
   std::optional<std::uint64_t> oom_kills_before_ = sys::oom_kills();
   std::uint32_t starts_ = 0;

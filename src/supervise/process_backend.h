@@ -17,6 +17,7 @@ namespace process_event {
 // What the table takes as it is.
 using event::Abort;  ///< somebody who watches there wants the run to end
 using event::Ended;
+using event::Fresh;
 using event::NodeBack;  ///< an agent is there in the place of one that was lost
 using event::NodeLost;  ///< a node, or the agent there, is gone, and these processes with it
 using event::Ready;
@@ -70,10 +71,11 @@ struct Trouble {
 struct ProcessEvent {
   Duration at{};
   std::variant<process_event::Started, process_event::NotStarted, process_event::Ready,
-               process_event::NotReady, process_event::Unresponsive, process_event::Ended,
-               process_event::ChildEnded, process_event::CleanedUp, process_event::NotKillable,
-               process_event::Signal, process_event::NodeLost, process_event::NodeBack, process_event::Abort,
-               process_event::Progress, process_event::Collected, process_event::Trouble>
+               process_event::NotReady, process_event::Unresponsive, process_event::Fresh,
+               process_event::Ended, process_event::ChildEnded, process_event::CleanedUp,
+               process_event::NotKillable, process_event::Signal, process_event::NodeLost,
+               process_event::NodeBack, process_event::Abort, process_event::Progress,
+               process_event::Collected, process_event::Trouble>
       what;
 };
 
@@ -101,6 +103,8 @@ class ProcessBackend {
   virtual void perform(const NodeAction& action) = 0;
   /// Nodes are wanted in the place of those where these were. One machine has no others.
   virtual void recover(const std::vector<ProcessIndex>& /*processes*/) {}
+  /// The node of these is left, where nothing of them lives any more; another is wanted in its place.
+  virtual void release(const std::vector<ProcessIndex>& /*processes*/) {}
   /// It is decided that the run ends, and all that did not fail are still alive.
   virtual void ending() = 0;
   /// Nothing is to be left alive; then calls `done`. `of`: whose last lines are wanted.

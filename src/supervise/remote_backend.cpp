@@ -70,6 +70,15 @@ void RemoteBackend::recover(const std::vector<ProcessIndex>& processes) {
     if (options_.recover) options_.recover(node);
 }
 
+void RemoteBackend::release(const std::vector<ProcessIndex>& processes) {
+  std::set<std::uint32_t> nodes;
+  for (const auto process : processes) nodes.insert(node_of_[process]);
+  for (const auto node : nodes) {
+    nodes_[node].lost = true;
+    if (options_.release) options_.release(node);
+  }
+}
+
 void RemoteBackend::rejoin(std::uint32_t index, const std::string& host) {
   auto& node = nodes_[index];
   node.host = host;

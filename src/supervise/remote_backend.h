@@ -39,6 +39,8 @@ class RemoteBackend : public ProcessBackend {
     /// Another agent is wanted in the place of a node that is lost. To be answered by `rejoin`, some time or
     /// never.
     std::function<void(std::uint32_t node)> recover{};
+    /// A node is left: its agent is to go. Then as `recover`.
+    std::function<void(std::uint32_t node)> release{};
     Duration for_the_end = kForTheEnd;  ///< an agent that does not tell its end within is given up
   };
   RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, Options options);
@@ -46,6 +48,7 @@ class RemoteBackend : public ProcessBackend {
 
   void perform(const NodeAction& action) override;
   void recover(const std::vector<ProcessIndex>& processes) override;
+  void release(const std::vector<ProcessIndex>& processes) override;
   void ending() override;
   void finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) override;
 

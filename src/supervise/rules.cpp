@@ -44,6 +44,7 @@ Rules rules_of(const plan::Plan& plan) {
                                .exit_ok = role.exit_ok,
                                .leave = role.leave,
                                .watched = role.alive && in.rank == 0,
+                               .gets_fresh = role.fresh && in.rank == 0,
                                .tolerate = role.tolerate});
     if (rules.walltime && role.kind == RoleKind::learner) {
       rules.processes.back().walltime_signal = plan.walltime->signal;

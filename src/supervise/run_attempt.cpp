@@ -17,14 +17,15 @@ Outcome run_attempt(const Attempt& attempt) {
   std::unique_ptr<Terminal> terminal;
   if (!attempt.terminal.quiet) terminal = std::make_unique<Terminal>(attempt.terminal.fd);
   const auto logs = attempt_folder(attempt.run_folder, attempt.number) / "logs";
-  Supervisor supervisor(loop, {attempt.plan,
-                               attempt.number,
-                               logs,
-                               {},
-                               attempt.events,
-                               attempt.guardian,
-                               terminal.get(),
-                               attempt.judge});
+  Supervisor supervisor(loop, {.plan = attempt.plan,
+                               .attempt = attempt.number,
+                               .logs = logs,
+                               .hosts = {},
+                               .events = attempt.events,
+                               .guardian = attempt.guardian,
+                               .terminal = terminal.get(),
+                               .judge = attempt.judge,
+                               .address_of = attempt.address_of});
   LocalBackend backend(
       loop, supervisor.rules(),
       {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks, attempt.plan.watch},

@@ -8,6 +8,7 @@
 #include "supervise/investigation.h"
 #include "supervise/local_backend.h"
 #include "supervise/outcome.h"
+#include "supervise/roster.h"
 
 namespace nlaunch::supervise {
 
@@ -26,7 +27,8 @@ struct Attempt {
   const GuardianLink& guardian;
   TerminalOptions terminal;
   Hooks hooks;
-  Judge judge{};  ///< of evidence; see Investigation
+  Judge judge{};                   ///< of evidence; see Investigation
+  Roster::AddressOf address_of{};  ///< see Supervisor
 };
 
 /// "attempt-0" in the run's folder.

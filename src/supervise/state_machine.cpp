@@ -92,14 +92,15 @@ class Transition {
     if (!is_alive(phase)) return;
     const bool going = std::holds_alternative<Going>(state_.phase);
     const bool lost = is_lost(state_.processes[event.process]);
-    const bool failed = !lost && is_failure(event.process, event.status);
-    const bool unready = !lost && is_any<Running>(phase) && is_awaited(event.process);
+    const bool again = going && !lost && state_.processes[event.process].again;
+    const bool failed = !lost && !again && is_failure(event.process, event.status);
+    const bool unready = !lost && !again && is_any<Running>(phase) && is_awaited(event.process);
     // Its time was over, however it took the stop.
     const bool cut_off = going && is_any<Stopping, Killed>(phase) && is_task(event.process);
     if (failed || unready) count_alike(event, unready, !is_any<Stopping, Killed>(phase));
     const bool wanted = (failed || unready || cut_off) && may_restart(event.process);
     const bool loops = wanted && is_crash_loop(event.process);
-    const bool restart = going && !lost && ((wanted && !loops) || starts_again(event.process));
+    const bool restart = going && !lost && (again || (wanted && !loops) || starts_again(event.process));
     phase = CleaningUp{restart};
     act(action::CleanUp{event.process, going && rules_.processes[event.process].leave});
     if (restart) stop_replica(event.process);
@@ -124,6 +125,49 @@ class Transition {
     replace(event.process, Unresponsive{event.process, event.reason});
   }
 
+  void on(const event::Fresh& event) {
+    if (auto* serving = std::get_if<Serving>(&life_of(event.process))) serving->stale = false;
+  }
+
+  void on(const event::RestartWanted& event) {
+    if (!std::holds_alternative<Going>(state_.phase)) return;
+    for (const auto process : event.processes) {
+      if (is_lost(state_.processes[process]) || !is_any<Running, Serving>(life_of(process))) continue;
+      state_.processes[process].again = true;
+      stop(process);
+    }
+  }
+
+  void on(const event::Park& event) {
+    if (!std::holds_alternative<Going>(state_.phase)) return;
+    for (const auto process : event.processes) leave(process, ProcessState::Missing::parked);
+    advance();
+  }
+
+  void on(const event::Unpark& event) {
+    for (const auto process : event.processes) {
+      auto& missing = state_.processes[process].missing;
+      if (missing == ProcessState::Missing::parked) missing = ProcessState::Missing::may_start;
+    }
+    for (const auto process : event.processes) start_where_back(process);
+  }
+
+  void on(const event::Drain& event) {
+    if (!std::holds_alternative<Going>(state_.phase)) return;
+    for (const auto process : event.processes) {
+      const auto replica = replica_of(process);
+      const std::vector<ProcessIndex> members(replica.begin(), replica.end());
+      for (const auto member : members) leave(member, ProcessState::Missing::may_start);
+    }
+    for (const auto process : event.processes) {
+      auto& missing = state_.processes[process].missing;
+      if (missing == ProcessState::Missing::may_start) missing = ProcessState::Missing::draining;
+    }
+    state_.drains.push_back(event.processes);
+    release_drained();
+    advance();
+  }
+
   void on(const event::RestartForgotten& event) {
     auto& counted = state_.processes[event.process].counted;
     counted -= std::min(counted, 1U);
@@ -139,6 +183,7 @@ class Transition {
     }
     process.phase = Ended{};
     start_where_back(event.process);
+    release_drained();
     continue_ending();
   }
 
@@ -150,6 +195,10 @@ class Transition {
     for (const auto process : replica_of(event.process)) {
       if (!is_any<BackingOff>(life_of(process))) continue;
       ++state_.processes[process].restarts;
+      if (std::exchange(state_.processes[process].again, false)) {
+        start(process);
+        continue;
+      }
       ++state_.processes[process].counted;
       if (const auto& within = rules_.processes[process].restart.within)
         act(action::ForgetRestart{process, *within});
@@ -176,12 +225,19 @@ class Transition {
       auto& state = state_.processes[process];
       if (is_lost(state)) {
         known = true;
-        if (state.missing == ProcessState::Missing::may_start) awaited.push_back(process);
+        using enum ProcessState::Missing;
+        if (state.missing == may_start || state.missing == draining) awaited.push_back(process);
+        if (state.missing == parked) state.missing = given_up;  // it has no place any more
       } else if (!is_over(state.phase)) {
         gone.push_back(process);
       }
       if (!is_any<Waiting>(state.phase)) state.phase = Ended{};
     }
+    std::erase_if(state_.drains, [&](const std::vector<ProcessIndex>& drained) {
+      return std::ranges::any_of(drained, [&](ProcessIndex process) {
+        return std::ranges::find(event.processes, process) != event.processes.end();
+      });
+    });
     const Cause cause = NodeLost{event.host, event.why};
     if (gone.empty() ? !known : !can_do_without(gone)) return decide(cause);
     for (const auto process : gone) lose(process, cause, ProcessState::Missing::may_start);
@@ -202,6 +258,18 @@ class Transition {
   }
 
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
+
+  /// Enough of their roles are left without their replicas.
+  [[nodiscard]] bool can_do_without(const std::vector<ProcessIndex>& processes) {
+    if (!std::holds_alternative<Going>(state_.phase)) return false;
+    std::vector<bool> without(rules_.processes.size());
+    for (const auto process : processes)
+      for (const auto member : replica_of(process)) without[member] = true;
+    return std::ranges::all_of(processes, [&](ProcessIndex process) {
+      const auto& rules = rules_.processes[process];
+      return rules.tolerate && left_of(rules.role, without) >= *rules.tolerate;
+    });
+  }
 
  private:
   /// Itself, or all of its replica; until the next call.
@@ -238,8 +306,11 @@ class Transition {
     if (!std::ranges::all_of(replica, gathered)) return;
     for (const auto other : replica) life_of(other) = BackingOff{};
     const auto first = replica.front();
-    act(action::ArmBackoff{first,
-                           rules_.processes[first].restart.backoff_after(state_.processes[first].counted)});
+    const auto wished =
+        std::ranges::any_of(replica, [&](ProcessIndex other) { return state_.processes[other].again; });
+    act(action::ArmBackoff{
+        first, wished ? Duration()
+                      : rules_.processes[first].restart.backoff_after(state_.processes[first].counted)});
   }
 
   /// It is killed and starts again, or is done without; or the run ends.
@@ -258,18 +329,6 @@ class Transition {
     const bool nothing_is_left = std::ranges::all_of(state_.processes, is_lost);
     if (run_is_over()) return decide(nothing_is_left ? std::move(cause) : Cause(Finished{}));
     advance();
-  }
-
-  /// Enough of their roles are left without their replicas.
-  [[nodiscard]] bool can_do_without(const std::vector<ProcessIndex>& processes) {
-    if (!std::holds_alternative<Going>(state_.phase)) return false;
-    std::vector<bool> without(rules_.processes.size());
-    for (const auto process : processes)
-      for (const auto member : replica_of(process)) without[member] = true;
-    return std::ranges::all_of(processes, [&](ProcessIndex process) {
-      const auto& rules = rules_.processes[process];
-      return rules.tolerate && left_of(rules.role, without) >= *rules.tolerate;
-    });
   }
 
   /// Replicas of a role that are neither lost nor over, without some.
@@ -302,6 +361,33 @@ class Transition {
     act(action::Tolerate{members, cause, left_of(rules_.processes[process].role, all)});
   }
 
+  /// As somebody wishes, the run goes on without it for now; one that ended by itself stays as it is.
+  void leave(ProcessIndex process, ProcessState::Missing missing) {
+    auto& phase = life_of(process);
+    if (is_lost(state_.processes[process]) || is_over(phase)) return;
+    state_.processes[process].missing = missing;
+    if (auto* starting = std::get_if<Starting>(&phase)) starting->stop = true;
+    if (is_any<Gathering, BackingOff>(phase)) phase = Ended{};
+    if (is_any<CleaningUp>(phase)) phase = CleaningUp{};
+    if (is_any<Running, Serving>(phase)) stop(process);
+  }
+
+  /// A node of which nothing lives any more is left.
+  void release_drained() {
+    if (!std::holds_alternative<Going>(state_.phase)) return;
+    std::erase_if(state_.drains, [&](const std::vector<ProcessIndex>& drained) {
+      const bool ended = std::ranges::all_of(
+          drained, [&](ProcessIndex process) { return is_any<Ended, Waiting>(life_of(process)); });
+      if (!ended) return false;
+      for (const auto process : drained) {
+        auto& missing = state_.processes[process].missing;
+        if (missing == ProcessState::Missing::draining) missing = ProcessState::Missing::away;
+      }
+      act(action::Release{drained});
+      return true;
+    });
+  }
+
   /// All of a replica have a node again, and nothing of it lives: it begins anew.
   void start_where_back(ProcessIndex process) {
     const auto replica = replica_of(process);
@@ -323,7 +409,9 @@ class Transition {
   }
 
   void serve(ProcessIndex process) {
-    life_of(process) = Serving{};
+    const bool stale = rules_.processes[process].gets_fresh && state_.processes[process].restarts > 0;
+    life_of(process) = Serving{stale};
+    if (stale) act(action::AwaitFresh{process});
     if (rules_.processes[process].watched) act(action::Watch{process});
   }
 
@@ -517,6 +605,16 @@ class Transition {
 };
 
 }  // namespace
+
+bool can_do_without(const Rules& rules, const State& state, const std::vector<ProcessIndex>& processes) {
+  return Transition(rules, state).can_do_without(processes);
+}
+
+bool is_listed(const State& state, ProcessIndex process) {
+  const auto& one = state.processes[process];
+  if (is_lost(one)) return false;
+  return is_any<Serving>(one.phase) || (one.restarts == 0 && is_any<Waiting, Starting, Running>(one.phase));
+}
 
 std::optional<Cause> cause_of(const Rules& rules, int signal) {
   if (signal == SIGUSR2 && rules.walltime) return WalltimeNear{};

@@ -29,6 +29,7 @@ struct ProcessRules {
   bool exit_ok = false;
   bool leave = false;
   bool watched = false;                     ///< once it is ready it is asked whether it answers
+  bool gets_fresh = false;                  ///< one that has started again is stale until it says otherwise
   std::optional<std::uint32_t> tolerate{};  ///< replicas of its role with which the run goes on
   std::optional<int> walltime_signal{};     ///< in place of the stop signal when the walltime comes near
   std::optional<std::uint32_t> replica{};   ///< index into Rules::replicas; nothing: it stands for itself
@@ -98,8 +99,10 @@ struct Waiting {};    ///< for its stage
 struct Starting {     ///< to be spawned
   bool stop = false;  ///< once it is: another of its replica has failed
 };
-struct Running {};   ///< not ready yet
-struct Serving {};   ///< ready
+struct Running {};     ///< not ready yet
+struct Serving {       ///< ready
+  bool stale = false;  ///< it has started again, and has the weights of its start
+};
 struct Stopping {};  ///< has its stop signal, and its grace runs
 struct Killed {};    ///< has SIGKILL
 struct CleaningUp {  ///< its wait status is there; what it left behind is swept, its output drained
@@ -122,10 +125,13 @@ struct ProcessState {
   enum class Missing {
     no,
     given_up,   ///< for good
+    parked,     ///< as somebody wished
+    draining,   ///< its node is to be left, and not all that is there have ended
     away,       ///< its node is gone: it starts again where another node, or the same, takes its place
     may_start,  ///< its node is there; others of its replica are not, or have not ended yet
   };
   Missing missing = Missing::no;
+  bool again = false;  ///< somebody wishes that it starts again
 };
 
 // Where the run is.
@@ -148,6 +154,7 @@ using Phase = std::variant<Going, Ending, Killing, Done>;
 struct State {
   Phase phase;
   std::vector<ProcessState> processes;
+  std::vector<std::vector<ProcessIndex>> drains{};  ///< what is on nodes that are to be left
 };
 
 namespace event {
@@ -173,6 +180,26 @@ struct Ended {
 struct Unresponsive {
   ProcessIndex process = 0;
   std::string reason;
+};
+/// It has the weights of now.
+struct Fresh {
+  ProcessIndex process = 0;
+};
+/// Somebody wishes that these start again: whole replicas.
+struct RestartWanted {
+  std::vector<ProcessIndex> processes;
+};
+/// Somebody wishes that the run goes on without these, until Unpark: whole replicas.
+struct Park {
+  std::vector<ProcessIndex> processes;
+};
+struct Unpark {
+  std::vector<ProcessIndex> processes;
+};
+/// Somebody wishes that nothing is left on a node: `can_do_without` holds of these. They may start again on
+/// another.
+struct Drain {
+  std::vector<ProcessIndex> processes;
 };
 /// A restart is so long ago that it counts no more.
 struct RestartForgotten {
@@ -213,10 +240,12 @@ struct Abort {
   std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
 };
 }  // namespace event
-using Event = std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout,
-                           event::Ended, event::PartLost, event::Unresponsive, event::RestartForgotten,
-                           event::CleanedUp, event::GraceOver, event::BackoffOver, event::Signal,
-                           event::GuardianLost, event::NodeLost, event::NodeBack, event::Abort>;
+using Event =
+    std::variant<event::Started, event::SpawnFailed, event::Ready, event::ReadyTimeout, event::Ended,
+                 event::PartLost, event::Unresponsive, event::Fresh, event::RestartWanted, event::Park,
+                 event::Unpark, event::Drain, event::RestartForgotten, event::CleanedUp, event::GraceOver,
+                 event::BackoffOver, event::Signal, event::GuardianLost, event::NodeLost, event::NodeBack,
+                 event::Abort>;
 
 namespace action {
 /// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.
@@ -231,6 +260,19 @@ struct AwaitReady {
 /// From now on it is asked whether it answers; until its end. To be answered by Unresponsive, once.
 struct Watch {
   ProcessIndex process = 0;
+};
+/// To be answered by Fresh, some time or never.
+struct AwaitFresh {
+  ProcessIndex process = 0;
+};
+/// It has changed which replicas of another role can be addressed.
+struct Notify {
+  ProcessIndex process = 0;  ///< who is told, in the way that its plan has
+  std::string role;
+  std::uint64_t generation = 0;
+  std::vector<std::string> addresses;  ///< HOST:PORT, those of now
+  std::vector<std::string> added;      ///< that were not among them before
+  std::vector<std::string> removed;    ///< that were
 };
 /// The stop signal, to the whole process group: a wrapper shell does not pass it on.
 struct SignalGroup {
@@ -281,6 +323,10 @@ struct Tolerate {
 struct Recover {
   std::vector<ProcessIndex> processes;
 };
+/// Nothing of these lives any more, and their node is to be left.
+struct Release {
+  std::vector<ProcessIndex> processes;
+};
 /// It is decided that the run ends, and why.
 struct Decide {
   Cause cause;
@@ -290,13 +336,19 @@ struct Finish {
 };
 }  // namespace action
 /// Those that are performed where the process lives.
-using NodeAction =
-    std::variant<action::Start, action::AwaitReady, action::Watch, action::SignalGroup, action::SignalProcess,
-                 action::KillTree, action::KillAll, action::Collect, action::CleanUp>;
+using NodeAction = std::variant<action::Start, action::AwaitReady, action::Watch, action::AwaitFresh,
+                                action::Notify, action::SignalGroup, action::SignalProcess, action::KillTree,
+                                action::KillAll, action::Collect, action::CleanUp>;
 using Action =
-    std::variant<action::Start, action::AwaitReady, action::Watch, action::SignalGroup, action::SignalProcess,
-                 action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace, action::ArmBackoff,
-                 action::ForgetRestart, action::Tolerate, action::Recover, action::Decide, action::Finish>;
+    std::variant<action::Start, action::AwaitReady, action::Watch, action::AwaitFresh, action::SignalGroup,
+                 action::SignalProcess, action::KillTree, action::KillAll, action::CleanUp, action::ArmGrace,
+                 action::ArmBackoff, action::ForgetRestart, action::Tolerate, action::Recover,
+                 action::Release, action::Decide, action::Finish>;
+
+/// The run goes on without these: enough of their roles are left.
+bool can_do_without(const Rules& rules, const State& state, const std::vector<ProcessIndex>& processes);
+/// It may be addressed: it serves, or has yet to be ready for the first time.
+bool is_listed(const State& state, ProcessIndex process);
 
 /// Why this signal would end a run; nothing where it would not.
 std::optional<Cause> cause_of(const Rules& rules, int signal);

@@ -8,7 +8,10 @@
 #include <csignal>
 #include <utility>
 
+#include "supervise/steering.h"
 #include "supervise/stop_signal.h"
+#include "supervise/wishes.h"
+#include "sys/files.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -31,6 +34,7 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
     : loop_(loop),
       options_(std::move(options)),
       rules_(rules_of(options_.plan)),
+      roster_(options_.plan, rules_, options_.address_of),
       not_ready_(options_.plan.roles.size()) {
   for (const auto& rules : rules_.processes) {
     const auto& process = options_.plan.processes[rules.process];
@@ -106,6 +110,7 @@ void Supervisor::look_at_files() {
   loop_.after(kLookAtRunFolder, [this] {
     options_.events.check();
     look_for_request();
+    look_for_wishes();
     look_at_files();
   });
 }
@@ -117,6 +122,22 @@ void Supervisor::look_for_request() {
   if (!std::filesystem::remove(options_.logs.parent_path() / kEvidenceWanted, error)) return;
   say("evidence of all processes is wanted; collecting it");
   investigation_->begin([](const std::string&, const Judgement&) {});
+}
+
+void Supervisor::look_for_wishes() {
+  for (const auto& pending : take_wishes(options_.logs.parent_path())) {
+    std::vector<std::string> hosts;
+    for (const auto& process : outcome_.processes) hosts.push_back(process.host);
+    const auto decision = decide(options_.plan, rules_, state_, hosts, pending.wish);
+    record("wish", {{"kind", nlaunch::name_of(pending.wish.kind)},
+                    {"what", pending.wish.what},
+                    {"count", pending.wish.count},
+                    {"granted", decision.answer.granted},
+                    {"answer", decision.answer.text}});
+    if (decision.answer.granted) say(fmt::format("as was wished: {}", decision.answer.text));
+    answer(pending, decision.answer);
+    for (const auto& event : decision.events) handle(event);
+  }
 }
 
 // --- events into the table, actions out of it ---
@@ -138,6 +159,7 @@ void Supervisor::work_off() {
     if (!events_.empty()) {
       const auto event = std::move(events_.front());
       events_.pop_front();
+      note_touched(event);
       take(step(rules_, std::move(state_), event));
     } else {
       const auto action = std::move(actions_.front());
@@ -146,6 +168,51 @@ void Supervisor::work_off() {
     }
   }
   working_ = false;
+}
+
+/// What happens at once is one change of the roster.
+void Supervisor::note_touched(const Event& event) {
+  const bool first = touched_.empty();
+  std::visit(
+      [&](const auto& what) {
+        if constexpr (requires { what.processes; })
+          touched_.insert(touched_.end(), what.processes.begin(), what.processes.end());
+        else if constexpr (requires { touched_.push_back(what.process); })
+          touched_.push_back(what.process);
+      },
+      event);
+  if (first && !touched_.empty()) loop_.post([this] { publish(); });
+}
+
+/// Who uses the addresses is told that they have changed.
+void Supervisor::publish() {
+  const auto touched = std::exchange(touched_, {});
+  for (const auto& change : roster_.update(state_, touched)) {
+    const auto& role = options_.plan.roles[change.role].name;
+    record("addresses", {{"role", role},
+                         {"generation", change.generation},
+                         {"addresses", change.addresses},
+                         {"added", change.added},
+                         {"removed", change.removed}});
+    const auto file = fmt::format("addrs/{}", role);
+    const auto lines = fmt::format("{}\n", fmt::join(change.addresses, "\n"));
+    for (const auto& [name, text] :
+         {std::pair(file, change.addresses.empty() ? "" : lines),
+          std::pair(file + ".generation", fmt::format("{}\n", change.generation))}) {
+      const auto written = sys::write_file_atomically(options_.logs.parent_path() / name, text);
+      if (!written) on(since_start(), process_event::Trouble{written.error().first_message()});
+      if (written && options_.hand_out) options_.hand_out(name);
+    }
+    for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
+      const auto& whom = options_.plan.role_of(options_.plan.processes[rules_.processes[process].process]);
+      if (!whom.on_change || std::ranges::find(whom.on_change->of, role) == whom.on_change->of.end())
+        continue;
+      const auto& phase = state_.processes[process].phase;
+      if (!std::holds_alternative<Running>(phase) && !std::holds_alternative<Serving>(phase)) continue;
+      backend_->perform(
+          action::Notify{process, role, change.generation, change.addresses, change.added, change.removed});
+    }
+  }
 }
 
 void Supervisor::perform(const action::Start& start) {
@@ -181,13 +248,15 @@ void Supervisor::perform(const action::ArmBackoff& arm) {
   };
   const auto replica = rules.replica ? rules_.replicas[*rules.replica] : std::vector{arm.process};
   for (const auto process : replica) record_it(process);
+  const bool wished =
+      std::ranges::any_of(replica, [&](auto process) { return state_.processes[process].again; });
   const auto count = state_.processes[arm.process].counted + 1;
   const auto which =
-      rules.restart.max > 1 ? fmt::format(" (restart {} of {})", count, rules.restart.max) : "";
+      rules.restart.max > 1 && !wished ? fmt::format(" (restart {} of {})", count, rules.restart.max) : "";
   const auto why = why_again(replica);
   const auto who = rules.replica ? replica_name(arm.process) : why.empty() ? name_of(arm.process) : "it";
   const auto all = rules.replica ? fmt::format(", all {} processes of it", replica.size()) : "";
-  say(fmt::format("{}{} starts again in {}{}{}", why, who, in_seconds(arm.backoff), all, which));
+  if (!wished) say(fmt::format("{}{} starts again in {}{}{}", why, who, in_seconds(arm.backoff), all, which));
   loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
 }
 
@@ -224,6 +293,11 @@ void Supervisor::perform(const action::Tolerate& tolerate) {
 
 void Supervisor::perform(const action::Recover& recover) {
   backend_->recover(recover.processes);
+}
+
+void Supervisor::perform(const action::Release& release) {
+  record("node-left", {{"host", outcome_.processes[release.processes.front()].host}});
+  backend_->release(release.processes);
 }
 
 /// One that was not asked to end before is killed for what was told of it.

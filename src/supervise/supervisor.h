@@ -13,6 +13,7 @@
 #include "supervise/investigation.h"
 #include "supervise/outcome.h"
 #include "supervise/process_backend.h"
+#include "supervise/roster.h"
 #include "supervise/stall_monitor.h"
 #include "sys/loop.h"
 
@@ -29,8 +30,11 @@ class Supervisor {
     std::vector<std::string> hosts;  ///< names of the nodes; empty on one machine
     EventLog& events;
     const GuardianLink& guardian;
-    Terminal* terminal = nullptr;  ///< null: nothing is written there
-    Judge judge{};                 ///< of evidence; see Investigation
+    Terminal* terminal = nullptr;    ///< null: nothing is written there
+    Judge judge{};                   ///< of evidence; see Investigation
+    Roster::AddressOf address_of{};  ///< of the processes that others address
+    /// A file of the attempt is new, by its name there: for nodes that share no folder.
+    std::function<void(const std::string& file)> hand_out{};
   };
   Supervisor(sys::Loop& loop, Options options);
   ~Supervisor();
@@ -48,6 +52,9 @@ class Supervisor {
   void watch();
   void look_at_files();
   void look_for_request();
+  void look_for_wishes();
+  void note_touched(const Event& event);
+  void publish();
   void handle(Event event);
   void take(Step step);
   void work_off();
@@ -60,6 +67,7 @@ class Supervisor {
   void perform(const action::ForgetRestart& forget);
   void perform(const action::Tolerate& tolerate);
   void perform(const action::Recover& recover);
+  void perform(const action::Release& release);
   void perform(const action::KillTree& kill);
   void perform(const action::KillAll& kill);
   void perform(const action::Decide& decide);
@@ -75,6 +83,7 @@ class Supervisor {
   void on(Duration at, const process_event::Ready& ready);
   void on(Duration at, const process_event::NotReady& not_ready);
   void on(Duration at, const process_event::Unresponsive& silent);
+  void on(Duration at, const process_event::Fresh& fresh);
   void on(Duration at, const process_event::Ended& ended);
   void on(Duration at, const process_event::ChildEnded& child);
   void on(Duration at, const process_event::CleanedUp& cleaned);
@@ -109,6 +118,8 @@ class Supervisor {
   ProcessBackend* backend_ = nullptr;
   std::unique_ptr<Investigation> investigation_;
   std::unique_ptr<StallMonitor> watching_;  ///< null: nothing is watched
+  Roster roster_;
+  std::vector<ProcessIndex> touched_;  ///< since the roster was looked at
   std::deque<Event> events_;
   std::deque<Action> actions_;
   bool working_ = false;

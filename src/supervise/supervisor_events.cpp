@@ -47,6 +47,8 @@ void Supervisor::note_ready(ProcessIndex process, Duration at) {
   report.ready = at;
   record("process-ready",
          {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
+  if (rules_.processes[process].gets_fresh && report.restarts > 0)
+    record("process-stale", {{"process", report.name}});
   say_once_all_are_ready(process, at);
   say_ready_again(process, at);
 }
@@ -89,6 +91,12 @@ void Supervisor::on(Duration, const process_event::Unresponsive& silent) {
   if (std::holds_alternative<Serving>(state_.processes[silent.process].phase))
     say(fmt::format("{} does not answer any more ({})", name_of(silent.process), silent.reason));
   handle(silent);
+}
+
+void Supervisor::on(Duration, const process_event::Fresh& fresh) {
+  record("process-fresh", {{"process", name_of(fresh.process)}});
+  say(fmt::format("{} has the weights of now", name_of(fresh.process)));
+  handle(fresh);
 }
 
 void Supervisor::on(Duration at, const process_event::Ended& ended) {

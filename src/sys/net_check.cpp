@@ -149,9 +149,11 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   }
 
   void send() {
+    const auto content =
+        body ? fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body->size()) : "";
     request = fmt::format(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n\r\n",
-        url->target, url->host_header);
+        "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n{}\r\n{}",
+        body ? "POST" : "GET", url->target, url->host_header, content, body.value_or(""));
     answer.clear();
     asio::async_write(socket, asio::buffer(request),
                       [self = shared_from_this()](const error_code& error, auto) {
@@ -214,6 +216,7 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   asio::steady_timer timer;
   Done done;
   std::optional<HttpUrl> url;  ///< of a GET, where the next is sent to; nothing: a connection is enough
+  std::optional<std::string> body{};  ///< of a POST
   std::optional<Peer> own_peer;
   int redirects = 0;
   int status = 0;
@@ -243,6 +246,15 @@ std::unique_ptr<NetCheck> NetCheck::tcp(Loop& loop, const Endpoint& endpoint, Du
 std::unique_ptr<NetCheck> NetCheck::http(Loop& loop, const HttpUrl& url, Duration timeout, Done done) {
   auto state = std::make_shared<State>(loop, std::move(done));
   state->url = url;
+  state->start(url.endpoint, timeout);
+  return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
+}
+
+std::unique_ptr<NetCheck> NetCheck::post(Loop& loop, const HttpUrl& url, std::string json, Duration timeout,
+                                         Done done) {
+  auto state = std::make_shared<State>(loop, std::move(done));
+  state->url = url;
+  state->body = std::move(json);
   state->start(url.endpoint, timeout);
   return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
 }

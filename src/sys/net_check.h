@@ -43,6 +43,9 @@ class NetCheck {
   static std::unique_ptr<NetCheck> tcp(Loop& loop, const Endpoint& endpoint, Duration timeout, Done done);
   /// A GET is answered with 2xx; a redirect (301, 302, 307, 308) is followed on the same host.
   static std::unique_ptr<NetCheck> http(Loop& loop, const HttpUrl& url, Duration timeout, Done done);
+  /// The same of a POST of JSON.
+  static std::unique_ptr<NetCheck> post(Loop& loop, const HttpUrl& url, std::string json, Duration timeout,
+                                        Done done);
   /// Of the last answer in HTTP; 0: there was none.
   [[nodiscard]] int status() const;
   /// To whom it was connected last, if that is an address of this machine.

@@ -106,6 +106,22 @@ class Survive(Runs):
         self.assertIn("node3 could not take the place of node 3 of the plan: srun exited with code ", err)
         self.nothing_is_left()
 
+    def test_a_drained_node_is_left_and_a_spare_takes_its_place(self):
+        (self.folder / "fleet.yaml").write_text((self.folder / "fleet.yaml").read_text().replace("serve: {nodes: 3}", "serve: {nodes: 2}"))
+        process = self.begun(100)
+        drained = self.nlaunch("drain", "fleet", "node1")
+        self.assertEqual((drained.returncode, drained.stdout), (0, f"run {self.run_folder.name}: engine.0 stops, and node1 is left\n"), drained.stderr)
+        self.wait_until(lambda: self.starts_of("engine.0") == ["node1", "node3"])
+        self.assertNotIn("node1", self.agents())
+        self.assertEqual(self.nlaunch("drain", "fleet", "node0").stderr, "nlaunch drain: nlaunch itself runs on node0, the first node of the run\n")
+        code, out, err = self.end_of(process, 60)
+        self.assertEqual(code, 0, err)
+        self.counted_all(100)
+        self.assertIn("nlaunch: node3 takes the place of node1\n", out)
+        engines = [(self.run_folder / "attempt-0" / "addrs" / "engine").read_text().split(), [event["removed"] for event in self.events("addresses")]]
+        self.assertEqual((len(engines[0]), [len(one) for one in engines[1]]), (2, [1, 0]))
+        self.nothing_is_left()
+
     def test_the_node_of_the_learner_ends_the_run(self):
         process = self.begun(600)
         os.kill(self.agents()["node0"][0], signal.SIGKILL)

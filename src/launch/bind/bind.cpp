@@ -182,6 +182,15 @@ class Binder {
         *text = names.resolve(*text, &process, diagnostics_);
       for (auto& word : bound.alive->exec) word = names.resolve(word, &process, diagnostics_);
     }
+    if (role.fresh) {
+      bound.fresh = role.fresh;
+      bound.fresh->http = names.resolve(bound.fresh->http, &process, diagnostics_);
+    }
+    if (role.on_change) {
+      bound.on_change = role.on_change;
+      bound.on_change->post = names.resolve(bound.on_change->post, &process, diagnostics_);
+      for (auto& word : bound.on_change->exec) word = names.resolve(word, &process, diagnostics_);
+    }
     bound.heartbeat = names.resolve(role.heartbeat, &process, diagnostics_);
     for (auto& word : bound.ready.exec) word = names.resolve(word, &process, diagnostics_);
     for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
@@ -302,6 +311,7 @@ class Binder {
       look_for(bound.argv, fmt::format("command: {}", role.command_origin), kHint);
       look_for(bound.ready.exec, "ready.exec", kHint);
       if (bound.alive) look_for(bound.alive->exec, "alive.exec", kHint);
+      if (bound.on_change) look_for(bound.on_change->exec, "on_change.exec", kHint);
     }
     check_image(role, bound);
   }
@@ -332,8 +342,10 @@ class Binder {
   void write_role_files(const plan::NodeNames& names) {
     for (const auto& role : plan_.roles) {
       // The same on all nodes, which share the run directory, and start nothing until all are bound.
-      if (request_.node == 0)
+      if (request_.node == 0) {
         write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
+        write(names.addrs_file(role.name).string() + ".generation", "1\n");
+      }
       if (role.spawned_by.empty()) continue;
       // Written once, by the node of the role's first process.
       const auto first = std::ranges::find_if(node_.processes, [&](const BoundProcess& bound) {

@@ -97,6 +97,10 @@ const std::tuple kActions{
     Example{action::Start{3}, R"({"process":3,"type":"start"})"},
     Example{action::AwaitReady{3}, R"({"process":3,"type":"await"})"},
     Example{action::Watch{3}, R"({"process":3,"type":"watch"})"},
+    Example{action::AwaitFresh{3}, R"({"process":3,"type":"await-fresh"})"},
+    Example{action::Notify{3, "engine", 2, {"n1:80"}, {"n1:80"}, {"n2:80"}},
+            R"({"added":["n1:80"],"addresses":["n1:80"],"generation":2,"process":3,"removed":["n2:80"],)"
+            R"("role":"engine","type":"notify"})"},
     Example{action::SignalGroup{3, SIGTERM}, R"({"process":3,"signal":15,"type":"signal-group"})"},
     Example{action::SignalProcess{3, SIGUSR1}, R"({"process":3,"signal":10,"type":"signal"})"},
     Example{action::KillTree{3}, R"({"process":3,"type":"kill"})"},
@@ -112,6 +116,7 @@ const std::tuple kEvents{
     Example{event::Ready{2}, R"({"process":2,"type":"ready"})"},
     Example{event::NotReady{2, "refused"}, R"({"process":2,"type":"not-ready","waited":"refused"})"},
     Example{event::Unresponsive{2, "silence"}, R"({"process":2,"reason":"silence","type":"unresponsive"})"},
+    Example{event::Fresh{2}, R"({"process":2,"type":"fresh"})"},
     Example{event::Ended{2, sys::WaitStatus(SIGSEGV)}, R"({"process":2,"status":11,"type":"ended"})"},
     Example{
         event::ChildEnded{2, 4712, "VLLM::EngineCore", sys::WaitStatus(SIGKILL), {{"engine.0", 9}}},

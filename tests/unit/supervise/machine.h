@@ -25,6 +25,10 @@ struct Describe {
     for (const auto process : a.processes) names.push_back(std::to_string(process));
     return fmt::format("without {} ({}), {} left", text::join(names, "+"), cause(a.cause), a.left);
   }
+  std::string operator()(const action::AwaitFresh& a) const { return fmt::format("fresh? {}", a.process); }
+  std::string operator()(const action::Release& a) const {
+    return fmt::format("release {}", fmt::join(a.processes, "+"));
+  }
   std::string operator()(const action::Recover& a) const {
     std::vector<std::string> names;
     for (const auto process : a.processes) names.push_back(std::to_string(process));

@@ -373,5 +373,118 @@ TEST_F(TolerantReplicas, OneThatIsBackIsNotOneThatHasFailedBefore) {
   EXPECT_EQ(on(event::CleanedUp{3}), "backoff 2 1s") << "the node was no failure of its";
 }
 
+TEST_F(Machine, OneThatIsWishedToStartAgainIsNoFailure) {
+  all_ready();
+  EXPECT_EQ(on(event::RestartWanted{{2}}), "SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(ended(2, 1), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 0s");
+  EXPECT_EQ(on(event::BackoffOver{2}), "start 2");
+  EXPECT_EQ(state.processes[2].restarts, 1U);
+  EXPECT_EQ(state.processes[2].counted, 0U);
+  on(event::Started{2});
+  on(event::Ready{2});
+  EXPECT_EQ(ended(2, 1).substr(0, 36), "clean 2, decide failed 2 exited with");
+  EXPECT_EQ(on(event::RestartWanted{{3}}), "") << "the run ends";
+}
+
+TEST_F(TolerantReplicas, AWishedRestartIsThatOfTheWholeReplica) {
+  EXPECT_EQ(on(event::RestartWanted{{2, 3}}), "SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
+  ended(3);
+  on(event::CleanedUp{3});
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 0s");
+  EXPECT_EQ(on(event::BackoffOver{2}), "start 2, start 3");
+  EXPECT_EQ(state.processes[3].counted, 0U);
+}
+
+TEST_F(Machine, OneThatIsParkedStartsWhenItIsWishedAgain) {
+  all_ready();
+  EXPECT_EQ(on(event::Park{{3}}), "SIGINT to group 3, grace 3 5s");
+  EXPECT_EQ(on(event::Unpark{{3}}), "") << "it has not ended yet";
+  EXPECT_EQ(ended(3, 1), "clean 3");
+  EXPECT_EQ(on(event::CleanedUp{3}), "start 3");
+  on(event::Started{3});
+  on(event::Park{{3}});
+  ended(3, 1);
+  on(event::CleanedUp{3});
+  EXPECT_EQ(on(event::NodeLost{"n1", "gone", {3}}), "") << "nothing of the run was there";
+  EXPECT_EQ(on(event::Unpark{{3}}), "") << "it has no place any more";
+}
+
+TEST_F(Tolerant, ANodeIsLeftOnceNothingOfItLives) {
+  EXPECT_EQ(on(event::Drain{{4}}), "SIGINT to group 4, grace 4 5s");
+  EXPECT_EQ(on(event::NodeBack{"n5", {4}}), "") << "it has not been left yet";
+  EXPECT_EQ(ended(4, 1), "clean 4");
+  EXPECT_EQ(on(event::CleanedUp{4}), "release 4");
+  EXPECT_EQ(on(event::NodeBack{"n5", {4}}), "start 4");
+}
+
+TEST_F(Tolerant, ANodeThatIsLostWhileItIsDrainedIsLostAsAny) {
+  on(event::Drain{{4}});
+  EXPECT_EQ(on(event::NodeLost{"n2", "gone", {4}}), "recover 4");
+  EXPECT_EQ(on(event::NodeBack{"n5", {4}}), "start 4");
+  ended(0);
+  EXPECT_EQ(on(event::CleanedUp{0}), "") << "it is released no more";
+}
+
+TEST_F(Tolerant, WhatIsDrainedDoesNotCountAsLeft) {
+  on(event::Drain{{4}});
+  EXPECT_FALSE(can_do_without(rules, state, {3}));
+  EXPECT_EQ(on(event::NodeLost{"n1", "gone", {3}}).substr(0, 14), "decide lost n1");
+}
+
+TEST_F(TolerantReplicas, APartThatIsDrainedTakesAllOfTheReplicaAlong) {
+  EXPECT_EQ(on(event::Drain{{3}}), "SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
+  ended(3);
+  EXPECT_EQ(on(event::CleanedUp{3}), "release 3");
+  EXPECT_EQ(on(event::NodeBack{"n5", {3}}), "") << "2 has not ended yet";
+  ended(2);
+  EXPECT_EQ(on(event::CleanedUp{2}), "start 2, start 3");
+}
+
+TEST_F(Machine, OneThatHasStartedAgainIsStaleUntilItHasTheWeights) {
+  rules.processes[2].gets_fresh = true;
+  rules.processes[2].restart = {.on_failure = true, .max = 9, .backoff = 1s};
+  all_ready();
+  EXPECT_FALSE(std::get<Serving>(state.processes[2].phase).stale)
+      << "the first start has those of the others";
+  ended(2, 1);
+  on(event::CleanedUp{2});
+  on(event::BackoffOver{2});
+  on(event::Started{2});
+  EXPECT_EQ(on(event::Ready{2}), "fresh? 2");
+  EXPECT_TRUE(std::get<Serving>(state.processes[2].phase).stale);
+  EXPECT_TRUE(is_listed(state, 2));
+  EXPECT_EQ(on(event::Fresh{2}), "");
+  EXPECT_FALSE(std::get<Serving>(state.processes[2].phase).stale);
+}
+
+TEST_F(Machine, WhatEndsInTheSameWayBeforeItIsReadyIsACrashLoopHoweverLongItTakes) {
+  rules.processes[2].restart = {.on_failure = true, .max = 9, .backoff = 1s};
+  start();
+  for (int i = 0; i < 2; ++i) {
+    on(event::Started{2});
+    EXPECT_EQ(ended(2, 7), "clean 2");
+    on(event::CleanedUp{2});
+    on(event::BackoffOver{2});
+  }
+  on(event::Started{2});
+  EXPECT_EQ(ended(2, 7).substr(0, 38), "clean 2, decide failed 2 exited with c");
+}
+
+TEST_F(Machine, ATaskWhoseTimeIsOverAndThatEndsWellWasNotReady) {
+  rules.processes[2].ready = Ready::exited;
+  rules.processes[2].restart = {.on_failure = true, .max = 1, .backoff = 1s};
+  start();
+  on(event::Started{2});
+  EXPECT_EQ(on(event::ReadyTimeout{2}), "SIGINT to group 2, grace 2 5s");
+  ended(2);
+  on(event::CleanedUp{2});
+  on(event::BackoffOver{2});
+  on(event::Started{2});
+  on(event::Started{3});
+  EXPECT_EQ(on(event::ReadyTimeout{2}).substr(0, 18), "decide not ready 2");
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

@@ -40,6 +40,7 @@ class Remote : public testing::Test {
                   at_.push_back(process_event.at);
                 },
             .recover = [this](std::uint32_t node) { recovered_.push_back(node); },
+            .release = [this](std::uint32_t node) { released_.push_back(node); },
             .for_the_end = for_the_end});
   }
 
@@ -57,7 +58,7 @@ class Remote : public testing::Test {
   std::vector<std::pair<std::uint32_t, NodeCommand>> sent_;
   std::vector<decltype(ProcessEvent::what)> told_;
   std::vector<Duration> at_;
-  std::vector<std::uint32_t> recovered_;
+  std::vector<std::uint32_t> recovered_, released_;
   std::unique_ptr<RemoteBackend> backend_;
 };
 
@@ -314,6 +315,17 @@ TEST_F(Remote, OnceItEndsNobodyTakesAPlace) {
   EXPECT_FALSE(backend_->is_ending());
   backend_->ending();
   EXPECT_TRUE(backend_->is_ending());
+}
+
+TEST_F(Remote, ANodeThatIsLeftIsLostWithoutAWord) {
+  backend_->release({1});
+  EXPECT_EQ(released_, std::vector<std::uint32_t>{1});
+  backend_->lose(1, "the connection to its agent has ended");
+  EXPECT_TRUE(told_.empty());
+  backend_->perform(action::Start{1});
+  EXPECT_TRUE(sent_.empty());
+  backend_->rejoin(1, "node5");
+  EXPECT_EQ(std::get<process_event::NodeBack>(told_.at(0)).host, "node5");
 }
 
 }  // namespace

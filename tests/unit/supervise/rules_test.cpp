@@ -93,5 +93,18 @@ TEST(RulesOf, HaveTheSignalsOfTheExperiment) {
   EXPECT_EQ(rules_of(plan).signals.at(SIGUSR1).roles, std::vector<std::string>{"learner"});
 }
 
+TEST(RulesOf, OfAReplicaTheLeaderAloneIsAskedWhetherItAnswersAndHasTheWeights) {
+  auto plan = plan_of_two_stages();
+  plan.roles[0].replica = plan::Replica{1, 2};
+  plan.processes[1].index = 1;
+  for (const auto& process : rules_of(plan).processes) EXPECT_FALSE(process.watched || process.gets_fresh);
+  plan.roles[0].alive.emplace();
+  plan.roles[0].fresh.emplace();
+  const auto rules = rules_of(plan);
+  EXPECT_TRUE(rules.processes[0].watched && rules.processes[0].gets_fresh);
+  EXPECT_FALSE(rules.processes[1].watched || rules.processes[1].gets_fresh);
+  EXPECT_FALSE(rules.processes[2].watched || rules.processes[2].gets_fresh);
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

@@ -56,6 +56,10 @@ class Acting : public ProcessBackend {
     await(what.process);
   }
   void on(const action::Watch& what) { performed.push_back(fmt::format("watch {}", what.process)); }
+  void on(const action::AwaitFresh& what) { performed.push_back(fmt::format("fresh? {}", what.process)); }
+  void on(const action::Notify& what) {
+    performed.push_back(fmt::format("tell {} of {} {}", what.process, what.role, what.generation));
+  }
   void on(const action::SignalGroup& what) {
     performed.push_back(fmt::format("{} to group {}", sys::signal_name(what.signal), what.process));
     signal(what.process, what.signal);

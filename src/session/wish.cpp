@@ -1,0 +1,36 @@
+#include "session/wish.h"
+
+#include "base/exit_code.h"
+#include "session/run_view.h"
+#include "supervise/run_attempt.h"
+
+namespace nlaunch::session {
+
+int ask_run(const std::string& runs_dir, const std::string& run, const supervise::Wish& wish,
+            const Caller& caller) {
+  /// A run looks every two seconds; a file server takes its time to show a file.
+  constexpr Duration kToHear = std::chrono::seconds(20);
+  const auto view = view_run(runs_dir, run);
+  if (!view) return caller.console.error(view.error());
+  if (const auto own = check_owner(*view); !own) return caller.console.error(own.error());
+  const auto refuse = [&](const std::string& why, int code) {
+    caller.console.say(fmt::format("nlaunch {}: {}\n", name_of(wish.kind), why));
+    return code;
+  };
+  if (!view->alive)
+    return refuse(fmt::format("run {} is not going on: {}", view->id, view->state), exit_code::bad_input);
+  const auto answer = supervise::ask(supervise::attempt_folder(view->folder, view->attempt), wish, kToHear);
+  if (!answer) return caller.console.error(answer.error());
+  if (!*answer) {
+    return refuse(
+        fmt::format("run {} did not answer within {}: its processes may not have started yet, or it is "
+                    "ending",
+                    view->id, format_duration(kToHear)),
+        exit_code::internal);
+  }
+  if (!(*answer)->granted) return refuse((*answer)->text, exit_code::bad_input);
+  caller.console.result(fmt::format("run {}: {}\n", view->id, (*answer)->text));
+  return exit_code::ok;
+}
+
+}  // namespace nlaunch::session

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "supervise/state_machine.h"
+
+namespace nlaunch::supervise {
+
+/// Which replicas of the roles with ports can be addressed, as it changes while a run goes on.
+class Roster {
+ public:
+  /// HOST:PORT of a process of the plan, as others reach it now.
+  using AddressOf = std::function<std::string(const plan::Process& process)>;
+  Roster(const plan::Plan& plan, const Rules& rules, AddressOf address_of);
+
+  struct Change {
+    std::uint32_t role = 0;        ///< index into Plan::roles
+    std::uint64_t generation = 0;  ///< 1 is that of the start, with all of them
+    std::vector<std::string> addresses, added, removed;
+  };
+  /// `touched`: the processes of which something has happened since the last time.
+  std::vector<Change> update(const State& state, std::span<const ProcessIndex> touched);
+
+ private:
+  struct Role {
+    std::uint64_t generation = 1;
+    std::vector<ProcessIndex> leaders;  ///< of its replicas
+    std::vector<std::string>
+        addresses;  ///< of those in turn, once one has changed; empty: it cannot be addressed
+  };
+
+  [[nodiscard]] ProcessIndex leader_of(ProcessIndex process) const;
+  [[nodiscard]] const plan::Process& process_of(ProcessIndex process) const;
+
+  const plan::Plan& plan_;
+  const Rules& rules_;
+  AddressOf address_of_;
+  std::map<std::uint32_t, Role> roles_;  ///< those that have ports
+  std::vector<bool> listed_;             ///< by process
+};
+
+}  // namespace nlaunch::supervise

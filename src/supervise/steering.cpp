@@ -1,0 +1,213 @@
+#include "supervise/steering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+using Missing = ProcessState::Missing;
+
+/// The processes of one replica; of a role without replicas, one process.
+struct Unit {
+  std::string name;  ///< "engine.3"
+  std::vector<ProcessIndex> members;
+};
+
+class Steering {
+ public:
+  Steering(const plan::Plan& plan, const Rules& rules, const State& state,
+           const std::vector<std::string>& hosts)
+      : plan_(plan), rules_(rules), state_(state), hosts_(hosts) {
+    for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
+      const auto& of = plan_.processes[rules_.processes[process].process];
+      const auto& role = plan_.role_of(of);
+      auto& units = units_[role.name];
+      const auto number = plan::in_replica(role, of).index;
+      if (units.size() <= number) units.resize(number + 1);
+      units[number].name = fmt::format("{}.{}", role.name, number);
+      units[number].members.push_back(process);
+    }
+  }
+
+  Decision restart(const std::string& what) const {
+    const auto role = units_.find(what);
+    const auto wanted = role != units_.end() ? role->second : unit_named(what);
+    if (wanted.empty()) return refuse(unknown(what));
+    const auto& settings = role_of(wanted.front());
+    if (settings.kind == RoleKind::task)
+      return refuse(fmt::format("'{}' is a task, which ends by itself", settings.name));
+    const bool all = wanted.size() == units_.at(settings.name).size();
+    if (settings.rendezvous != Rendezvous::none && !all) {
+      return refuse(
+          fmt::format("the processes of '{0}' have one communicator: nlaunch restart RUN {0} starts all "
+                      "of them again",
+                      settings.name));
+    }
+    event::RestartWanted event;
+    std::vector<std::string> names;
+    for (const auto& unit : wanted) {
+      if (!std::ranges::any_of(unit.members, [&](auto process) { return runs(process); })) continue;
+      names.push_back(unit.name);
+      event.processes.insert(event.processes.end(), unit.members.begin(), unit.members.end());
+    }
+    if (names.empty()) return refuse(fmt::format("'{}' does not run now", what));
+    return {
+        {true, fmt::format("{} {} again", text::join(names, ", "), names.size() == 1 ? "starts" : "start")},
+        {std::move(event)}};
+  }
+
+  Decision drain(const std::string& node) const {
+    std::vector<ProcessIndex> there;
+    std::set<std::string> known;
+    for (ProcessIndex process = 0; process < hosts_.size(); ++process) {
+      if (!hosts_[process].empty()) known.insert(hosts_[process]);
+      if (hosts_[process] == node && !node.empty()) there.push_back(process);
+    }
+    if (known.empty()) return refuse("the run is on one machine: nothing of it could go elsewhere");
+    if (there.empty()) {
+      return refuse(fmt::format("no process of the run is on '{}': its nodes are {}", node,
+                                text::join(std::vector(known.begin(), known.end()), ", ")));
+    }
+    const auto first = [&](auto process) {
+      return plan_.processes[rules_.processes[process].process].node == 0;
+    };
+    if (std::ranges::any_of(there, first))
+      return refuse(fmt::format("nlaunch itself runs on {}, the first node of the run", node));
+    std::vector<ProcessIndex> running;
+    std::ranges::copy_if(there, std::back_inserter(running), [&](auto process) { return runs(process); });
+    for (const auto process : running) {
+      if (rules_.processes[process].tolerate) continue;
+      return refuse(fmt::format("role '{}' is on {}, and the run ends with it: it has no 'tolerate'",
+                                rules_.processes[process].role, node));
+    }
+    if (!can_do_without(rules_, state_, running))
+      return refuse(fmt::format("without {} fewer processes would be left than 'tolerate' has as min", node));
+    std::vector<std::string> names;
+    for (const auto process : running)
+      names.push_back(plan_.name_of(plan_.processes[rules_.processes[process].process]));
+    return {{true, names.empty() ? fmt::format("{} is left: nothing of the run is there", node)
+                                 : fmt::format("{} {}, and {} is left", text::join(names, ", "),
+                                               names.size() == 1 ? "stops" : "stop", node)},
+            {event::Drain{there}}};
+  }
+
+  Decision scale(const std::string& name, std::uint32_t count) const {
+    const auto found = units_.find(name);
+    if (found == units_.end()) return refuse(unknown(name));
+    const auto& units = found->second;
+    const auto& role = role_of(units.front());
+    if (role.kind == RoleKind::task || role.ends_run || role.rendezvous != Rendezvous::none)
+      return refuse(
+          fmt::format("role '{}' cannot have fewer processes: scale is for engines and services", name));
+    if (count > units.size()) {
+      return refuse(fmt::format("the plan has {} of '{}', and room for no more: {} could not be",
+                                units.size(), name, count));
+    }
+    const auto least = std::max(role.tolerate.value_or(1), 1U);
+    if (count < least)
+      return refuse(fmt::format("'{}' needs {} at least, and was to have {}", name, least, count));
+    const auto parked = [&](const Unit& unit) { return missing(unit) == Missing::parked; };
+    const auto counts = [&](const Unit& unit) {
+      return missing(unit) != Missing::parked && missing(unit) != Missing::given_up;
+    };
+    auto now = static_cast<std::uint32_t>(std::ranges::count_if(units, counts));
+    Decision decision;
+    std::vector<std::string> names;
+    event::Park park;
+    event::Unpark unpark;
+    for (auto unit = units.rbegin(); unit != units.rend() && now > count; ++unit) {
+      if (!counts(*unit)) continue;
+      park.processes.insert(park.processes.end(), unit->members.begin(), unit->members.end());
+      names.push_back(unit->name);
+      --now;
+    }
+    for (auto unit = units.begin(); unit != units.end() && now < count; ++unit) {
+      if (!parked(*unit)) continue;
+      unpark.processes.insert(unpark.processes.end(), unit->members.begin(), unit->members.end());
+      names.push_back(unit->name);
+      ++now;
+    }
+    if (now != count) {
+      return refuse(
+          fmt::format("{} of '{}' are lost for good: it can have {} now", units.size() - now, name, now));
+    }
+    std::ranges::sort(names);
+    const bool fewer = !park.processes.empty();
+    if (fewer) decision.events.emplace_back(std::move(park));
+    if (!unpark.processes.empty()) decision.events.emplace_back(std::move(unpark));
+    decision.answer = {true, names.empty() ? fmt::format("'{}' has {} already", name, count)
+                                           : fmt::format("'{}' has {} from now on: {} {}", name, count,
+                                                         text::join(names, ", "),
+                                                         fewer ? names.size() == 1 ? "stops" : "stop"
+                                                         : names.size() == 1 ? "starts"
+                                                                             : "start")};
+    return decision;
+  }
+
+ private:
+  static Decision refuse(std::string why) { return {{false, std::move(why)}, {}}; }
+
+  [[nodiscard]] bool runs(ProcessIndex process) const {
+    const auto& phase = state_.processes[process].phase;
+    return !std::holds_alternative<Ended>(phase) && !std::holds_alternative<Waiting>(phase);
+  }
+  [[nodiscard]] const plan::Role& role_of(const Unit& unit) const {
+    return plan_.role_of(plan_.processes[rules_.processes[unit.members.front()].process]);
+  }
+  [[nodiscard]] Missing missing(const Unit& unit) const {
+    return state_.processes[unit.members.front()].missing;
+  }
+
+  /// "engine.3"; "engine.3.1" means its replica.
+  [[nodiscard]] std::vector<Unit> unit_named(const std::string& name) const {
+    for (const auto& [role, units] : units_) {
+      for (const auto& unit : units) {
+        const bool member = std::ranges::any_of(unit.members, [&](auto process) {
+          return plan_.name_of(plan_.processes[rules_.processes[process].process]) == name;
+        });
+        if (unit.name == name || member) return {unit};
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string unknown(const std::string& what) const {
+    std::vector<std::string> known;
+    for (const auto& [role, units] : units_)
+      known.push_back(units.size() > 1 ? fmt::format("{0} ({0}.0 to {0}.{1})", role, units.size() - 1)
+                                       : role);
+    return fmt::format("there is no '{}' in the run: it has {}", what, text::join(known, ", "));
+  }
+
+  const plan::Plan& plan_;
+  const Rules& rules_;
+  const State& state_;
+  const std::vector<std::string>& hosts_;
+  std::map<std::string, std::vector<Unit>> units_;  ///< by role, in their order
+};
+
+}  // namespace
+
+Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
+                const std::vector<std::string>& hosts, const Wish& wish) {
+  if (!std::holds_alternative<Going>(state.phase)) return {{false, "the run is ending"}, {}};
+  const Steering steering(plan, rules, state, hosts);
+  switch (wish.kind) {
+    case Wish::Kind::restart:
+      return steering.restart(wish.what);
+    case Wish::Kind::drain:
+      return steering.drain(wish.what);
+    case Wish::Kind::scale:
+      return steering.scale(wish.what, wish.count);
+  }
+  return {{false, "nobody knows how"}, {}};
+}
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "supervise/state_machine.h"
+#include "supervise/wishes.h"
+
+namespace nlaunch::supervise {
+
+/// What becomes of a wish.
+struct Decision {
+  Answer answer;
+  std::vector<Event> events;  ///< for the table; none where it is not granted
+};
+
+/// Pure. `hosts`: the node that each process is on, by ProcessIndex; all are empty on one machine.
+Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
+                const std::vector<std::string>& hosts, const Wish& wish);
+
+}  // namespace nlaunch::supervise

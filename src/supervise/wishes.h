@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/described.h"
+#include "base/diagnostic.h"
+#include "base/units.h"
+
+/// What a person asks of a run that goes on, from another terminal or another node: a file in `wishes/` of
+/// the attempt, which the run answers there. The folder is the user's own; what is in it is of one version.
+namespace nlaunch::supervise {
+
+struct Wish {
+  enum class Kind {
+    restart,  ///< of a role, a replica
+    drain,    ///< a node
+    scale,    ///< a role, to `count` replicas
+  };
+  BOOST_DESCRIBE_NESTED_ENUM(Kind, restart, drain, scale)
+  Kind kind = Kind::restart;
+  std::string what;         ///< "engine", "engine.3", "nid001"
+  std::uint32_t count = 0;  ///< of `scale`
+};
+
+struct Answer {
+  bool granted = false;
+  std::string text;  ///< what is done, or why not
+};
+
+/// Asks the run of this attempt, and waits up to `limit` for the answer; nothing: it did not take the wish.
+Result<std::optional<Answer>> ask(const std::filesystem::path& attempt, const Wish& wish, Duration limit);
+
+/// A wish that was made, and where its answer goes.
+struct PendingWish {
+  std::filesystem::path answer;
+  Wish wish;
+};
+/// Takes those that are there; what is none is removed.
+std::vector<PendingWish> take_wishes(const std::filesystem::path& attempt);
+void answer(const PendingWish& pending, const Answer& answer);
+
+}  // namespace nlaunch::supervise

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Who uses engines is told which of them there are; and what a run is asked for while it goes on: restart, scale, drain."""
+import json
+import re
+import subprocess
+import time
+import unittest
+
+from harness import NLAUNCH, SOURCE, CliTest
+
+# Serves anything; says that it has weights half a second after its start, and dies when its file says so.
+ENGINE = r"""
+import http.server, os, pathlib, sys, threading, time
+port, index = int(sys.argv[1]), sys.argv[2]
+class All(http.server.BaseHTTPRequestHandler):
+    def do_GET(self): self.send_response(200); self.end_headers()
+    def log_message(self, *words): pass
+def watch():
+    time.sleep(0.5)
+    print("loaded weights of step 7", flush=True)
+    die = pathlib.Path(os.environ["NLAUNCH_RUN_DIR"]) / f"die-{index}"
+    while True:
+        if die.exists():
+            die.unlink()
+            os._exit(9)
+        time.sleep(0.05)
+threading.Thread(target=watch, daemon=True).start()
+http.server.ThreadingHTTPServer(("", port), All).serve_forever()
+"""
+
+# Counts until a file says that it is enough; prints each signal and each POST.
+LEARNER = r"""
+import http.server, os, pathlib, signal, sys, threading, time
+class Told(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        print("posted", self.rfile.read(int(self.headers["Content-Length"])).decode(), flush=True)
+        self.send_response(200); self.end_headers()
+    def log_message(self, *words): pass
+threading.Thread(target=http.server.HTTPServer(("", int(sys.argv[1])), Told).serve_forever, daemon=True).start()
+signal.signal(signal.SIGUSR1, lambda *_: print("told", pathlib.Path(sys.argv[2]).read_text().split(), flush=True))
+print("learner", os.getpid(), flush=True)
+while not (pathlib.Path(os.environ["NLAUNCH_RUN_DIR"]) / "enough").exists(): time.sleep(0.05)
+"""
+
+EXPERIMENT = """
+version: 1
+name: steered
+cpu_slots: true
+weight_sync: {{backend: none}}
+roles:
+  engine:
+    kind: engine
+    count: 3
+    ports: [http]
+    command: [python3, -c, {engine}, "${{self.ports.http}}", "${{self.index}}"]
+    ready: {{http: "http://${{self.host}}:${{self.ports.http}}/", timeout: 20s}}
+    restart: {{policy: on-failure, max: 2, backoff: 100ms}}
+    fresh: {{log: 'weights of step \\d+'}}
+    stop: {{grace: 2s}}
+  learner:
+    kind: learner
+    ports: [admin]
+    command: [python3, -c, {learner}, "${{self.ports.admin}}", "${{role.engine.addrs_file}}"]
+    on_change: {on_change}
+start: [[engine], [learner]]
+"""
+
+
+class Steer(CliTest):
+    def begin(self, on_change):
+        path = self.folder / "steered.yaml"
+        path.write_text(EXPERIMENT.format(engine=json.dumps(ENGINE), learner=json.dumps(LEARNER), on_change=on_change))
+        self.process = subprocess.Popen([NLAUNCH, "run", path, "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs"], cwd=SOURCE, env=self.env,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.process.communicate)
+        self.addCleanup(self.process.kill)
+        self.wait_until(lambda: "learner " in self.log("learner.0"))
+
+    def wait_until(self, true, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not true():
+            self.assertLess(time.monotonic(), deadline, "it did not come to that")
+            time.sleep(0.02)
+
+    @property
+    def run_folder(self):
+        return (self.folder / "runs" / "steered" / "latest").resolve()
+
+    def log(self, process):
+        try:
+            return (self.run_folder / "attempt-0" / "logs" / f"{process}.log").read_text()
+        except OSError:
+            return ""
+
+    def events(self, name):
+        events = [json.loads(line) for line in (self.run_folder / "events.jsonl").read_text().splitlines()]
+        return [event for event in events if event["event"] == name]
+
+    def addresses(self):
+        return (self.run_folder / "attempt-0" / "addrs" / "engine").read_text().split()
+
+    def generation(self):
+        return int((self.run_folder / "attempt-0" / "addrs" / "engine.generation").read_text())
+
+    def nlaunch(self, *arguments):
+        done = subprocess.run([NLAUNCH, *arguments, "--runs-dir", self.folder / "runs"], capture_output=True, text=True, timeout=60, env=self.env, cwd=SOURCE)
+        return done.returncode, done.stdout.replace(self.run_folder.name, "ID") if self.run_folder.exists() else done.stdout, done.stderr
+
+    def end(self):
+        (self.run_folder / "enough").touch()
+        out, err = self.process.communicate(timeout=30)
+        self.assertEqual(self.process.returncode, 0, err)
+        return out + err
+
+    def states(self):
+        _, out, _ = self.nlaunch("ps", self.run_folder.name)
+        return dict(re.findall(r"^ *((?:engine|learner)\.\d) .*?(ready, stale|ready|running|lost|exited with code \d+)", out, re.M))
+
+    def test_a_restart_is_two_changes_that_the_trainer_is_told_of(self):
+        self.begin("{of: engine, signal: USR1}")
+        every = self.addresses()
+        self.assertEqual((len(every), self.generation()), (3, 1))
+        (self.run_folder / "die-1").touch()
+        self.wait_until(lambda: self.generation() == 3)
+        self.assertEqual(self.addresses(), every)
+        changes = [{key: event[key] for key in ("role", "generation", "addresses", "added", "removed")} for event in self.events("addresses")]
+        self.assertEqual(changes, [
+            {"role": "engine", "generation": 2, "addresses": [every[0], every[2]], "added": [], "removed": [every[1]]},
+            {"role": "engine", "generation": 3, "addresses": every, "added": [every[1]], "removed": []}])
+        self.assertEqual(self.states()["engine.1"], "ready, stale")
+        self.wait_until(lambda: self.events("process-fresh"))
+        self.assertEqual(self.states()["engine.1"], "ready")
+        said = self.end()
+        self.assertIn("nlaunch: engine.1 has the weights of now\n", said)
+        told = re.findall(r"^told (.*)$", self.log("learner.0"), re.M)
+        self.assertEqual(told, [str([every[0], every[2]]), str(every)])
+        self.assertEqual([event["process"] for event in self.events("process-stale")], ["engine.1"])
+
+    def test_a_server_is_told_by_post(self):
+        self.begin('{of: [engine], post: "http://${self.host}:${self.ports.admin}/engines"}')
+        every = self.addresses()
+        (self.run_folder / "die-0").touch()
+        self.wait_until(lambda: self.log("learner.0").count("posted") == 2)
+        posted = [json.loads(text) for text in re.findall(r"^posted (.*)$", self.log("learner.0"), re.M)]
+        self.assertEqual(posted[0], {"role": "engine", "generation": 2, "addresses": every[1:], "added": [], "removed": every[:1]})
+        self.assertEqual(posted[1], {"role": "engine", "generation": 3, "addresses": every, "added": every[:1], "removed": []})
+        self.end()
+
+    def test_a_program_is_told_by_its_environment(self):
+        self.begin('{of: engine, exec: [bash, -c, \'echo "$NLAUNCH_CHANGE_ROLE $NLAUNCH_CHANGE_GENERATION +$NLAUNCH_CHANGE_ADDED -$NLAUNCH_CHANGE_REMOVED" >> ${run.dir}/told\']}')
+        every = self.addresses()
+        (self.run_folder / "die-2").touch()
+        self.wait_until(lambda: (self.run_folder / "told").exists() and len((self.run_folder / "told").read_text().splitlines()) == 2)
+        self.assertEqual((self.run_folder / "told").read_text(), f"engine 2 + -{every[2]}\nengine 3 +{every[2]} -\n")
+        self.end()
+
+    def test_who_cannot_be_told_is_said_and_the_run_goes_on(self):
+        self.begin("{of: engine, exec: [bash, -c, 'echo no such router >&2; exit 3']}")
+        (self.run_folder / "die-2").touch()
+        self.wait_until(lambda: self.generation() == 3)
+        self.assertIn("nlaunch: the program of on_change of learner.0 could not take that the addresses of 'engine' have changed: "
+                      "exited with code 3: no such router\n", self.end())
+
+    def test_a_restart_that_is_wished_counts_as_none(self):
+        self.begin("{of: engine, signal: USR1}")
+        pids = {event["process"]: event["pid"] for event in self.events("process-started")}
+        self.assertEqual(self.nlaunch("restart", self.run_folder.name, "engine.2"), (0, "run ID: engine.2 starts again\n", ""))
+        self.wait_until(lambda: self.generation() == 3)
+        self.assertEqual(self.nlaunch("restart", "steered", "engine"), (0, "run ID: engine.0, engine.1, engine.2 start again\n", ""))
+        self.wait_until(lambda: len(self.events("process-ready")) == 3 + 1 + 3)
+        starts = [event["process"] for event in self.events("process-started")]
+        self.assertEqual([starts.count(name) for name in ("engine.0", "engine.1", "engine.2", "learner.0")], [2, 2, 3, 1])
+        said = self.end()
+        self.assertIn("nlaunch: as was wished: engine.2 starts again\n", said)
+        self.assertNotIn("starts again in", said)
+        self.assertIn(f"learner {pids['learner.0']}\n", self.log("learner.0"))
+
+    def test_fewer_engines_and_again_all_of_them(self):
+        self.begin("{of: engine, signal: USR1}")
+        every = self.addresses()
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=1"), (0, "run ID: 'engine' has 1 from now on: engine.1, engine.2 stop\n", ""))
+        self.wait_until(lambda: self.addresses() == every[:1] and len(self.events("process-ended")) == 2)
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=1"), (0, "run ID: 'engine' has 1 already\n", ""))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=2"), (0, "run ID: 'engine' has 2 from now on: engine.1 starts\n", ""))
+        self.wait_until(lambda: self.addresses() == every[:2])
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=3"), (0, "run ID: 'engine' has 3 from now on: engine.2 starts\n", ""))
+        self.wait_until(lambda: self.addresses() == every)
+        self.end()
+        self.assertEqual(json.loads((self.run_folder / "summary.json").read_text())["outcome"], "finished")
+
+    def test_what_cannot_be_is_refused_with_the_reason(self):
+        self.begin("{of: engine, signal: USR1}")
+        for words, why in (
+                (("restart", "steered", "engin"), "there is no 'engin' in the run: it has engine (engine.0 to engine.2), learner"),
+                (("restart", "steered", "engine.3"), "there is no 'engine.3' in the run: it has engine (engine.0 to engine.2), learner"),
+                (("scale", "steered", "engine=4"), "the plan has 3 of 'engine', and room for no more: 4 could not be"),
+                (("scale", "steered", "engine=0"), "'engine' needs 1 at least, and was to have 0"),
+                (("scale", "steered", "learner=1"), "role 'learner' cannot have fewer processes: scale is for engines and services"),
+                (("drain", "steered", "node7"), "the run is on one machine: nothing of it could go elsewhere")):
+            self.assertEqual(self.nlaunch(*words), (65, "", f"nlaunch {words[0]}: {why}\n"))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine"), (64, "", "nlaunch scale: 'engine' is not ROLE=N\n"))
+        self.end()
+        code, _, err = self.nlaunch("restart", "steered", "engine")
+        self.assertEqual((code, err), (65, f"nlaunch restart: run {self.run_folder.name} is not going on: finished\n"))
+        self.assertFalse(list((self.run_folder / "attempt-0" / "wishes").iterdir()))
+
+    def test_what_is_no_wish_is_removed(self):
+        self.begin("{of: engine, signal: USR1}")
+        wishes = self.run_folder / "attempt-0" / "wishes"
+        wishes.mkdir(mode=0o700)
+        for number, text in enumerate(("", "{", "[]", '{"kind": "eat", "what": "engine", "count": 0}', '{"kind": 1, "what": [], "count": -1}', "x" * 10000)):
+            (wishes / f"{number}.wish").write_text(text)
+        (wishes / "link.wish").symlink_to("/etc/passwd")
+        self.wait_until(lambda: not list(wishes.iterdir()))
+        self.end()
+
+
+if __name__ == "__main__":
+    unittest.main()

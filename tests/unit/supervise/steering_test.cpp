@@ -1,0 +1,144 @@
+#include "supervise/steering.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace nlaunch::supervise {
+namespace {
+
+using Kind = Wish::Kind;
+
+struct Describe {
+  static std::string list(const char* name, const std::vector<ProcessIndex>& processes) {
+    return fmt::format("{} {}", name, fmt::join(processes, "+"));
+  }
+  std::string operator()(const event::RestartWanted& e) const { return list("restart", e.processes); }
+  std::string operator()(const event::Park& e) const { return list("park", e.processes); }
+  std::string operator()(const event::Unpark& e) const { return list("unpark", e.processes); }
+  std::string operator()(const event::Drain& e) const { return list("drain", e.processes); }
+  template <class Other>
+  std::string operator()(const Other&) const {
+    return "?";
+  }
+};
+
+/// Node n0 has two learners with one communicator, n1 to n3 an engine each, of which two are enough, n3 a
+/// service besides; a task has ended.
+class SteeringTest : public testing::Test {
+ protected:
+  SteeringTest() {
+    plan::Role learner, engine, router, task;
+    learner.name = "learner";
+    learner.kind = RoleKind::learner;
+    learner.ends_run = true;
+    learner.rendezvous = Rendezvous::torch;
+    learner.count = 2;
+    engine.name = "engine";
+    engine.kind = RoleKind::engine;
+    engine.tolerate = 2;
+    engine.count = 3;
+    router.name = "router";
+    router.kind = RoleKind::service;
+    router.count = 1;
+    task.name = "prepare";
+    task.kind = RoleKind::task;
+    task.ready.exited = true;
+    task.count = 1;
+    plan.roles = {learner, engine, router, task};
+    add(0, 0, 0);
+    add(0, 1, 0);
+    for (std::uint32_t i = 0; i < 3; ++i) add(1, i, i + 1);
+    add(2, 0, 3);
+    add(3, 0, 0);
+    rules = rules_of(plan);
+    state.processes.resize(plan.processes.size());
+    for (auto& process : state.processes) process.phase = Serving{};
+    state.processes[6].phase = Ended{};
+  }
+
+  void add(std::uint32_t role, std::uint32_t index, std::uint32_t node) {
+    auto& process = plan.processes.emplace_back();
+    process.role = role;
+    process.index = index;
+    process.node = node;
+    hosts.push_back(fmt::format("n{}", node));
+  }
+
+  /// The answer, and behind an arrow what the table hears.
+  std::string wish(Kind kind, const std::string& what, std::uint32_t count = 0) {
+    const auto decision = decide(plan, rules, state, hosts, {kind, what, count});
+    EXPECT_EQ(decision.answer.granted || decision.events.empty(), true);
+    auto text = decision.answer.text;
+    for (const auto& event : decision.events) text += " -> " + std::visit(Describe{}, event);
+    return decision.answer.granted ? text : "no: " + text;
+  }
+
+  plan::Plan plan;
+  Rules rules;
+  State state{Going{}, {}, {}};
+  std::vector<std::string> hosts;
+};
+
+TEST_F(SteeringTest, RestartsAReplicaOrAWholeRole) {
+  EXPECT_EQ(wish(Kind::restart, "engine.1"), "engine.1 starts again -> restart 3");
+  EXPECT_EQ(wish(Kind::restart, "engine"), "engine.0, engine.1, engine.2 start again -> restart 2+3+4");
+  EXPECT_EQ(wish(Kind::restart, "learner"), "learner.0, learner.1 start again -> restart 0+1");
+  EXPECT_EQ(
+      wish(Kind::restart, "learner.1"),
+      "no: the processes of 'learner' have one communicator: nlaunch restart RUN learner starts all of them "
+      "again");
+  EXPECT_EQ(wish(Kind::restart, "prepare"), "no: 'prepare' is a task, which ends by itself");
+  EXPECT_EQ(
+      wish(Kind::restart, "engine.7"),
+      "no: there is no 'engine.7' in the run: it has engine (engine.0 to engine.2), learner (learner.0 to "
+      "learner.1), prepare, router");
+  state.processes[3].phase = Ended{};
+  EXPECT_EQ(wish(Kind::restart, "engine.1"), "no: 'engine.1' does not run now");
+  EXPECT_EQ(wish(Kind::restart, "engine"), "engine.0, engine.2 start again -> restart 2+4");
+}
+
+TEST_F(SteeringTest, AMemberMeansItsReplica) {
+  plan.roles[1].replica = plan::Replica{1, 3};
+  rules = rules_of(plan);
+  EXPECT_EQ(wish(Kind::restart, "engine.0.2"), "engine.0 starts again -> restart 2+3+4");
+  EXPECT_EQ(wish(Kind::restart, "engine.0"), "engine.0 starts again -> restart 2+3+4");
+}
+
+TEST_F(SteeringTest, DrainsANodeThatTheRunCanDoWithout) {
+  EXPECT_EQ(wish(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
+  EXPECT_EQ(wish(Kind::drain, "n0"), "no: nlaunch itself runs on n0, the first node of the run");
+  EXPECT_EQ(wish(Kind::drain, "n3"),
+            "no: role 'router' is on n3, and the run ends with it: it has no 'tolerate'");
+  EXPECT_EQ(wish(Kind::drain, "n9"), "no: no process of the run is on 'n9': its nodes are n0, n1, n2, n3");
+  state.processes[3].missing = ProcessState::Missing::given_up;
+  state.processes[3].phase = Ended{};
+  EXPECT_EQ(wish(Kind::drain, "n1"),
+            "no: without n1 fewer processes would be left than 'tolerate' has as min");
+  EXPECT_EQ(wish(Kind::drain, "n2"), "n2 is left: nothing of the run is there -> drain 3");
+  for (auto& host : hosts) host.clear();
+  EXPECT_EQ(wish(Kind::drain, "n1"), "no: the run is on one machine: nothing of it could go elsewhere");
+}
+
+TEST_F(SteeringTest, ScalesWithinThePlan) {
+  EXPECT_EQ(wish(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.2 stops -> park 4");
+  EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 already");
+  EXPECT_EQ(wish(Kind::scale, "engine", 1), "no: 'engine' needs 2 at least, and was to have 1");
+  EXPECT_EQ(wish(Kind::scale, "engine", 4),
+            "no: the plan has 3 of 'engine', and room for no more: 4 could not be");
+  EXPECT_EQ(wish(Kind::scale, "learner", 1),
+            "no: role 'learner' cannot have fewer processes: scale is for engines and services");
+  state.processes[3].missing = ProcessState::Missing::parked;
+  EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 from now on: engine.1 starts -> unpark 3");
+  state.processes[4].missing = ProcessState::Missing::given_up;
+  EXPECT_EQ(wish(Kind::scale, "engine", 3), "no: 1 of 'engine' are lost for good: it can have 2 now");
+}
+
+TEST_F(SteeringTest, ARunThatEndsGrantsNothing) {
+  state.phase = Ending{Finished{}};
+  EXPECT_EQ(wish(Kind::restart, "engine"), "no: the run is ending");
+}
+
+}  // namespace
+}  // namespace nlaunch::supervise
