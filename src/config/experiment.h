@@ -53,6 +53,15 @@ struct Alive {
   std::optional<std::uint32_t> failures;
 };
 
+/// How it is found that a server answers and does nothing: a counter of its metrics stands still while it is
+/// busy.
+struct Throughput {
+  SourceSpan span;
+  std::optional<Located<ReadyServer>> server;  ///< in place of the next three
+  std::optional<Text> metrics, counter, busy;
+  std::optional<Duration> every, within;
+};
+
 /// Who is told when it changes which replicas of other roles can be addressed, and how: one way of three.
 struct OnChange {
   SourceSpan span;
@@ -120,8 +129,10 @@ struct Role : RoleSettings {
   EnvBlock env;
   std::optional<Ready> ready;  ///< of a task: exited, with its time limit
   std::optional<Alive> alive;
+  std::optional<Throughput> throughput;
   std::optional<Fresh> fresh;
   std::optional<OnChange> on_change;
+  SourceSpan standby_span;   ///< of `standby`, which RoleSettings has
   SourceSpan tolerate_span;  ///< of `tolerate`, which RoleSettings has
   std::optional<bool> ends_run;
   std::vector<Text> spawned_by;

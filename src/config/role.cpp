@@ -338,6 +338,47 @@ Alive read_alive(const Value& value) {
   return alive;
 }
 
+Throughput read_throughput(const Value& value) {
+  Throughput made;
+  made.span = value.span();
+  constexpr std::string_view kHint =
+      "write vllm, sglang, or {metrics: URL, counter: NAME, while: NAME, within: 60s}";
+  if (value.is(Node::Kind::scalar)) {
+    const auto word = value.text();
+    const auto server = word ? value_of<ReadyServer>(*word) : std::nullopt;
+    if (server) made.server = {*server, value.span()};
+    if (word && !server)
+      value
+          .error("config.throughput",
+                 fmt::format("'{}' must be vllm, sglang or a map, found '{}'", value.path(), *word))
+          .hint = kHint;
+    return made;
+  }
+  Keys keys(value);
+  keys.read("server", made.server);
+  keys.read("metrics", made.metrics);
+  keys.read("counter", made.counter);
+  keys.read("while", made.busy);
+  keys.read("every", made.every);
+  keys.read("within", made.within);
+  constexpr Duration kShortest = std::chrono::milliseconds(100);
+  for (const auto& [name, time] : {std::pair("every", made.every), std::pair("within", made.within)}) {
+    if (time && *time < kShortest)
+      value.error("config.throughput", fmt::format("'{}.{}' must be {} or more, found {}", value.path(), name,
+                                                   format_duration(kShortest), format_duration(*time)));
+  }
+  const bool named = made.metrics && made.counter && made.busy;
+  const bool any = made.metrics || made.counter || made.busy;
+  if (value.is(Node::Kind::map) && (made.server ? any : !named))
+    value
+        .error("config.throughput",
+               made.server ? fmt::format("'{}' has a server, and metrics of its own", value.path())
+                           : fmt::format("'{}' does not say which metrics are looked at", value.path()))
+        .hint = kHint;
+  keys.finish();
+  return made;
+}
+
 Fresh read_fresh(const Value& value) {
   Fresh fresh;
   fresh.span = value.span();
@@ -377,7 +418,8 @@ void read_tolerate(const Value& value, Role& role) {
 /// A task is ready when it has exited with 0, and fails the run with any other end.
 void read_task(Keys& keys, Role& role) {
   constexpr std::string_view kEnd = "leave it out: the next stage starts when a task has exited with 0";
-  for (const auto* key : {"ready", "alive", "fresh", "on_change", "tolerate", "ends_run", "exit"})
+  for (const auto* key :
+       {"ready", "alive", "throughput", "fresh", "on_change", "standby", "tolerate", "ends_run", "exit"})
     refuse_key(keys, role, key, kEnd);
   refuse_key(keys, role, "restart", "write retries: N, how often it is started again when it has failed");
   refuse_key(keys, role, "spawned_by", "a task is a command that nlaunch starts");
@@ -401,9 +443,16 @@ void read_ends(Keys& keys, Role& role) {
   refuse_key(keys, role, "retries", "write kind: task, or restart: {policy: on-failure, max: N}");
   if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
   if (const auto alive = keys.get("alive")) role.alive = read_alive(*alive);
+  if (const auto throughput = keys.get("throughput")) role.throughput = read_throughput(*throughput);
   if (const auto fresh = keys.get("fresh")) role.fresh = read_fresh(*fresh);
   if (const auto change = keys.get("on_change")) role.on_change = read_on_change(*change);
   if (const auto restart = keys.get("restart")) role.restart = read_restart(*restart);
+  std::optional<Located<std::uint32_t>> standby;
+  keys.number("standby", standby, 1, std::numeric_limits<std::uint32_t>::max());
+  if (standby) {
+    role.standby = standby->value;
+    role.standby_span = standby->span;
+  }
   if (const auto tolerate = keys.get("tolerate")) read_tolerate(*tolerate, role);
   keys.read("ends_run", role.ends_run);
   if (const auto exit = keys.get("exit")) {

@@ -38,14 +38,15 @@ struct BoundProcess {
   /// addition alone. Empty without a wrapper.
   std::vector<std::pair<std::string, std::string>> given{};
   std::string workdir;
-  std::vector<unsigned> cpus;           ///< near its GPUs; empty: no binding
-  std::vector<std::uint16_t> ports;     ///< free when bound
-  std::vector<std::string> preload;     ///< paths of the preloaded libraries, scope library not among them
-  Ready ready;                          ///< references resolved
-  std::optional<Alive> alive;           ///< likewise
-  std::optional<Fresh> fresh{};         ///< likewise
-  std::optional<OnChange> on_change{};  ///< likewise
-  std::string heartbeat;                ///< likewise; relative to `workdir`
+  std::vector<unsigned> cpus;              ///< near its GPUs; empty: no binding
+  std::vector<std::uint16_t> ports;        ///< free when bound
+  std::vector<std::string> preload;        ///< paths of the preloaded libraries, scope library not among them
+  Ready ready;                             ///< references resolved
+  std::optional<Alive> alive;              ///< likewise
+  std::optional<Throughput> throughput{};  ///< likewise
+  std::optional<Fresh> fresh{};            ///< likewise
+  std::optional<OnChange> on_change{};     ///< likewise
+  std::string heartbeat;                   ///< likewise; relative to `workdir`
 };
 
 struct BoundNode {

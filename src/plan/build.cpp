@@ -60,6 +60,7 @@ class Builder {
     check_nodes_and_gpus();
     if (!diagnostics_.has_errors()) place_roles();
     if (!diagnostics_.has_errors()) check_tolerance(experiment_, plan_, diagnostics_);
+    if (!diagnostics_.has_errors()) check_standby(experiment_, plan_, diagnostics_);
     if (!diagnostics_.has_errors()) check_together(plan_, experiment_, diagnostics_);
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
     for (auto& sync : plan_.weight_syncs) sync.world_size = weight_sync_size(plan_, sync);

@@ -71,7 +71,8 @@ template <>
 inline constexpr std::string_view kLeftOut<OnChange> = " signal post exec ";
 template <>
 inline constexpr std::string_view kLeftOut<Role> =
-    " alive fresh on_change tolerate replica keep_together pools any_cpu share_gpus_with gpu_memory wrapper "
+    " alive throughput fresh on_change standby tolerate replica keep_together pools any_cpu share_gpus_with "
+    "gpu_memory wrapper "
     "wrapper_origin "
     "launcher ";
 

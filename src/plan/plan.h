@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -70,6 +71,16 @@ struct Alive {
 };
 BOOST_DESCRIBE_STRUCT(Alive, (), (http, tcp, exec, every, timeout, failures, after))
 
+/// How it is found that a server answers and does nothing.
+struct Throughput {
+  std::string metrics;  ///< URL of what Prometheus would read
+  std::string counter;  ///< grows with what it does: "vllm:generation_tokens_total"
+  std::string busy;     ///< above 0 while it has something to do: "vllm:num_requests_running"
+  Duration every = std::chrono::seconds(10);
+  Duration within = std::chrono::seconds(60);  ///< it has to grow once while it is busy
+};
+BOOST_DESCRIBE_STRUCT(Throughput, (), (metrics, counter, busy, every, within))
+
 /// How one that has started again shows that it has the weights of now; until then it is stale.
 struct Fresh {
   std::string http;  ///< URL that answers 2xx
@@ -128,6 +139,7 @@ struct Role : RoleSettings {
   std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
   std::optional<Alive> alive;
+  std::optional<Throughput> throughput;
   std::optional<Fresh> fresh;
   std::optional<OnChange> on_change;
   bool ends_run = false;  ///< the run ends well when all such processes have exited 0
@@ -138,9 +150,9 @@ struct Role : RoleSettings {
 BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
                        keep_together, pools, gpus, any_cpu, share_gpus_with, gpu_memory, rendezvous,
-                       rendezvous_port, ports, preload, scope, ready, alive, fresh, on_change, heartbeat,
-                       stop, restart, tolerate, ends_run, exit_ok, leave, spawned_by, classify, wrapper,
-                       wrapper_origin, launcher, env))
+                       rendezvous_port, ports, preload, scope, ready, alive, throughput, fresh, on_change,
+                       heartbeat, stop, restart, tolerate, standby, ends_run, exit_ok, leave, spawned_by,
+                       classify, wrapper, wrapper_origin, launcher, env))
 
 /// Processes in a replica of the role; 1 where it has none.
 inline std::uint32_t replica_size(const Role& role) {
@@ -149,6 +161,10 @@ inline std::uint32_t replica_size(const Role& role) {
 /// Replicas of the role: its processes, where each stands for itself.
 inline std::uint32_t replicas(const Role& role) {
   return role.count / replica_size(role);
+}
+/// Those that others are told of at the beginning: the first of them, without those that stand by.
+inline std::uint32_t active_replicas(const Role& role) {
+  return replicas(role) - std::min(role.standby, replicas(role));
 }
 
 /// A process of the role starts ranks of its own, a launcher's, and is a node to them.

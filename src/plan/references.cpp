@@ -205,9 +205,11 @@ const WeightSync& sync_of(const AtNode& at) {
   return found == syncs.end() ? syncs.front() : *found;
 }
 
-/// Whether others reach a role's processes at this one: a replica is reached at its leader.
+/// Whether others reach a role's processes at this one: a replica is reached at its leader, and one that
+/// stands by is not.
 bool is_reached(const Role& role, const Process& process) {
-  return in_replica(role, process).rank == 0;
+  const auto at = in_replica(role, process);
+  return at.rank == 0 && at.index < active_replicas(role);
 }
 
 // ${self.replica.NAME}
@@ -552,7 +554,8 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup { return text::join(at.names.hosts(*at.role), ","); }},
     {"role", "nodes", nullptr,
      [](const AtNode& at) -> Lookup { return std::to_string(at.names.hosts(*at.role).size()); }},
-    {"role", "count", nullptr, [](const AtNode& at) -> Lookup { return std::to_string(replicas(*at.role)); }},
+    {"role", "count", nullptr,
+     [](const AtNode& at) -> Lookup { return std::to_string(active_replicas(*at.role)); }},
     {"role", "gpus", [](const AtPlan& at) -> Lookup { return std::to_string(at.role->gpus.value); }},
     {"role", "gpu_memory",
      [](const AtPlan& at) { return gpu_memory_of(*at.role, fmt::format("role.{}", at.rest)); }},

@@ -95,6 +95,7 @@ Role RoleBuilder::build(const config::Role& role) {
   made.env = env_.operations(role, made.venv, diagnostics_);
   if (role.ready) made.ready = make_ready(*role.ready, role);
   if (role.alive) made.alive = make_alive(*role.alive, role);
+  if (role.throughput) made.throughput = make_throughput(*role.throughput, role);
   if (role.fresh) made.fresh = make_fresh(*role.fresh, role);
   if (role.on_change) made.on_change = make_on_change(*role.on_change, role);
   if (role.kind == RoleKind::learner && experiment_.watch && experiment_.watch->heartbeat) {
@@ -204,6 +205,28 @@ Alive RoleBuilder::make_alive(const config::Alive& alive, const config::Role& ro
   made.timeout = alive.timeout.value_or(made.timeout);
   made.failures = alive.failures.value_or(made.failures);
   made.after = alive.after.value_or(made.after);
+  return made;
+}
+
+/// Names of vLLM (docs.vllm.ai, usage/metrics) and SGLang (docs.sglang.io, references/production_metrics; it
+/// has them with --enable-metrics).
+Throughput RoleBuilder::make_throughput(const config::Throughput& throughput, const config::Role& role) {
+  Throughput made;
+  if (throughput.server) {
+    const bool vllm = throughput.server->value == ReadyServer::vllm;
+    made.metrics = "http://${self.host}:${self.ports.http}/metrics";
+    made.counter = vllm ? "vllm:generation_tokens_total" : "sglang:generation_tokens_total";
+    made.busy = vllm ? "vllm:num_requests_running" : "sglang:num_running_reqs";
+    check_http_port(*throughput.server, role);
+  }
+  if (throughput.metrics) {
+    made.metrics = names_.resolve(*throughput.metrics, &role, diagnostics_);
+    check_address("plan.throughput", *throughput.metrics, made.metrics, sys::parse_http_url, diagnostics_);
+  }
+  if (throughput.counter) made.counter = throughput.counter->value;
+  if (throughput.busy) made.busy = throughput.busy->value;
+  made.every = throughput.every.value_or(made.every);
+  made.within = throughput.within.value_or(made.within);
   return made;
 }
 

@@ -35,6 +35,7 @@ class RoleBuilder {
   void add_launcher(Role& made, const config::Role& role);
   void add_wrapper(Role& made, const config::Role& role);
   void add_preload(Role& role, const config::Text& library);
+  Throughput make_throughput(const config::Throughput& throughput, const config::Role& role);
   Fresh make_fresh(const config::Fresh& fresh, const config::Role& role);
   OnChange make_on_change(const config::OnChange& change, const config::Role& role);
   Alive make_alive(const config::Alive& alive, const config::Role& role);

@@ -26,6 +26,29 @@ bool outlives_nodes(const Plan& plan) {
          std::ranges::any_of(plan.roles, [](const Role& role) { return role.tolerate.has_value(); });
 }
 
+void check_standby(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const auto& role = plan.roles[i];
+    if (role.standby == 0) continue;
+    const auto refuse = [&](std::string message, std::string hint) {
+      diagnostics.error("plan.standby", experiment.roles[i].standby_span, std::move(message)).hint =
+          std::move(hint);
+    };
+    if (role.ends_run || role.rendezvous != Rendezvous::none || !role.spawned_by.empty())
+      refuse(fmt::format("none of role '{}' can stand by", role.name),
+             "standby is for engines and services that stand for themselves");
+    else if (role.ports.empty())
+      refuse(
+          fmt::format("role '{}' has no ports: nobody is told of its processes, whether they stand by or not",
+                      role.name),
+          "write ports: [http]");
+    else if (role.standby >= replicas(role))
+      refuse(fmt::format("{} of role '{}' were to stand by, and there are {}: none would be used",
+                         role.standby, role.name, replicas(role)),
+             "count is with those that stand by: one more, or fewer that do");
+  }
+}
+
 void check_tolerance(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {
     const auto& role = plan.roles[i];

@@ -8,6 +8,9 @@ namespace nlaunch::plan {
 /// replica.
 void check_tolerance(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
 
+/// Refuses `standby` of what nobody addresses, and of more than could stand by.
+void check_standby(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
+
 /// The run goes on where some of its nodes are lost.
 bool outlives_nodes(const Plan& plan);
 

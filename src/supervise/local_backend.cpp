@@ -61,7 +61,8 @@ struct LocalBackend::Live {
   FileStamp heartbeat{};              ///< as it was last seen
   std::shared_ptr<LineWatch> line{};  ///< of its readiness, since it was started
   std::unique_ptr<Readiness> readiness{};
-  std::unique_ptr<Liveness> liveness{};     ///< once it is ready
+  std::unique_ptr<Liveness> liveness{};            ///< once it is ready
+  std::unique_ptr<ThroughputReader> throughput{};  ///< likewise
   std::shared_ptr<LineWatch> fresh_line{};  ///< that says that it has the weights, since it was started
   std::unique_ptr<Readiness> fresh{};       ///< while it is stale
 
@@ -253,6 +254,7 @@ void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
   live.ended_at = since_start();
   live.readiness.reset();
   live.liveness.reset();
+  live.throughput.reset();
   live.fresh.reset();
   tell(process_event::Ended{process, status});
 }
@@ -282,12 +284,15 @@ void LocalBackend::on(const action::AwaitReady& await) {
 
 void LocalBackend::on(const action::Watch& watch) {
   auto& live = live_.at(watch.process);
-  if (live.ended || live.subtree.leader == 0 || !live.bound->alive) return;
-  live.liveness = std::make_unique<Liveness>(
-      loop_, *live.bound->alive, live.request(live.bound->alive->exec),
-      [this, process = watch.process](const std::string& reason) {
-        tell(process_event::Unresponsive{process, options_.node.masker.mask(reason)});
-      });
+  if (live.ended || live.subtree.leader == 0) return;
+  const auto tell_it = [this, process = watch.process](const std::string& reason) {
+    tell(process_event::Unresponsive{process, options_.node.masker.mask(reason)});
+  };
+  const auto& bound = *live.bound;
+  if (bound.alive)
+    live.liveness = std::make_unique<Liveness>(loop_, *bound.alive, live.request(bound.alive->exec), tell_it);
+  if (bound.throughput)
+    live.throughput = std::make_unique<ThroughputReader>(loop_, *bound.throughput, tell_it);
 }
 
 void LocalBackend::on(const action::AwaitFresh& await) {
@@ -352,6 +357,7 @@ void LocalBackend::on(const action::SignalGroup& send) {
   }
   live.readiness.reset();
   live.liveness.reset();
+  live.throughput.reset();
 }
 
 void LocalBackend::on(const action::SignalProcess& send) {

@@ -11,6 +11,7 @@
 #include "supervise/process_backend.h"
 #include "supervise/progress.h"
 #include "supervise/readiness.h"
+#include "supervise/throughput.h"
 #include "sys/exec_check.h"
 #include "sys/net_check.h"
 #include "sys/oom_kills.h"

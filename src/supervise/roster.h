@@ -10,7 +10,8 @@
 
 namespace nlaunch::supervise {
 
-/// Which replicas of the roles with ports can be addressed, as it changes while a run goes on.
+/// Which replicas of the roles with ports can be addressed, as it changes while a run goes on. Those that
+/// stand by are not, until one of the others is lost or starts again.
 class Roster {
  public:
   /// HOST:PORT of a process of the plan, as others reach it now.
@@ -26,13 +27,18 @@ class Roster {
   std::vector<Change> update(const State& state, std::span<const ProcessIndex> touched);
 
  private:
+  struct Member {
+    ProcessIndex leader = 0;  ///< of a replica
+    bool used = false;        ///< others are told of it
+    std::string address{};    ///< that they were told, once anything has changed
+  };
   struct Role {
     std::uint64_t generation = 1;
-    std::vector<ProcessIndex> leaders;  ///< of its replicas
-    std::vector<std::string>
-        addresses;  ///< of those in turn, once one has changed; empty: it cannot be addressed
+    std::vector<Member> members;
   };
 
+  static bool is_fit(const State& state, const Member& member);
+  Change change_of(const State& state, std::uint32_t index);
   [[nodiscard]] ProcessIndex leader_of(ProcessIndex process) const;
   [[nodiscard]] const plan::Process& process_of(ProcessIndex process) const;
 
@@ -40,7 +46,7 @@ class Roster {
   const Rules& rules_;
   AddressOf address_of_;
   std::map<std::uint32_t, Role> roles_;  ///< those that have ports
-  std::vector<bool> listed_;             ///< by process
+  std::vector<bool> fit_;                ///< to be used, as far as was looked at; by process
 };
 
 }  // namespace nlaunch::supervise

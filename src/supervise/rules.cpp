@@ -43,7 +43,7 @@ Rules rules_of(const plan::Plan& plan) {
                                .ends_run = role.ends_run,
                                .exit_ok = role.exit_ok,
                                .leave = role.leave,
-                               .watched = role.alive && in.rank == 0,
+                               .watched = (role.alive || role.throughput) && in.rank == 0,
                                .gets_fresh = role.fresh && in.rank == 0,
                                .tolerate = role.tolerate});
     if (rules.walltime && role.kind == RoleKind::learner) {

@@ -152,8 +152,9 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
     const auto content =
         body ? fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body->size()) : "";
     request = fmt::format(
-        "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n{}\r\n{}",
-        body ? "POST" : "GET", url->target, url->host_header, content, body.value_or(""));
+        "{} {} HTTP/{}\r\nHost: {}\r\nUser-Agent: nlaunch\r\nAccept: */*\r\nConnection: close\r\n{}\r\n{}",
+        body ? "POST" : "GET", url->target, most > 0 ? "1.0" : "1.1",  // 1.0 is answered in one piece
+        url->host_header, content, body.value_or(""));
     answer.clear();
     asio::async_write(socket, asio::buffer(request),
                       [self = shared_from_this()](const error_code& error, auto) {
@@ -163,18 +164,17 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   }
 
   void receive() {
-    socket.async_read_some(asio::buffer(block),
-                           [self = shared_from_this()](const error_code& error, auto got) {
-                             self->answer.append(self->block.data(), got);
-                             const bool first_line = self->answer.find('\n') != std::string::npos;
-                             const bool all = error || self->answer.size() > kLongestHead;
-                             if (error && !first_line)
-                               return self->finish("closed the connection without an answer");
-                             if (!first_line && !all) return self->receive();
-                             const bool head = all || self->answer.find("\r\n\r\n") != std::string::npos;
-                             if (is_redirect(status_of(self->answer)) && !head) return self->receive();
-                             self->judge();
-                           });
+    socket.async_read_some(
+        asio::buffer(block), [self = shared_from_this()](const error_code& error, auto got) {
+          self->answer.append(self->block.data(), got);
+          const bool first_line = self->answer.find('\n') != std::string::npos;
+          const bool all = error || self->answer.size() > std::max(kLongestHead, self->most);
+          if (error && !first_line) return self->finish("closed the connection without an answer");
+          if ((!first_line || self->most > 0) && !all) return self->receive();
+          const bool head = all || self->answer.find("\r\n\r\n") != std::string::npos;
+          if (is_redirect(status_of(self->answer)) && !head) return self->receive();
+          self->judge();
+        });
   }
 
   void judge() {
@@ -217,6 +217,7 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   Done done;
   std::optional<HttpUrl> url;  ///< of a GET, where the next is sent to; nothing: a connection is enough
   std::optional<std::string> body{};  ///< of a POST
+  std::size_t most = 0;               ///< bytes of an answer that is wanted; 0: its head is enough
   std::optional<Peer> own_peer;
   int redirects = 0;
   int status = 0;
@@ -246,6 +247,21 @@ std::unique_ptr<NetCheck> NetCheck::tcp(Loop& loop, const Endpoint& endpoint, Du
 std::unique_ptr<NetCheck> NetCheck::http(Loop& loop, const HttpUrl& url, Duration timeout, Done done) {
   auto state = std::make_shared<State>(loop, std::move(done));
   state->url = url;
+  state->start(url.endpoint, timeout);
+  return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
+}
+
+std::unique_ptr<NetCheck> NetCheck::fetch(Loop& loop, const HttpUrl& url, Duration timeout, std::size_t limit,
+                                          Fetched fetched) {
+  auto state = std::make_shared<State>(loop, nullptr);
+  state->done = [state = state.get(), fetched = std::move(fetched)](const CheckResult& why) {
+    if (why) return fetched(std::unexpected(*why));
+    const auto end = state->answer.find("\r\n\r\n");
+    constexpr std::size_t kBlank = 4;
+    fetched(end == std::string::npos ? std::string() : state->answer.substr(end + kBlank));
+  };
+  state->url = url;
+  state->most = limit;
   state->start(url.endpoint, timeout);
   return std::unique_ptr<NetCheck>(new NetCheck(std::move(state)));
 }

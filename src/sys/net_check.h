@@ -46,6 +46,10 @@ class NetCheck {
   /// The same of a POST of JSON.
   static std::unique_ptr<NetCheck> post(Loop& loop, const HttpUrl& url, std::string json, Duration timeout,
                                         Done done);
+  /// What a GET brings, up to `limit` bytes of it, or why nothing.
+  using Fetched = std::function<void(std::expected<std::string, std::string>)>;
+  static std::unique_ptr<NetCheck> fetch(Loop& loop, const HttpUrl& url, Duration timeout, std::size_t limit,
+                                         Fetched fetched);
   /// Of the last answer in HTTP; 0: there was none.
   [[nodiscard]] int status() const;
   /// To whom it was connected last, if that is an address of this machine.

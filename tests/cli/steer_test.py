@@ -13,7 +13,12 @@ ENGINE = r"""
 import http.server, os, pathlib, sys, threading, time
 port, index = int(sys.argv[1]), sys.argv[2]
 class All(http.server.BaseHTTPRequestHandler):
-    def do_GET(self): self.send_response(200); self.end_headers()
+    tokens = 0
+    def do_GET(self):
+        stuck = (pathlib.Path(os.environ["NLAUNCH_RUN_DIR"]) / f"stuck-{index}").exists()
+        All.tokens += 0 if stuck else 1
+        self.send_response(200); self.end_headers()
+        self.wfile.write(f"# TYPE tokens counter\ntokens{{model=\"a\"}} {All.tokens}\nrunning 1\n".encode())
     def log_message(self, *words): pass
 def watch():
     time.sleep(0.5)
@@ -57,6 +62,7 @@ roles:
     restart: {{policy: on-failure, max: 2, backoff: 100ms}}
     fresh: {{log: 'weights of step \\d+'}}
     stop: {{grace: 2s}}
+    {more}
   learner:
     kind: learner
     ports: [admin]
@@ -67,9 +73,9 @@ start: [[engine], [learner]]
 
 
 class Steer(CliTest):
-    def begin(self, on_change):
+    def begin(self, on_change, more=""):
         path = self.folder / "steered.yaml"
-        path.write_text(EXPERIMENT.format(engine=json.dumps(ENGINE), learner=json.dumps(LEARNER), on_change=on_change))
+        path.write_text(EXPERIMENT.format(engine=json.dumps(ENGINE), learner=json.dumps(LEARNER), on_change=on_change, more=more))
         self.process = subprocess.Popen([NLAUNCH, "run", path, "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs"], cwd=SOURCE, env=self.env,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.process.communicate)
@@ -161,6 +167,29 @@ class Steer(CliTest):
         self.assertIn("nlaunch: the program of on_change of learner.0 could not take that the addresses of 'engine' have changed: "
                       "exited with code 3: no such router\n", self.end())
 
+    def test_one_that_stands_by_takes_the_place_at_once(self):
+        self.begin("{of: engine, signal: USR1}", "standby: 1")
+        used = self.addresses()
+        self.assertEqual(len(used), 2)
+        self.wait_until(lambda: len(self.events("process-ready")) == 3)
+        (self.run_folder / "die-0").touch()
+        self.wait_until(lambda: self.generation() == 2)
+        self.assertEqual((len(self.addresses()), self.addresses()[0]), (2, used[1]))
+        self.assertNotIn(used[0], self.addresses())
+        self.wait_until(lambda: len(self.events("process-ready")) == 4)
+        self.assertEqual(self.generation(), 2)
+        self.end()
+        self.assertEqual(len(re.findall("^told ", self.log("learner.0"), re.M)), 1)
+
+    def test_an_engine_that_answers_and_does_nothing_is_replaced(self):
+        self.begin("{of: engine, signal: USR1}", 'throughput: {metrics: "http://${self.host}:${self.ports.http}/metrics", counter: tokens, while: running, every: 200ms, within: 1s}')
+        (self.run_folder / "stuck-1").touch()
+        self.wait_until(lambda: self.events("process-unresponsive"))
+        self.wait_until(lambda: self.generation() == 3)
+        said = self.end()
+        self.assertRegex(said, r"nlaunch: engine\.1 does not answer any more \(tokens stays at \d+ for 1s, while running is 1\)\n")
+        self.assertEqual({event["process"] for event in self.events("process-unresponsive")}, {"engine.1"})
+
     def test_a_restart_that_is_wished_counts_as_none(self):
         self.begin("{of: engine, signal: USR1}")
         pids = {event["process"]: event["pid"] for event in self.events("process-started")}
@@ -213,6 +242,32 @@ class Steer(CliTest):
         (wishes / "link.wish").symlink_to("/etc/passwd")
         self.wait_until(lambda: not list(wishes.iterdir()))
         self.end()
+
+    def test_what_makes_no_sense_is_refused(self):
+        path = self.folder / "wrong.yaml"
+        path.write_text("""version: 1
+name: wrong
+cpu_slots: true
+weight_sync: {backend: none}
+roles:
+  learner: {kind: learner, standby: 1, count: 2, command: [sh], on_change: {of: [engines, learner, mute], signal: USR1}}
+  ranks: {kind: service, count: 2, rendezvous: torch, standby: 1, ports: [a], command: [sh]}
+  mute: {kind: engine, count: 2, standby: 1, command: [sh]}
+  all: {kind: engine, count: 2, standby: 2, ports: [a], command: [sh]}
+""")
+        done = subprocess.run([NLAUNCH, "plan", path, "--site", "local"], capture_output=True, text=True, env=self.env, cwd=SOURCE)
+        self.assertEqual((done.returncode, re.findall(r"error: (.*) \[", done.stderr)), (65, [
+            "there is no role 'engines'", "role 'learner' is told of itself",
+            "role 'mute' has no ports, so there is no address of it that could change"]), done.stderr)
+        path.write_text(path.read_text().replace(", on_change: {of: [engines, learner, mute], signal: USR1}", ""))
+        done = subprocess.run([NLAUNCH, "plan", path, "--site", "local"], capture_output=True, text=True, env=self.env, cwd=SOURCE)
+        self.assertEqual((done.returncode, re.findall(r"error: (.*) \[", done.stderr)), (65, [
+            "none of role 'learner' can stand by", "none of role 'ranks' can stand by",
+            "role 'mute' has no ports: nobody is told of its processes, whether they stand by or not",
+            "2 of role 'all' were to stand by, and there are 2: none would be used"]), done.stderr)
+        path.write_text("version: 1\nname: wrong\nroles: {engine: {kind: engine, throughput: vllm, command: [vllm]}, learner: {kind: learner, command: [sh]}}\n")
+        done = subprocess.run([NLAUNCH, "plan", path, "--site", "local"], capture_output=True, text=True, env=self.env, cwd=SOURCE)
+        self.assertIn("error: vllm is asked on the port 'http', and role 'engine' has no such port [plan.ready]", done.stderr)
 
 
 if __name__ == "__main__":

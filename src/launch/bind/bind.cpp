@@ -182,6 +182,10 @@ class Binder {
         *text = names.resolve(*text, &process, diagnostics_);
       for (auto& word : bound.alive->exec) word = names.resolve(word, &process, diagnostics_);
     }
+    if (role.throughput) {
+      bound.throughput = role.throughput;
+      bound.throughput->metrics = names.resolve(bound.throughput->metrics, &process, diagnostics_);
+    }
     if (role.fresh) {
       bound.fresh = role.fresh;
       bound.fresh->http = names.resolve(bound.fresh->http, &process, diagnostics_);

@@ -30,9 +30,12 @@ class RosterTest : public testing::Test {
         if (role < 2) process.ports = {static_cast<std::uint16_t>(8000 + plan.processes.size())};
       }
     }
-    rules = rules_of(plan);
     state.processes.resize(6);
     for (auto& process : state.processes) process.phase = Serving{};
+    begin();
+  }
+  void begin() {
+    rules = rules_of(plan);
     roster = std::make_unique<Roster>(plan, rules, [this](const plan::Process& process) {
       ++asked;
       return fmt::format("{}:{}", host, process.ports.front());
@@ -102,6 +105,44 @@ TEST_F(RosterTest, OfARunThatEndsNobodyIsTold) {
   state.phase = Ending{Finished{}};
   state.processes[0].phase = Ended{};
   EXPECT_EQ(update({0}), "");
+}
+
+/// One of the three engines stands by.
+class StandbyTest : public RosterTest {
+ protected:
+  StandbyTest() {
+    plan.roles[0].standby = 1;
+    for (const ProcessIndex process : {0U, 1U, 2U}) state.processes[process].phase = Running{};
+    begin();
+    EXPECT_EQ(update({0, 1, 2}), "");
+  }
+  std::string becomes(ProcessIndex process, ProcessPhase phase, unsigned restarts = 0) {
+    state.processes[process].phase = phase;
+    state.processes[process].restarts += restarts;
+    return update({process});
+  }
+};
+
+TEST_F(StandbyTest, TakesThePlaceOfOneThatFailsAtOnce) {
+  for (const ProcessIndex process : {2U, 0U, 1U}) EXPECT_EQ(becomes(process, Serving{}), "");
+  EXPECT_EQ(becomes(0, BackingOff{}), "engine 2: n1:8002,n1:8003 +n1:8003 -n1:8001");
+  EXPECT_EQ(becomes(0, Running{}, 1), "");
+  EXPECT_EQ(becomes(0, Serving{}), "") << "now it is the one that stands by";
+  EXPECT_EQ(becomes(2, Ended{}), "engine 3: n1:8001,n1:8002 +n1:8001 -n1:8003");
+}
+
+TEST_F(StandbyTest, OneThatIsNotReadyYetDoesNotServe) {
+  for (const ProcessIndex process : {0U, 1U}) EXPECT_EQ(becomes(process, Serving{}), "");
+  EXPECT_EQ(becomes(1, BackingOff{}), "engine 2: n1:8001 + -n1:8002");
+  EXPECT_EQ(becomes(2, Serving{}), "engine 3: n1:8001,n1:8003 +n1:8003 -");
+  EXPECT_EQ(becomes(1, Serving{}, 1), "");
+}
+
+TEST_F(StandbyTest, OneThatStandsByMayFailUnseen) {
+  for (const ProcessIndex process : {0U, 1U, 2U}) becomes(process, Serving{});
+  EXPECT_EQ(becomes(2, BackingOff{}), "");
+  EXPECT_EQ(becomes(0, BackingOff{}), "engine 2: n1:8002 + -n1:8001");
+  EXPECT_EQ(becomes(2, Serving{}, 1), "engine 3: n1:8002,n1:8003 +n1:8003 -");
 }
 
 }  // namespace

@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""A run over eight nodes of the test cluster whose engines are lost, one fault every ten steps, while a trainer counts its steps and asks
+an engine in each. A fault is one of these, at random:
+
+  engine-killed   SIGKILL to an engine
+  engine-hung     SIGSTOP to an engine, which answers nothing any more (alive)
+  engine-idle     an engine answers, and generates nothing (throughput)
+  agent-killed    SIGKILL to the agent of a node
+  node-off        all of a node is killed at once, slurmd first; the node comes back 15 s later
+  cut-off         a node loses its way to the others for a minute: connections time out after 30 s
+
+The node that takes a place is a spare, or the same. What has to hold: the trainer is one and the same process and no step is missing; the
+record names what was hit; the engine is started again within 2 s after a death, within failures x every (or `within`) and 2 s after it began
+to hang, within 32 s after a cut; effective training time over wall time (ETTR) is 95 % or more; and nothing is left at the end.
+
+Prints a table for docs/measurements.md, and each fault for which something did not hold; ends with 1 then.
+Usage, as root: scripts/bench/survive.py [--faults 200] [--seed N] [--only FAULT]"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/cluster"))
+from cluster import SITE, Cluster  # noqa: E402
+
+NODES = 8
+ENGINES = 5  # node 0 has the trainer, two nodes are spares
+STEP = 0.5  # seconds
+STEPS_EACH = 10
+LOAD = 1.0
+EVERY, FAILURES, WITHIN = 0.5, 3, 2.0
+SHARE = 2.0
+CUT = 30.0  # TCP_USER_TIMEOUT of nlaunch's connections
+BACK_AFTER = 15.0
+
+ENGINE = f"""
+import http.server, pathlib, sys, threading, time
+port, index, folder = int(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+time.sleep({LOAD})
+class Server(http.server.BaseHTTPRequestHandler):
+    tokens = 0
+    def do_GET(self):
+        idle = folder / f"idle-{{index}}"
+        if self.path == "/generate" and not idle.exists(): Server.tokens += 1
+        self.send_response(200)
+        self.end_headers()
+        busy = 1 if idle.exists() else 0
+        self.wfile.write(f"tokens {{Server.tokens}}\\nrunning {{busy}}\\n".encode())
+    def log_message(self, *words): pass
+(folder / f"idle-{{index}}").unlink(missing_ok=True)
+http.server.ThreadingHTTPServer(("", port), Server).serve_forever()
+"""
+TRAINER = f"""
+import os, pathlib, sys, time, urllib.request
+addresses, enough = map(pathlib.Path, sys.argv[1:3])
+print("trainer", os.getpid(), flush=True)
+step = 0
+while not enough.exists():
+    begin = time.monotonic()
+    while True:
+        engines = addresses.read_text().split()
+        engine = engines[step % len(engines)] if engines else None
+        try:
+            if engine: urllib.request.urlopen(f"http://{{engine}}/generate", timeout=0.3).read(); break
+        except OSError: pass
+        step_of_another = engines[(step + 1) % len(engines)] if engines else None
+        try:
+            if step_of_another: urllib.request.urlopen(f"http://{{step_of_another}}/generate", timeout=0.3).read(); break
+        except OSError: pass
+    time.sleep(max(0, {STEP} - (time.monotonic() - begin)))
+    print("step", step, flush=True)
+    step += 1
+"""
+EXPERIMENT = f"""version: 1
+name: survive
+pools:
+  train: {{nodes: 1}}
+  serve: {{nodes: {ENGINES}}}
+weight_sync: {{backend: none}}
+roles:
+  trainer:
+    kind: learner
+    pool: train
+    command: [/usr/bin/python3, FOLDER/trainer.py, "${{role.engine.addrs_file}}", FOLDER/enough]
+    stop: {{grace: 2s}}
+  engine:
+    kind: engine
+    pool: serve
+    per_node: 1
+    ports: [http]
+    command: [/usr/bin/python3, FOLDER/engine.py, "${{self.ports.http}}", "${{self.index}}", FOLDER]
+    ready: {{http: "http://${{self.host}}:${{self.ports.http}}/health", timeout: 30s}}
+    alive: {{http: "http://${{self.host}}:${{self.ports.http}}/health", every: {EVERY}s, timeout: {EVERY}s, failures: {FAILURES}}}
+    throughput: {{metrics: "http://${{self.host}}:${{self.ports.http}}/metrics", counter: tokens, while: running, every: {EVERY}s, within: {WITHIN}s}}
+    restart: {{policy: on-failure, max: 1000, backoff: 100ms}}
+    tolerate: {{min: 1}}
+    stop: {{grace: 1s}}
+start: [[engine], [trainer]]
+"""
+
+
+def wait_until(true, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not (value := true()):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+    return value
+
+
+class Run:
+    def __init__(self, cluster, nlaunch, seed):
+        self.cluster, self.nlaunch, self.dice = cluster, nlaunch, random.Random(seed)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-survive-"))
+        for name, text in (("engine.py", ENGINE), ("trainer.py", TRAINER), ("survive.yaml", EXPERIMENT)):
+            (self.folder / name).write_text(text.replace("FOLDER", str(self.folder)))
+        self.busy_nodes = set()  # that are off or cut, or come back
+        self.later = []
+        self.steps_seen = 0
+
+    def begin(self):
+        self.output = open(self.folder / "output", "w")
+        self.process = self.cluster.start("salloc", "-Q", "--no-kill", f"-N{NODES}", self.nlaunch, "run", self.folder / "survive.yaml", "--site", SITE,
+                                          "--no-preflight", "--runs-dir", self.folder / "runs", "--quiet")
+        wait_until(lambda: self.step() >= 2, 60, "the first steps")
+
+    @property
+    def run(self):
+        return self.folder / "runs" / "survive" / "latest"
+
+    def lines(self):
+        try:
+            return (self.run / "attempt-0" / "logs" / "trainer.0.log").read_text().splitlines()
+        except OSError:
+            return []
+
+    def step(self):
+        lines = self.lines()
+        return int(lines[-1].split()[1]) if len(lines) > 1 and lines[-1].startswith("step ") else -1
+
+    def events(self):
+        return [json.loads(line) for line in (self.run / "events.jsonl").read_text().splitlines() if line.endswith("}")]
+
+    def engines(self):
+        """Where each engine is now and which are ready, by its name."""
+        where, ready = {}, set()
+        for event in self.events():
+            name = event.get("process", "")
+            if not name.startswith("engine"):
+                continue
+            if event["event"] == "process-started":
+                where[name] = event["host"]
+                ready.discard(name)
+            elif event["event"] == "process-ready":
+                ready.add(name)
+            elif event["event"] in ("process-ended", "process-lost", "process-unresponsive"):
+                ready.discard(name)
+        return {name: host for name, host in where.items() if name in ready}
+
+    def pids_with(self, *words):
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                except OSError:
+                    continue
+                if all(word in arguments for word in words):
+                    found.append(int(entry.name))
+        return found
+
+    def agent_of(self, host):
+        for pid in self.cluster.processes():
+            try:
+                arguments = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                parent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+                if arguments[1:2] == [b"agent"] and f"SLURMD_NODENAME={host}".encode() in environment and \
+                        pathlib.Path(f"/proc/{parent}/comm").read_text().startswith("slurmstepd"):
+                    return pid
+            except (OSError, IndexError):
+                continue
+        raise RuntimeError(f"no agent on {host}")
+
+    def after(self, seconds, host, act):
+        self.busy_nodes.add(host)
+
+        def later():
+            act()
+            self.busy_nodes.discard(host)
+        timer = threading.Timer(seconds, later)
+        timer.start()
+        self.later.append(timer)
+
+    def hit(self, kind, name, host):
+        number = int(host.removeprefix("node"))
+        if kind.startswith("engine"):
+            pids = self.pids_with(str(self.folder / "engine.py"), name.removeprefix("engine."))
+            if kind == "engine-idle":
+                (self.folder / f"idle-{name.removeprefix('engine.')}").touch()
+            for pid in pids if kind != "engine-idle" else ():
+                os.kill(pid, signal.SIGKILL if kind == "engine-killed" else signal.SIGSTOP)
+        elif kind == "agent-killed":
+            os.kill(self.agent_of(host), signal.SIGKILL)
+        elif kind == "node-off":
+            self.cluster.kill_node(number)
+            self.after(BACK_AFTER, host, lambda: self.cluster.revive_node(number))
+        else:
+            self.cluster.cut_off(number)
+            self.after(2 * CUT, host, lambda: self.cluster.connect(number))
+
+    def fault(self, kind):
+        """One fault and its end: what did not hold, and the seconds until the engine was started and ready again."""
+        # A node that is off or cut takes a spare: with none left, those that come back are awaited.
+        if kind in ("node-off", "cut-off"):
+            wait_until(lambda: len(self.busy_nodes) < 2, 3 * CUT, "a spare")
+        at_step = self.step()
+        engines = wait_until(lambda: (now := self.engines()) and len(now) == ENGINES and now, 60, "all engines")
+        name, host = self.dice.choice(sorted(engines.items()))
+        before = len(self.events())
+        begin = time.clock_gettime(time.CLOCK_MONOTONIC)
+        self.hit(kind, name, host)
+        limit = {"engine-killed": 0, "engine-hung": EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "agent-killed": 0, "node-off": 0, "cut-off": CUT}[kind] + SHARE
+
+        def again():
+            new = self.events()[before:]
+            started = next((event["mono_ms"] / 1000 for event in new if event["event"] == "process-started" and event["process"] == name), None)
+            ready = next((event["mono_ms"] / 1000 for event in new if event["event"] == "process-ready" and event["process"] == name), None)
+            return (started, ready, new) if started and ready else None
+        started, ready, new = wait_until(again, limit + 60, f"{kind} of {name} on {host}")
+        wrong = []
+        if started - begin > limit:
+            wrong.append(f"started {started - begin:.1f} s after it was hit")
+        culprit = {"engine-killed": ("process-ended", "process", name), "engine-hung": ("process-unresponsive", "process", name),
+                   "engine-idle": ("process-unresponsive", "process", name)}.get(kind, ("node-lost", "host", host))
+        named = [event for event in new if event["event"] == culprit[0]]
+        if not named or named[0][culprit[1]] != culprit[2] or (kind == "engine-killed" and named[0]["how"] != "was killed by SIGKILL"):
+            wrong.append(f"the record says {[{key: event.get(key) for key in ('event', 'process', 'host', 'how', 'why')} for event in named]}, and not {culprit}")
+        wait_until(lambda: self.step() >= at_step + STEPS_EACH, STEPS_EACH * STEP * 10, "ten steps")
+        return wrong, started - begin, ready - begin
+
+    def end(self):
+        for timer in self.later:
+            timer.join()
+        (self.folder / "enough").touch()
+        out, err = self.process.communicate(timeout=60)
+        wrong = []
+        if self.process.returncode != 0:
+            wrong.append(f"the run ended with {self.process.returncode}: {err[-500:]}")
+        lines = self.lines()
+        steps = [int(line.split()[1]) for line in lines[1:]]
+        if steps != list(range(len(steps))):
+            wrong.append("a step is missing")
+        starts = [event for event in self.events() if event["event"] == "process-started" and event["process"] == "trainer.0"]
+        if len(starts) != 1 or lines[0] != f"trainer {starts[0]['pid']}":
+            wrong.append("the trainer was started again")
+        deadline = time.monotonic() + 10
+        while (left := self.left()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if left:
+            wrong.append(f"left behind: {left}")
+        ended = next(event["mono_ms"] for event in reversed(self.events()) if event["event"] == "process-ended" and event["process"] == "trainer.0")
+        wall = (ended - starts[0]["mono_ms"]) / 1000
+        return wrong, len(steps), len(steps) * STEP / wall
+
+    def left(self):
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace") if entry.name.isdigit() else ""
+            except OSError:
+                continue
+            if str(self.folder) in line:
+                found.append(line[:120])
+        return found
+
+
+def main():
+    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "node-off", "cut-off"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=kinds)
+    parser.add_argument("--nlaunch", type=pathlib.Path, default=ROOT / "build/bin/nlaunch")
+    options = parser.parse_args()
+    dice = random.Random(options.seed)
+    times, wrong = collections.defaultdict(list), []
+    right = 0
+    with Cluster(nodes=NODES, gpus=1, hosts=True, conf="SlurmdTimeout=5\nMessageTimeout=3\n") as cluster:
+        run = Run(cluster, options.nlaunch, options.seed)
+        try:
+            run.begin()
+            for number in range(options.faults):
+                kind = options.only or dice.choice(kinds)
+                faults, started, ready = run.fault(kind)
+                times[kind].append((started, ready))
+                right += not faults
+                wrong += [f"fault {number}, {kind}: {text}" for text in faults]
+            ended, steps, ettr = run.end()
+            wrong += ended
+        except RuntimeError as error:
+            wrong.append(str(error))
+            print("\n".join(wrong), f"folder: {run.folder}", sep="\n")
+            cluster.end_all_jobs()
+            return 1
+        finally:
+            cluster.end_all_jobs()
+    print("| fault | times | started again, median (largest) | ready again, median (largest) |\n|---|---|---|---|")
+    for kind, seconds in sorted(times.items()):
+        columns = [f"{statistics.median(one):.1f} s ({max(one):.1f} s)" for one in zip(*seconds)]
+        print(f"| {kind} | {len(seconds)} | {' | '.join(columns)} |")
+    print(f"\n{right} of {options.faults} faults as they should be; {steps} steps, ETTR {ettr:.1%}")
+    if ettr < 0.95:
+        wrong.append(f"ETTR is {ettr:.1%}")
+    print("\n".join(wrong))
+    if wrong:
+        print(f"folder: {run.folder}")
+        return 1
+    shutil.rmtree(run.folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
