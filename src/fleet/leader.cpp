@@ -60,18 +60,26 @@ Leader::~Leader() {
   for (auto& agent : agents_) {
     if (agent.channel && agent.lost.empty()) agent.channel->send(encode(message::Bye{}));
   }
-  for (const auto starter : starters_again_) ::kill(starter, SIGTERM);
-  if (starter_ < 0 || starter_end_) return;
-  const bool all = std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
-  const auto deadline = std::chrono::steady_clock::now() + (all ? kToLeave : kToLeaveTheOthers);
-  int status = 0;
-  // Who has not come yet cannot be told.
-  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; }))
+  // What brings an agent that has not come yet cannot be told by it.
+  for (const auto& [node, joining] : joining_)
+    if (joining.starter >= 0 && !agents_[node].joins) ::kill(joining.starter, SIGTERM);
+  auto running = starters_again_;
+  if (starter_ >= 0 && !starter_end_) running.insert(starter_);
+  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; }) &&
+      running.contains(starter_))
     ::kill(starter_, SIGTERM);
-  bool told = false;
-  while (::waitpid(starter_, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline && !std::exchange(told, true)) ::kill(starter_, SIGKILL);
-    std::this_thread::sleep_for(5ms);
+  const bool all = starters_again_.empty() &&
+                   std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
+  const auto begin = std::chrono::steady_clock::now();
+  while (!running.empty()) {
+    std::erase_if(running, [&](pid_t pid) {
+      int status = 0;
+      if (::waitpid(pid, &status, WNOHANG) != 0) return true;
+      const auto patience = pid == starter_ && !all ? kToLeaveTheOthers : kToLeave;
+      if (std::chrono::steady_clock::now() - begin > patience) ::kill(pid, SIGKILL);
+      return false;
+    });
+    if (!running.empty()) std::this_thread::sleep_for(5ms);
   }
 }
 

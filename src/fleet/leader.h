@@ -81,6 +81,8 @@ class Leader : public session::AttemptHost {
   void release(std::uint32_t node);
   void try_next(std::uint32_t node);
   void bring(std::uint32_t node, const std::string& host);
+  void give_up_later(std::uint32_t node);
+  [[nodiscard]] std::string led_from(std::uint32_t node) const;
   void let_join(AdmissionServer::AdmittedAgent arrived);
   void go_on_joining(std::uint32_t node);
   void did_not_join(std::uint32_t node, const std::string& why);

@@ -24,8 +24,15 @@ constexpr Duration kToJoin = 90s;
 }  // namespace
 
 void Leader::recover(std::uint32_t node) {
+  if (joining_.contains(node)) return;
   const auto& agent = agents_[node];
   history_.failed(agent.host, since_supervised());
+  if (const auto replica = led_from(node); !replica.empty()) {
+    return tell_trouble(
+        fmt::format("{} is not replaced: the other nodes of {} know its address, which another "
+                    "node does not have",
+                    agent.host, replica));
+  }
   if (launcher_->hosts_for(node).empty()) {
     return tell_trouble(fmt::format("no agent can be brought to the place of {}: {} starts them all at once",
                                     agent.host, launcher_->starter()));
@@ -55,7 +62,9 @@ void Leader::try_next(std::uint32_t node) {
   const auto choice = history_.choose(launcher_->hosts_for(node), in_use, since_supervised());
   // One that is in use may be free later.
   joining.timer = loop_.after(choice ? choice->wait : kToJoin, [this, node, choice] {
-    joining_.at(node).timer.reset();
+    const auto joining = joining_.find(node);
+    if (joining == joining_.end()) return;
+    joining->second.timer.reset();
     if (backend_ == nullptr || backend_->is_ending()) return;
     choice ? bring(node, choice->host) : try_next(node);
   });
@@ -74,13 +83,22 @@ void Leader::bring(std::uint32_t node, const std::string& host) {
     const auto joining = joining_.find(node);
     if (joining == joining_.end() || joining->second.starter != pid) return;
     joining->second.starter = -1;
-    did_not_join(node, fmt::format("{} {}", launcher_->starter(), status.str()));
+    if (agents_[node].joins) return;  // its connection tells
+    const auto log = starter_log();
+    const auto said = text::trim(log);
+    did_not_join(node, fmt::format("{} {}: {}", launcher_->starter(), status.str(),
+                                   text::printable(said.substr(said.rfind('\n') + 1))));
   });
-  joining.timer = loop_.after(kToJoin, [this, node] {
-    auto& joining = joining_.at(node);
-    joining.timer.reset();
-    if (joining.starter >= 0) ::kill(joining.starter, SIGTERM);
-    did_not_join(node, fmt::format("no agent came within {}", format_duration(kToJoin)));
+  give_up_later(node);
+}
+
+void Leader::give_up_later(std::uint32_t node) {
+  joining_.at(node).timer = loop_.after(kToJoin, [this, node] {
+    const auto joining = joining_.find(node);
+    if (joining == joining_.end()) return;
+    joining->second.timer.reset();
+    if (joining->second.starter >= 0) ::kill(joining->second.starter, SIGTERM);
+    did_not_join(node, fmt::format("no agent was ready within {}", format_duration(kToJoin)));
   });
 }
 
@@ -88,6 +106,9 @@ void Leader::bring(std::uint32_t node, const std::string& host) {
 void Leader::let_join(AdmissionServer::AdmittedAgent arrived) {
   const auto node = arrived.node;
   auto& agent = agents_[node];
+  if (auto& timer = joining_.at(node).timer)
+    loop_.cancel(*timer);  // it may come while another is about to be tried
+  give_up_later(node);
   agent = {.host = joining_.at(node).host = arrived.hello.host};
   set_channel(node, std::move(arrived));
   agent.joins = true;
@@ -153,6 +174,17 @@ void Leader::did_not_join(std::uint32_t node, const std::string& why) {
   history_.failed(host, since_supervised());
   tell_trouble(fmt::format("{} could not take the place of node {} of the plan: {}", host, node, why));
   try_next(node);
+}
+
+/// "engine.0", a replica over several nodes whose leader was on this one; empty: there is none.
+std::string Leader::led_from(std::uint32_t node) const {
+  for (const auto& process : plan_.processes) {
+    const auto& role = plan_.role_of(process);
+    const auto at = plan::in_replica(role, process);
+    if (process.node == node && at.rank == 0 && role.replica && role.replica->nodes > 1)
+      return fmt::format("{}.{}", role.name, at.index);
+  }
+  return "";
 }
 
 void Leader::tell_trouble(const std::string& sentence) {

@@ -31,12 +31,21 @@ constexpr std::size_t kLongestLastLine = 500;
 std::string problem_with(const plan::BoundProcess& bound) {
   if (const auto problem = supervise::problem_with(bound.ready); !problem.empty())
     return "readiness check: " + problem;
-  if (!bound.alive) return {};
-  plan::Ready alike;
-  alike.http = bound.alive->http;
-  alike.tcp = bound.alive->tcp;
-  const auto problem = supervise::problem_with(alike);
-  return problem.empty() ? problem : "liveness check: " + problem;
+  const auto url = [](std::string_view what, const std::string& text) {
+    const auto parsed = sys::parse_http_url(text);
+    return text.empty() || parsed ? std::string() : fmt::format("{}: {}", what, parsed.error());
+  };
+  std::vector<std::string> problems;
+  if (bound.alive) {
+    problems.push_back(url("liveness check", bound.alive->http));
+    if (const auto& tcp = bound.alive->tcp; !tcp.empty() && !sys::parse_endpoint(tcp))
+      problems.push_back(fmt::format("liveness check: {}", sys::parse_endpoint(tcp).error()));
+  }
+  if (bound.throughput) problems.push_back(url("throughput", bound.throughput->metrics));
+  if (bound.fresh) problems.push_back(url("fresh", bound.fresh->http));
+  if (bound.on_change) problems.push_back(url("on_change", bound.on_change->post));
+  std::erase(problems, "");
+  return problems.empty() ? "" : problems.front();
 }
 
 std::vector<pid_t> run_pids() {
@@ -337,6 +346,10 @@ void LocalBackend::on(const action::Notify& notify) {
                                   {"NLAUNCH_CHANGE_ADDED", text::join(notify.added, " ")},
                                   {"NLAUNCH_CHANGE_REMOVED", text::join(notify.removed, " ")}};
   tellers_[number] = std::make_unique<sys::ExecCheck>(loop_, live.request(how.exec, variables), done);
+  loop_.after(kToBeTold, [this, number, notify] {
+    if (tellers_.erase(number) > 0)  // which ends it
+      notify_failed(notify, fmt::format("no end within {}", format_duration(kToBeTold)));
+  });
 }
 
 void LocalBackend::notify_failed(const action::Notify& notify, const std::string& why) {

@@ -74,7 +74,7 @@ void RemoteBackend::release(const std::vector<ProcessIndex>& processes) {
   std::set<std::uint32_t> nodes;
   for (const auto process : processes) nodes.insert(node_of_[process]);
   for (const auto node : nodes) {
-    nodes_[node].lost = true;
+    if (std::exchange(nodes_[node].lost, true)) continue;
     if (options_.release) options_.release(node);
   }
 }

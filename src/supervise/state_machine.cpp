@@ -69,6 +69,11 @@ class Transition {
   void on(const event::SpawnFailed& event) {
     if (!is_any<Starting>(life_of(event.process))) return;
     life_of(event.process) = Ended{};
+    if (is_lost(state_.processes[event.process])) {
+      start_where_back(event.process);
+      release_drained();
+      return advance();
+    }
     give_up(event.process, StartFailed{event.process, event.reason});
   }
 
@@ -140,15 +145,16 @@ class Transition {
 
   void on(const event::Park& event) {
     if (!std::holds_alternative<Going>(state_.phase)) return;
-    for (const auto process : event.processes) leave(process, ProcessState::Missing::parked);
+    for (const auto process : event.processes) {
+      if (is_over(life_of(process)) && !is_lost(state_.processes[process])) continue;  // it has done its work
+      state_.processes[process].parked = true;
+      leave(process, ProcessState::Missing::may_start);
+    }
     advance();
   }
 
   void on(const event::Unpark& event) {
-    for (const auto process : event.processes) {
-      auto& missing = state_.processes[process].missing;
-      if (missing == ProcessState::Missing::parked) missing = ProcessState::Missing::may_start;
-    }
+    for (const auto process : event.processes) state_.processes[process].parked = false;
     for (const auto process : event.processes) start_where_back(process);
   }
 
@@ -227,7 +233,6 @@ class Transition {
         known = true;
         using enum ProcessState::Missing;
         if (state.missing == may_start || state.missing == draining) awaited.push_back(process);
-        if (state.missing == parked) state.missing = given_up;  // it has no place any more
       } else if (!is_over(state.phase)) {
         gone.push_back(process);
       }
@@ -351,6 +356,7 @@ class Transition {
     const std::vector<ProcessIndex> members(replica.begin(), replica.end());
     for (const auto other : members) {
       state_.processes[other].missing = missing;
+      state_.processes[other].again = false;
       auto& phase = life_of(other);
       if (auto* starting = std::get_if<Starting>(&phase)) starting->stop = true;
       if (is_any<Gathering, BackingOff>(phase)) phase = Ended{};
@@ -366,6 +372,7 @@ class Transition {
     auto& phase = life_of(process);
     if (is_lost(state_.processes[process]) || is_over(phase)) return;
     state_.processes[process].missing = missing;
+    state_.processes[process].again = false;
     if (auto* starting = std::get_if<Starting>(&phase)) starting->stop = true;
     if (is_any<Gathering, BackingOff>(phase)) phase = Ended{};
     if (is_any<CleaningUp>(phase)) phase = CleaningUp{};
@@ -393,7 +400,8 @@ class Transition {
     const auto replica = replica_of(process);
     const auto fits = [&](ProcessIndex other) {
       const auto& state = state_.processes[other];
-      return state.missing == ProcessState::Missing::may_start && is_any<Ended, Waiting>(state.phase);
+      return state.missing == ProcessState::Missing::may_start && !state.parked &&
+             is_any<Ended, Waiting>(state.phase);
     };
     if (!std::holds_alternative<Going>(state_.phase) || !std::ranges::all_of(replica, fits)) return;
     const std::vector<ProcessIndex> members(replica.begin(), replica.end());

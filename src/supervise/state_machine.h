@@ -125,13 +125,13 @@ struct ProcessState {
   enum class Missing {
     no,
     given_up,   ///< for good
-    parked,     ///< as somebody wished
     draining,   ///< its node is to be left, and not all that is there have ended
     away,       ///< its node is gone: it starts again where another node, or the same, takes its place
     may_start,  ///< its node is there; others of its replica are not, or have not ended yet
   };
   Missing missing = Missing::no;
-  bool again = false;  ///< somebody wishes that it starts again
+  bool parked = false;  ///< somebody wishes that it does not run: it is missing, and does not start
+  bool again = false;   ///< somebody wishes that it starts again
 };
 
 // Where the run is.

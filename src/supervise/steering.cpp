@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,15 @@ struct Unit {
   std::string name;  ///< "engine.3"
   std::vector<ProcessIndex> members;
 };
+
+/// A few hundred would fill a terminal.
+std::string some_of(std::vector<std::string> names) {
+  constexpr std::size_t kMost = 8;
+  if (names.size() <= kMost) return text::join(names, ", ");
+  const auto more = names.size() - kMost;
+  names.resize(kMost);
+  return fmt::format("{} and {} more", text::join(names, ", "), more);
+}
 
 class Steering {
  public:
@@ -58,9 +68,8 @@ class Steering {
       event.processes.insert(event.processes.end(), unit.members.begin(), unit.members.end());
     }
     if (names.empty()) return refuse(fmt::format("'{}' does not run now", what));
-    return {
-        {true, fmt::format("{} {} again", text::join(names, ", "), names.size() == 1 ? "starts" : "start")},
-        {std::move(event)}};
+    return {{true, fmt::format("{} {} again", some_of(names), names.size() == 1 ? "starts" : "start")},
+            {std::move(event)}};
   }
 
   Decision drain(const std::string& node) const {
@@ -73,15 +82,25 @@ class Steering {
     if (known.empty()) return refuse("the run is on one machine: nothing of it could go elsewhere");
     if (there.empty()) {
       return refuse(fmt::format("no process of the run is on '{}': its nodes are {}", node,
-                                text::join(std::vector(known.begin(), known.end()), ", ")));
+                                some_of(std::vector(known.begin(), known.end()))));
     }
     const auto first = [&](auto process) {
       return plan_.processes[rules_.processes[process].process].node == 0;
     };
+    const auto is = [&](Missing missing) {
+      return std::ranges::any_of(there,
+                                 [&](auto process) { return state_.processes[process].missing == missing; });
+    };
+    if (is(Missing::draining)) return refuse(fmt::format("{} is being left already", node));
+    if (is(Missing::away))
+      return refuse(fmt::format("{} is lost, and another node is to take its place", node));
     if (std::ranges::any_of(there, first))
       return refuse(fmt::format("nlaunch itself runs on {}, the first node of the run", node));
     std::vector<ProcessIndex> running;
-    std::ranges::copy_if(there, std::back_inserter(running), [&](auto process) { return runs(process); });
+    std::ranges::copy_if(there, std::back_inserter(running), [&](auto process) {
+      const auto& state = state_.processes[process];
+      return state.missing == Missing::no && !std::holds_alternative<Ended>(state.phase);
+    });
     for (const auto process : running) {
       if (rules_.processes[process].tolerate) continue;
       return refuse(fmt::format("role '{}' is on {}, and the run ends with it: it has no 'tolerate'",
@@ -93,7 +112,7 @@ class Steering {
     for (const auto process : running)
       names.push_back(plan_.name_of(plan_.processes[rules_.processes[process].process]));
     return {{true, names.empty() ? fmt::format("{} is left: nothing of the run is there", node)
-                                 : fmt::format("{} {}, and {} is left", text::join(names, ", "),
+                                 : fmt::format("{} {}, and {} is left", some_of(names),
                                                names.size() == 1 ? "stops" : "stop", node)},
             {event::Drain{there}}};
   }
@@ -110,26 +129,32 @@ class Steering {
       return refuse(fmt::format("the plan has {} of '{}', and room for no more: {} could not be",
                                 units.size(), name, count));
     }
+    const auto parked = [&](const Unit& unit) { return state_.processes[unit.members.front()].parked; };
+    const auto given_up = [&](const Unit& unit) { return missing(unit) == Missing::given_up; };
+    const auto lives = [&](const Unit& unit) { return missing(unit) == Missing::no; };
+    // Those that wait for a node are the first to be done without, then the last ones.
+    std::vector<const Unit*> used;
+    for (const auto& unit : units)
+      if (!parked(unit) && !given_up(unit)) used.push_back(&unit);
+    std::ranges::stable_sort(used, std::greater(), [&](const Unit* unit) { return lives(*unit); });
+    auto now = used.size();
+    const auto left =
+        std::min<std::size_t>(count, static_cast<std::size_t>(std::ranges::count_if(units, lives)));
     const auto least = std::max(role.tolerate.value_or(1), 1U);
-    if (count < least)
-      return refuse(fmt::format("'{}' needs {} at least, and was to have {}", name, least, count));
-    const auto parked = [&](const Unit& unit) { return missing(unit) == Missing::parked; };
-    const auto counts = [&](const Unit& unit) {
-      return missing(unit) != Missing::parked && missing(unit) != Missing::given_up;
-    };
-    auto now = static_cast<std::uint32_t>(std::ranges::count_if(units, counts));
+    if (count < least || (count < now && left < least)) {
+      return refuse(fmt::format("'{}' needs {} at least, and {} would be left", name, least, left));
+    }
     Decision decision;
     std::vector<std::string> names;
     event::Park park;
     event::Unpark unpark;
-    for (auto unit = units.rbegin(); unit != units.rend() && now > count; ++unit) {
-      if (!counts(*unit)) continue;
-      park.processes.insert(park.processes.end(), unit->members.begin(), unit->members.end());
-      names.push_back(unit->name);
-      --now;
+    for (; now > count; --now) {
+      const auto& unit = *used[now - 1];
+      park.processes.insert(park.processes.end(), unit.members.begin(), unit.members.end());
+      names.push_back(unit.name);
     }
     for (auto unit = units.begin(); unit != units.end() && now < count; ++unit) {
-      if (!parked(*unit)) continue;
+      if (!parked(*unit) || given_up(*unit)) continue;
       unpark.processes.insert(unpark.processes.end(), unit->members.begin(), unit->members.end());
       names.push_back(unit->name);
       ++now;
@@ -142,12 +167,12 @@ class Steering {
     const bool fewer = !park.processes.empty();
     if (fewer) decision.events.emplace_back(std::move(park));
     if (!unpark.processes.empty()) decision.events.emplace_back(std::move(unpark));
-    decision.answer = {true, names.empty() ? fmt::format("'{}' has {} already", name, count)
-                                           : fmt::format("'{}' has {} from now on: {} {}", name, count,
-                                                         text::join(names, ", "),
-                                                         fewer ? names.size() == 1 ? "stops" : "stop"
-                                                         : names.size() == 1 ? "starts"
-                                                                             : "start")};
+    decision.answer = {true, names.empty()
+                                 ? fmt::format("'{}' has {} already", name, count)
+                                 : fmt::format("'{}' has {} from now on: {} {}", name, count, some_of(names),
+                                               fewer               ? names.size() == 1 ? "stops" : "stop"
+                                               : names.size() == 1 ? "starts"
+                                                                   : "start")};
     return decision;
   }
 
@@ -155,8 +180,9 @@ class Steering {
   static Decision refuse(std::string why) { return {{false, std::move(why)}, {}}; }
 
   [[nodiscard]] bool runs(ProcessIndex process) const {
-    const auto& phase = state_.processes[process].phase;
-    return !std::holds_alternative<Ended>(phase) && !std::holds_alternative<Waiting>(phase);
+    const auto& state = state_.processes[process];
+    return state.missing == Missing::no &&
+           (std::holds_alternative<Running>(state.phase) || std::holds_alternative<Serving>(state.phase));
   }
   [[nodiscard]] const plan::Role& role_of(const Unit& unit) const {
     return plan_.role_of(plan_.processes[rules_.processes[unit.members.front()].process]);

@@ -67,7 +67,9 @@ Outcome Supervisor::run(ProcessBackend& backend) {
 
 void Supervisor::listen() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, stop_signal()}) {
-    loop_.on_signal(signal, [this, signal] { on(since_start(), process_event::Signal{signal}); });
+    loop_.on_signal(signal, [this, signal, here = std::weak_ptr(here_)] {
+      if (!here.expired()) on(since_start(), process_event::Signal{signal});
+    });
   }
   if (const int guardian = options_.guardian.fd(); guardian >= 0) {
     loop_.watch(guardian, [this, guardian] {
@@ -107,7 +109,7 @@ void Supervisor::watch() {
 }
 
 void Supervisor::look_at_files() {
-  loop_.after(kLookAtRunFolder, [this] {
+  later(kLookAtRunFolder, [this] {
     options_.events.check();
     look_for_request();
     look_for_wishes();
@@ -181,7 +183,7 @@ void Supervisor::note_touched(const Event& event) {
           touched_.push_back(what.process);
       },
       event);
-  if (first && !touched_.empty()) loop_.post([this] { publish(); });
+  if (first && !touched_.empty()) later({}, [this] { publish(); });
 }
 
 /// Who uses the addresses is told that they have changed.
@@ -236,7 +238,7 @@ void Supervisor::perform(const action::SignalProcess& send) {
 
 void Supervisor::perform(const action::ArmGrace& arm) {
   // Of this start of the process: it may be started and asked to end again in the meantime.
-  loop_.after(arm.grace, [this, p = arm.process, restarts = state_.processes[arm.process].restarts] {
+  later(arm.grace, [this, p = arm.process, restarts = state_.processes[arm.process].restarts] {
     if (state_.processes[p].restarts == restarts) handle(event::GraceOver{p});
   });
 }
@@ -257,11 +259,13 @@ void Supervisor::perform(const action::ArmBackoff& arm) {
   const auto who = rules.replica ? replica_name(arm.process) : why.empty() ? name_of(arm.process) : "it";
   const auto all = rules.replica ? fmt::format(", all {} processes of it", replica.size()) : "";
   if (!wished) say(fmt::format("{}{} starts again in {}{}{}", why, who, in_seconds(arm.backoff), all, which));
-  loop_.after(arm.backoff, [this, p = arm.process] { handle(event::BackoffOver{p}); });
+  later(arm.backoff, [this, p = arm.process, restarts = state_.processes[arm.process].restarts] {
+    if (state_.processes[p].restarts == restarts) handle(event::BackoffOver{p});
+  });
 }
 
 void Supervisor::perform(const action::ForgetRestart& forget) {
-  loop_.after(forget.after, [this, p = forget.process] { handle(event::RestartForgotten{p}); });
+  later(forget.after, [this, p = forget.process] { handle(event::RestartForgotten{p}); });
 }
 
 void Supervisor::perform(const action::Tolerate& tolerate) {
@@ -334,7 +338,7 @@ void Supervisor::perform(const action::Decide& decide) {
   if (watching_) watching_->stop();
   investigation_->stop();
   backend_->ending();
-  loop_.after(kPatience, [this] { say_who_is_awaited(); });
+  later(kPatience, [this] { say_who_is_awaited(); });
 }
 
 void Supervisor::say_who_is_awaited() {
@@ -429,6 +433,13 @@ std::optional<std::size_t> Supervisor::next_after(std::size_t first) const {
 }
 
 // --- small things ---
+
+/// The loop may go on when this is gone.
+void Supervisor::later(Duration wait, std::function<void()> then) {
+  loop_.after(wait, [then = std::move(then), here = std::weak_ptr(here_)] {
+    if (!here.expired()) then();
+  });
+}
 
 Duration Supervisor::since_start() const {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);

@@ -110,8 +110,10 @@ class Supervisor {
   [[nodiscard]] std::string why_again(const std::vector<ProcessIndex>& replica) const;
   void record(std::string_view event, const Json& fields = Json::object());
   void say(std::string_view text);
+  void later(Duration wait, std::function<void()> then);
 
   sys::Loop& loop_;
+  std::shared_ptr<int> here_ = std::make_shared<int>();  ///< while this is
   Options options_;
   Rules rules_;
   State state_;

@@ -126,10 +126,10 @@ void Supervisor::on(Duration at, const process_event::ChildEnded& ended) {
   if (report.children.size() == kMostChildren) report.children.erase(report.children.begin());
   report.children.push_back({child, ended.status, at, ended.logs});
   if (!is_part_of_server(ended.title)) return;
-  loop_.after(kTimeToEndWithoutPart, [this, p = ended.process, pid = report.pid,
-                                      reason = end_of_child(report, report.children.back())] {
-    if (outcome_.processes[p].pid == pid) handle(event::PartLost{p, reason});
-  });
+  later(kTimeToEndWithoutPart,
+        [this, p = ended.process, pid = report.pid, reason = end_of_child(report, report.children.back())] {
+          if (outcome_.processes[p].pid == pid) handle(event::PartLost{p, reason});
+        });
 }
 
 void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {

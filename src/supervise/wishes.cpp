@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::uint64_t kLargest = 4096;
+constexpr std::uint64_t kLargest = 4096;  ///< of a wish; an answer names a few things at most
 constexpr std::string_view kWish = ".wish";
 constexpr std::string_view kAnswer = ".answer";
 

@@ -223,7 +223,7 @@ class Steer(CliTest):
                 (("restart", "steered", "engin"), "there is no 'engin' in the run: it has engine (engine.0 to engine.2), learner"),
                 (("restart", "steered", "engine.3"), "there is no 'engine.3' in the run: it has engine (engine.0 to engine.2), learner"),
                 (("scale", "steered", "engine=4"), "the plan has 3 of 'engine', and room for no more: 4 could not be"),
-                (("scale", "steered", "engine=0"), "'engine' needs 1 at least, and was to have 0"),
+                (("scale", "steered", "engine=0"), "'engine' needs 1 at least, and 0 would be left"),
                 (("scale", "steered", "learner=1"), "role 'learner' cannot have fewer processes: scale is for engines and services"),
                 (("drain", "steered", "node7"), "the run is on one machine: nothing of it could go elsewhere")):
             self.assertEqual(self.nlaunch(*words), (65, "", f"nlaunch {words[0]}: {why}\n"))

@@ -473,5 +473,59 @@ TEST_F(Local, WithoutACollectorNothingIsCollected) {
   EXPECT_EQ(all<process_event::Collected>().at(0).trouble, "nothing could be collected here");
 }
 
+TEST_F(Local, OfChildrenThatEndThoseAreToldOfThatFailedAndPartsOfServers) {
+  bound(0).argv = {"/bin/bash", "-c",
+                   "sleep 2.6 & (exec -a VLLM::EngineCore sleep 2.6) & (sleep 2.6; exit 3) & sleep 3.2"};
+  make();
+  backend->perform(action::Start{0});
+  await<process_event::Ended>();
+  std::map<std::string, std::string> ended;
+  for (const auto& child : all<process_event::ChildEnded>())
+    ended[child.title] = child.status ? child.status->str() : "";
+  EXPECT_EQ(ended, (std::map<std::string, std::string>{{"VLLM::EngineCore", "exited with code 0"},
+                                                       {"bash -c", "exited with code 3"}}));
+}
+
+TEST_F(Local, HowEachIsToldThatAddressesHaveChanged) {
+  const action::Notify notify{0, "engine", 2, {"n1:80", "n2:80"}, {"n2:80"}, {"n3:80"}};
+  bound(0).on_change.emplace();
+  bound(0).on_change->signal = SIGUSR1;
+  start("trap 'echo told' USR1; echo ready; while sleep 0.05; do :; done");
+  await_log("learner.0", "ready\n");
+  backend->perform(notify);
+  await_log("learner.0", "ready\ntold\n");
+  bound(0).on_change =
+      plan::OnChange{.of = {},
+                     .signal = 0,
+                     .post = "",
+                     .exec = {"/bin/sh", "-c", "env | grep ^NLAUNCH_CHANGE | sort > told; exit 3"}};
+  backend->perform(notify);
+  run_until(loop, [this] { return !troubles().empty(); });
+  std::ostringstream text;
+  text << std::ifstream(folder / "work" / "told").rdbuf();
+  EXPECT_EQ(text.str(),
+            "NLAUNCH_CHANGE_ADDED=n2:80\nNLAUNCH_CHANGE_ADDRESSES=n1:80 n2:80\nNLAUNCH_CHANGE_GENERATION=2\n"
+            "NLAUNCH_CHANGE_REMOVED=n3:80\nNLAUNCH_CHANGE_ROLE=engine\n");
+  EXPECT_EQ(troubles(), Lines{"the program of on_change of learner.0 could not take that the addresses of "
+                              "'engine' have changed: exited with code 3"});
+  bound(0).on_change = plan::OnChange{.of = {}, .signal = 0, .post = "http://127.0.0.1:1/", .exec = {}};
+  backend->perform(notify);
+  run_until(loop, [this] { return troubles().size() == 2; });
+  EXPECT_EQ(troubles()[1],
+            "http://127.0.0.1:1/ (on_change of learner.0) could not take that the addresses of "
+            "'engine' have changed: Connection refused");
+}
+
+TEST_F(Local, ALineSaysThatOneHasTheWeights) {
+  bound(0).fresh = plan::Fresh{.http = "", .log = "weights of step \\d+"};
+  bound(0).ready.log = "ready";
+  start("echo ready; sleep 0.2; echo weights of step 7; sleep 10");
+  backend->perform(action::AwaitReady{0});
+  await<process_event::Ready>();
+  EXPECT_TRUE(all<process_event::Fresh>().empty());
+  backend->perform(action::AwaitFresh{0});
+  EXPECT_EQ(await<process_event::Fresh>()[0].process, 0U);
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

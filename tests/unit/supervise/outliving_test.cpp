@@ -196,6 +196,19 @@ TEST_F(Tolerant, TheRunGoesOnWithEnough) {
   EXPECT_EQ(ended(2, 8).substr(0, 43), "clean 2, decide failed 2 exited with code 8");
 }
 
+TEST_F(Machine, TheFirstProcessOfThePlanIsLeftAsAny) {
+  const auto engine = rules.processes[2];
+  rules.processes = {engine, engine, rules.processes[0]};
+  rules.stages = {{0, 1, 2}};
+  for (const ProcessIndex process : {0U, 1U}) {
+    rules.processes[process].ready = Ready::started;
+    rules.processes[process].tolerate = 1;
+  }
+  start();
+  for (const ProcessIndex process : {0U, 1U, 2U}) on(event::Started{process});
+  EXPECT_EQ(ended(1, 9), "clean 1, without 1 (failed 1 exited with code 9), 1 left");
+}
+
 TEST_F(Tolerant, WhatDoesNotAnswerIsKilledAndLost) {
   EXPECT_EQ(on(event::Unresponsive{4, "silence"}), "without 4 (silent 4: silence), 2 left, kill 4");
   EXPECT_EQ(on(event::Ended{4, sys::WaitStatus(SIGKILL)}), "clean 4");
@@ -407,8 +420,39 @@ TEST_F(Machine, OneThatIsParkedStartsWhenItIsWishedAgain) {
   on(event::Park{{3}});
   ended(3, 1);
   on(event::CleanedUp{3});
-  EXPECT_EQ(on(event::NodeLost{"n1", "gone", {3}}), "") << "nothing of the run was there";
-  EXPECT_EQ(on(event::Unpark{{3}}), "") << "it has no place any more";
+  EXPECT_EQ(on(event::NodeLost{"n1", "gone", {3}}), "recover 3");
+  EXPECT_EQ(on(event::NodeBack{"n5", {3}}), "") << "nobody wishes it yet";
+  on(event::NodeLost{"n5", "gone", {3}});
+  EXPECT_EQ(on(event::Unpark{{3}}), "") << "it has no node";
+  EXPECT_EQ(on(event::NodeBack{"n6", {3}}), "start 3");
+}
+
+TEST_F(Machine, OneThatIsLostOrParkedIsNotWishedToStartAgainAnyMore) {
+  all_ready();
+  on(event::RestartWanted{{3}});
+  on(event::Park{{3}});
+  ended(3);
+  on(event::CleanedUp{3});
+  on(event::Unpark{{3}});
+  on(event::Started{3});
+  EXPECT_EQ(ended(3, 1).substr(0, 31), "clean 3, decide failed 3 exited");
+}
+
+TEST_F(Machine, OneThatIsParkedMayFailToStart) {
+  start();
+  on(event::Park{{3}});
+  EXPECT_EQ(on(event::SpawnFailed{3, "no such file"}), "");
+  EXPECT_EQ(on(event::Started{2}), "await 2");
+  EXPECT_EQ(on(event::Ready{2}), "start 0, start 1");
+}
+
+TEST_F(Tolerant, OneThatIsParkedOnADrainedNodeHasNoneUntilAnotherComes) {
+  on(event::Park{{4}});
+  ended(4);
+  on(event::CleanedUp{4});
+  EXPECT_EQ(on(event::Drain{{4}}), "release 4");
+  EXPECT_EQ(on(event::Unpark{{4}}), "");
+  EXPECT_EQ(on(event::NodeBack{"n5", {4}}), "start 4");
 }
 
 TEST_F(Tolerant, ANodeIsLeftOnceNothingOfItLives) {

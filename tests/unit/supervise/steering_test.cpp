@@ -124,15 +124,50 @@ TEST_F(SteeringTest, DrainsANodeThatTheRunCanDoWithout) {
 TEST_F(SteeringTest, ScalesWithinThePlan) {
   EXPECT_EQ(wish(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.2 stops -> park 4");
   EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 already");
-  EXPECT_EQ(wish(Kind::scale, "engine", 1), "no: 'engine' needs 2 at least, and was to have 1");
+  EXPECT_EQ(wish(Kind::scale, "engine", 1), "no: 'engine' needs 2 at least, and 1 would be left");
   EXPECT_EQ(wish(Kind::scale, "engine", 4),
             "no: the plan has 3 of 'engine', and room for no more: 4 could not be");
   EXPECT_EQ(wish(Kind::scale, "learner", 1),
             "no: role 'learner' cannot have fewer processes: scale is for engines and services");
-  state.processes[3].missing = ProcessState::Missing::parked;
+  state.processes[3].missing = ProcessState::Missing::may_start;
+  state.processes[3].parked = true;
   EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 from now on: engine.1 starts -> unpark 3");
   state.processes[4].missing = ProcessState::Missing::given_up;
   EXPECT_EQ(wish(Kind::scale, "engine", 3), "no: 1 of 'engine' are lost for good: it can have 2 now");
+}
+
+TEST_F(SteeringTest, OfEnginesThatWaitForANodeFewerAreParkedFirst) {
+  state.processes[2].missing = ProcessState::Missing::away;
+  EXPECT_EQ(wish(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.0 stops -> park 2");
+  EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 already");
+  plan.roles[1].tolerate = 1;
+  EXPECT_EQ(wish(Kind::scale, "engine", 1),
+            "'engine' has 1 from now on: engine.0, engine.2 stop -> park 2+4");
+}
+
+TEST_F(SteeringTest, ANodeIsLeftOnce) {
+  state.processes[2].missing = ProcessState::Missing::draining;
+  EXPECT_EQ(wish(Kind::drain, "n1"), "no: n1 is being left already");
+  state.processes[2].missing = ProcessState::Missing::away;
+  EXPECT_EQ(wish(Kind::drain, "n1"), "no: n1 is lost, and another node is to take its place");
+}
+
+TEST_F(SteeringTest, WhatHasYetToStartIsThere) {
+  state.processes[2].phase = Waiting{};
+  EXPECT_EQ(wish(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
+  rules.processes[2].tolerate.reset();
+  EXPECT_EQ(wish(Kind::drain, "n1"),
+            "no: role 'engine' is on n1, and the run ends with it: it has no 'tolerate'");
+}
+
+TEST_F(SteeringTest, OfManyTheFirstAreNamed) {
+  for (std::uint32_t i = 3; i < 20; ++i) add(1, i, 1);
+  plan.roles[1].count = 20;
+  rules = rules_of(plan);
+  state.processes.resize(plan.processes.size());
+  for (auto& process : state.processes) process.phase = Serving{};
+  EXPECT_EQ(wish(Kind::restart, "engine").substr(0, 94),
+            "engine.0, engine.1, engine.2, engine.3, engine.4, engine.5, engine.6, engine.7 and 12 more sta");
 }
 
 TEST_F(SteeringTest, ARunThatEndsGrantsNothing) {

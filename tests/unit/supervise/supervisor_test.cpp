@@ -489,6 +489,29 @@ TEST_F(Supervised, OnesThatOutliveTheirGraceAreKilledAndNamed) {
   EXPECT_EQ(said().back(), "killed when the grace was over: learner.1 and 1 more");
 }
 
+TEST_F(Supervised, WhoDoesNotEndIsNamedAndWhatKillsIt) {
+  plan.roles[0].stop.grace = plan.roles[1].stop.grace = 2500ms;
+  backend.signal = [](ProcessIndex, int) {};
+  backend.kill = [this](ProcessIndex p) { tell(3s, process_event::Ended{p, sys::WaitStatus(SIGKILL)}); };
+  run([this] { end(0, 3); });
+  EXPECT_EQ(said()[2], "waiting for learner.1, up to 2s500ms; Ctrl-C twice kills");
+}
+
+TEST_F(Supervised, SoonIsWithinTenSecondsOfTheStart) {
+  plan.roles[1].restart = {true, 5, 10ms};
+  int failures = 0;
+  backend.await = [&, this](ProcessIndex p) {
+    tell(5200ms, process_event::Ready{p});
+    loop.post([&, this] {
+      if (++failures <= 3) tell(15s, process_event::Ended{2, sys::WaitStatus::exited(4)});
+    });
+  };
+  backend.start = [this](ProcessIndex p) { tell(5100ms, process_event::Started{p, 100}); };
+  const auto outcome = run([] {});
+  EXPECT_EQ(outcome.processes[2].restarts, 2U);
+  EXPECT_EQ(std::get<ProcessFailed>(outcome.cause).alike, 3U);
+}
+
 TEST_F(Supervised, OneThatCannotBeKilledCountsAsEnded) {
   plan.roles[0].stop.grace = 10ms;
   backend.signal = [this](ProcessIndex p, int signal) {

@@ -1,5 +1,6 @@
 #include "supervise/throughput.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace nlaunch::supervise {
