@@ -7,7 +7,6 @@ an engine in each. A fault is one of these, at random:
   engine-idle     an engine answers, and generates nothing (throughput)
   agent-killed    SIGKILL to the agent of a node
   node-off        all of a node is killed at once, and its network with it; the node is there again 15 s later
-  cut-off         a node loses its way to the others for a minute
 
 The node that takes a place is a spare, or the same. What has to hold: the trainer is one and the same process and no step is missing; the
 record names what was hit; it is detected within 1 s (a death), within failures x every or `within` (a hang; each with a look more), within 31 s
@@ -41,7 +40,7 @@ STEPS_EACH = 10
 LOAD = 1.0
 EVERY, FAILURES, WITHIN = 0.5, 3, 2.0
 SHARE = 2.0
-CUT = 30.0  # TCP_USER_TIMEOUT of nlaunch's connections
+SILENT = 30.0  # TCP_USER_TIMEOUT of nlaunch's connections
 BACK_AFTER = 15.0
 
 ENGINE = f"""
@@ -125,7 +124,7 @@ class Run:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-survive-"))
         for name, text in (("engine.py", ENGINE), ("trainer.py", TRAINER), ("survive.yaml", EXPERIMENT)):
             (self.folder / name).write_text(text.replace("FOLDER", str(self.folder)))
-        self.busy_nodes = set()  # that are off or cut, or come back
+        self.busy_nodes = set()  # that are off, or come back
         self.later = []
         self.steps_seen = 0
 
@@ -213,25 +212,22 @@ class Run:
                 os.kill(pid, signal.SIGKILL if kind == "engine-killed" else signal.SIGSTOP)
         elif kind == "agent-killed":
             os.kill(self.agent_of(host), signal.SIGKILL)
-        elif kind == "node-off":
+        else:
             self.cluster.kill_node(number)
             self.after(BACK_AFTER, host, lambda: self.cluster.revive_node(number))
-        else:
-            self.cluster.cut_off(number)
-            self.after(2 * CUT, host, lambda: self.cluster.connect(number))
 
     def fault(self, kind):
         """One fault and its end: what did not hold, and the seconds until it was detected, until the engine was started after that, and was ready."""
-        # A node that is off or cut takes a spare: with none left, those that come back are awaited.
-        if kind in ("node-off", "cut-off"):
-            wait_until(lambda: len(self.busy_nodes) < 2, 3 * CUT, "a spare")
+        # A node that is off takes a spare: with none left, those that come back are awaited.
+        if kind == "node-off":
+            wait_until(lambda: len(self.busy_nodes) < 2, 3 * SILENT, "a spare")
         at_step = self.step()
         engines = wait_until(lambda: (now := self.engines()) and len(now) == ENGINES and now, 60, "all engines")
         name, host = self.dice.choice(sorted(engines.items()))
         before = len(self.events())
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.hit(kind, name, host)
-        limit = {"engine-hung": 2 * EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "node-off": CUT, "cut-off": CUT}.get(kind, 0) + 1
+        limit = {"engine-hung": 2 * EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "node-off": SILENT}.get(kind, 0) + 1
 
         def again():
             new = self.events()[before:]
@@ -290,7 +286,7 @@ class Run:
 
 
 def main():
-    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "node-off", "cut-off"]
+    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "node-off"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -129,7 +129,7 @@ ordered_json to_value(const T& value) {
       using M = std::remove_cvref_t<decltype(member)>;
       auto made = to_value(member);
       const bool empty = made.is_null() || made == "" || (made.is_structured() && made.empty()) ||
-                         (std::is_same_v<M, bool> && made == false);
+                         (std::is_same_v<M, bool> && made == false) || (std::is_integral_v<M> && made == 0);
       if (!empty || !described::may_be_left_out<T>(name)) out[described::key_of<M>(name)] = std::move(made);
     });
     return out;

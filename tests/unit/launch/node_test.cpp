@@ -166,7 +166,7 @@ TEST_F(Folder, GpusOfAnotherRunAreRefusedWithWhoseTheyAre) {
   plan.processes.push_back({0, 0, -1, 0, 0, 1, 0, {0, 1}, {}});
   plan::BoundNode node;
   node.gpus = {{"0", "3B", "GPU-a"}, {"1", "5E", "GPU-b"}};
-  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+  node.processes.emplace_back().name = "learner.0";
   auto held = GpuLocks::take(plan, node, "/runs/first", folder_);
   ASSERT_TRUE(held) << render(held.error());
   const auto second = GpuLocks::take(plan, node, "/runs/second", folder_);
@@ -206,7 +206,7 @@ TEST_F(Folder, ALockThatSomebodyElseHasPutThereIsNotWrittenTo) {
   plan.roles.resize(1);
   plan.processes.push_back({0, 0, -1, 0, 0, 1, 0, {0}, {}});
   plan::BoundNode node;
-  node.processes.push_back({0, "learner.0", {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+  node.processes.emplace_back().name = "learner.0";
   for (const auto* gpu : {"GPU-a", "GPU-b", "GPU-c", "GPU-d"}) {
     node.gpus = {{"0", "3B", gpu}};
     EXPECT_FALSE(GpuLocks::take(plan, node, "/runs/first", locks)) << gpu;
