@@ -123,7 +123,8 @@ struct RoleSettings {
   bool leave = false;    ///< what a process leaves behind lives until the run ends
   /// `tolerate: {min: N}`: replicas with which the run goes on when others are lost; nothing: none is.
   std::optional<std::uint32_t> tolerate{};
-  std::uint32_t standby = 0;  ///< replicas that run and are told to nobody until they take the place of others
+  std::uint32_t standby =
+      0;                 ///< replicas that run and are told to nobody until they take the place of others
   bool any_cpu = false;  ///< `cpu_binding: none`: it is not bound to the CPUs near its GPUs
 };
 
