@@ -6,7 +6,7 @@ an engine in each. A fault is one of these, at random:
   engine-hung     SIGSTOP to an engine, which answers nothing any more (alive)
   engine-idle     an engine answers, and generates nothing (throughput)
   agent-killed    SIGKILL to the agent of a node
-  node-off        all of a node is killed at once, and its network with it; the node is there again 15 s later
+  node-off        all of a node is killed at once, and its network with it: at most twice, since Slurm takes it out of the job and a spare is needed
 
 The node that takes a place is a spare, or the same. What has to hold: the trainer is one and the same process and no step is missing; the
 record names what was hit; it is detected within 1 s (a death), within failures x every or `within` (a hang; each with a look more), within 31 s
@@ -26,7 +26,6 @@ import signal
 import statistics
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,7 +40,7 @@ LOAD = 1.0
 EVERY, FAILURES, WITHIN = 0.5, 3, 2.0
 SHARE = 2.0
 SILENT = 30.0  # TCP_USER_TIMEOUT of nlaunch's connections
-BACK_AFTER = 15.0
+SPARES = NODES - 1 - ENGINES
 
 ENGINE = f"""
 import http.server, pathlib, sys, threading, time
@@ -124,9 +123,7 @@ class Run:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-survive-"))
         for name, text in (("engine.py", ENGINE), ("trainer.py", TRAINER), ("survive.yaml", EXPERIMENT)):
             (self.folder / name).write_text(text.replace("FOLDER", str(self.folder)))
-        self.busy_nodes = set()  # that are off, or come back
-        self.later = []
-        self.steps_seen = 0
+        self.off = 0  # nodes
 
     def begin(self):
         self.output = open(self.folder / "output", "w")
@@ -192,16 +189,6 @@ class Run:
                 continue
         raise RuntimeError(f"no agent on {host}")
 
-    def after(self, seconds, host, act):
-        self.busy_nodes.add(host)
-
-        def later():
-            act()
-            self.busy_nodes.discard(host)
-        timer = threading.Timer(seconds, later)
-        timer.start()
-        self.later.append(timer)
-
     def hit(self, kind, name, host):
         number = int(host.removeprefix("node"))
         if kind.startswith("engine"):
@@ -213,14 +200,11 @@ class Run:
         elif kind == "agent-killed":
             os.kill(self.agent_of(host), signal.SIGKILL)
         else:
+            self.off += 1
             self.cluster.kill_node(number)
-            self.after(BACK_AFTER, host, lambda: self.cluster.revive_node(number))
 
     def fault(self, kind):
         """One fault and its end: what did not hold, and the seconds until it was detected, until the engine was started after that, and was ready."""
-        # A node that is off takes a spare: with none left, those that come back are awaited.
-        if kind == "node-off":
-            wait_until(lambda: len(self.busy_nodes) < 2, 3 * SILENT, "a spare")
         at_step = self.step()
         engines = wait_until(lambda: (now := self.engines()) and len(now) == ENGINES and now, 60, "all engines")
         name, host = self.dice.choice(sorted(engines.items()))
@@ -250,8 +234,6 @@ class Run:
         return wrong, detected - begin, started - detected, ready - started
 
     def end(self):
-        for timer in self.later:
-            timer.join()
         (self.folder / "enough").touch()
         out, err = self.process.communicate(timeout=60)
         wrong = []
@@ -296,11 +278,13 @@ def main():
     dice = random.Random(options.seed)
     times, wrong = collections.defaultdict(list), []
     right = 0
-    with Cluster(nodes=NODES, gpus=1, hosts=True, conf="SlurmdTimeout=120\nMessageTimeout=3\n") as cluster:
+    with Cluster(nodes=NODES, gpus=1, hosts=True, conf="SlurmdTimeout=5\nMessageTimeout=3\n") as cluster:
         run = Run(cluster, options.nlaunch, options.seed)
         try:
             run.begin()
             for number in range(options.faults):
+                if run.off == SPARES:
+                    kinds = [kind for kind in kinds if kind != "node-off"]
                 kind = options.only or dice.choice(kinds)
                 faults, *seconds = run.fault(kind)
                 times[kind].append(seconds)

@@ -142,6 +142,7 @@ void Leader::go_on_joining(std::uint32_t node) {
   auto joining = joining_.extract(node);
   if (joining.mapped().timer) loop_.cancel(*joining.mapped().timer);
   agent.joins = false;
+  history_.joined(agent.host);
   if (backend_ == nullptr || backend_->is_ending()) return;
   send(node, message::Supervise{kill_wait_});
   backend_->rejoin(node, agent.host);

@@ -19,6 +19,8 @@ class HostHistory {
   };
   /// A host was lost, or could not be had; `now` is since the attempt began.
   void failed(const std::string& host, Duration now);
+  /// An agent there takes part: what it failed at before counts no more.
+  void joined(const std::string& host) { failures_.erase(host); }
   /// It is not to be tried any more.
   void rule_out(const std::string& host) { out_.insert(host); }
 

@@ -48,6 +48,14 @@ TEST(HostHistory, TheOneThatMayBeTriedFirstIsOfSeveralTheBest) {
   EXPECT_EQ(choice(history, 20s), "n3 after 0s");
 }
 
+TEST(HostHistory, OneThatHasJoinedIsTriedAtOnceWhenItIsLostAgain) {
+  HostHistory history;
+  for (int i = 0; i < 5; ++i) history.failed("n1", 10s);
+  history.joined("n1");
+  history.failed("n1", 20s);
+  EXPECT_EQ(choice(history, 20s, {"n2", "n3"}), "n1 after 0s");
+}
+
 TEST(HostHistory, OneThatIsNotFitIsLeftOut) {
   HostHistory history;
   history.rule_out("n2");
