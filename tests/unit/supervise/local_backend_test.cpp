@@ -475,7 +475,7 @@ TEST_F(Local, WithoutACollectorNothingIsCollected) {
 
 TEST_F(Local, OfChildrenThatEndThoseAreToldOfThatFailedAndPartsOfServers) {
   bound(0).argv = {"/bin/bash", "-c",
-                   "sleep 2.6 & (exec -a VLLM::EngineCore sleep 2.6) & (sleep 2.6; exit 3) & sleep 3.2"};
+                   "sleep 4 & (exec -a VLLM::EngineCore sleep 4) & (sleep 4; exit 3) & sleep 5"};
   make();
   backend->perform(action::Start{0});
   await<process_event::Ended>();
