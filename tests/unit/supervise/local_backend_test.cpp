@@ -475,7 +475,7 @@ TEST_F(Local, WithoutACollectorNothingIsCollected) {
 
 TEST_F(Local, OfChildrenThatEndThoseAreToldOfThatFailedAndPartsOfServers) {
   bound(0).argv = {"/bin/bash", "-c",
-                   "sleep 4 & (exec -a VLLM::EngineCore sleep 4) & (sleep 4; exit 3) & sleep 5"};
+                   "sleep 3.4 & (exec -a VLLM::EngineCore sleep 3.4) & (sleep 3.4; exit 3) & sleep 3.8"};
   make();
   backend->perform(action::Start{0});
   await<process_event::Ended>();
