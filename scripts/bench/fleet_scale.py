@@ -40,6 +40,13 @@ node: {gpus: 8, cpus: 128}
 
 # --- in place of srun ---
 
+OWN_CHALLENGE = "of an agent that believes its leader"
+
+
+def digest(key, text):
+    return hmac.digest(key.encode(), text.encode(), "sha256").hex()
+
+
 class Agents:
     """All agents of a step, in one process."""
 
@@ -68,10 +75,14 @@ class Agents:
 
 class Agent:
     def __init__(self, all_of_them, node):
-        self.all, self.node, self.alive, self.begin = all_of_them, node, set(), time.monotonic()
+        self.all, self.node, self.alive, self.begin, self.told = all_of_them, node, set(), time.monotonic(), 0
 
     def tell(self, type, **message):
-        self.to.write(json.dumps({"type": type, **message}).encode() + b"\n")
+        """A line with its proof, as launch::LineProof makes it."""
+        line = json.dumps({"type": type, **message})
+        proof = digest(self.key, f"{self.told}\n{line}")
+        self.to.write(f"{proof} {line}\n".encode())
+        self.told += 1
 
     def event(self, type, **fields):
         self.tell("event", at_ms=int((time.monotonic() - self.begin) * 1000), what={"type": type, **fields})
@@ -81,24 +92,25 @@ class Agent:
         come, to = await asyncio.open_connection("127.0.0.1", self.all.step["port"], limit=1 << 26)
         challenge = json.loads(await come.readline())["challenge"]
         says = json.dumps({"node": self.node, "plan": self.all.fingerprint, **hello})
-        proof = hmac.digest(self.all.step["token"].encode(), f"agent\n{challenge}\n{says}".encode(), "sha256").hex()
+        proof = digest(self.all.step["token"], f"agent\n{challenge}\n{says}")
         to.write(json.dumps({"type": "signed", "says": says, "proof": proof}).encode() + b"\n")
-        return come, to
+        return come, to, challenge
 
     async def play(self):
         engines = [process for process in self.all.nodes[self.node] if process not in self.all.learners]
         of_learners = 2 if self.node == 0 else 0  # for the weights, and their rendezvous
-        come, self.to = await self.connect(
-            type="hello", challenge="not looked at", host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
+        come, self.to, challenge = await self.connect(
+            type="hello", challenge=OWN_CHALLENGE, host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
             ports=[20000 + number for number in range(len(engines) + of_learners)])
         answer = json.loads(json.loads(await come.readline())["says"])
         if answer["type"] != "welcome":
             sys.exit(f"node {self.node}: {answer}")
-        _, output = await self.connect(type="output")
+        self.key = digest(self.all.step["token"], f"lines of agent\n{challenge}\n{OWN_CHALLENGE}")
+        _, output, _ = await self.connect(type="output")
         lives = asyncio.create_task(self.live())
         while line := await come.readline():
             self.all.received += len(line)
-            message = json.loads(line)
+            message = json.loads(line.partition(b" ")[2])  # without its proof
             if message["type"] == "bye":
                 break
             self.hear(message)
@@ -114,7 +126,7 @@ class Agent:
                 self.perform(message["action"])
             case "finish":
                 self.tell("audit", json={}, lines=[], findings=0)
-                self.tell("end", left_behind=[], survivors=[], last_lines=[], lost_bytes=0, log_when_decided={})
+                self.tell("end", left_behind=[], survivors=[], last_lines=[], lost_bytes=0, log_when_decided={}, oom_kills=0)
             case "settle":
                 self.tell("settled")
 
@@ -132,7 +144,7 @@ class Agent:
             case "signal-group":
                 self.ends(process, action["signal"])
             case "clean":
-                self.event("cleaned", process=process, killed=[])
+                self.event("cleaned", process=process, killed=[], last_lines=[])
 
     def ends(self, process, status):
         if process in self.alive:
