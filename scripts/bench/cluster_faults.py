@@ -20,7 +20,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/cluster"))
-from cluster import SITE, Cluster  # noqa: E402
+from cluster import SITE, Cluster, wait_until  # noqa: E402
 
 NODES = 4
 GRACE = 2.0
@@ -70,15 +70,6 @@ roles:
     ready: {{tcp: "${{self.host}}:${{self.ports.http}}", timeout: 30s}}
     stop: {{grace: {GRACE:.0f}s}}
 """
-
-
-def wait_until(true, seconds, what):
-    deadline = time.monotonic() + seconds
-    while not (value := true()):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
-    return value
 
 
 def parent_of(pid):

@@ -30,7 +30,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/cluster"))
-from cluster import SITE, Cluster  # noqa: E402
+from cluster import SITE, Cluster, wait_until  # noqa: E402
 
 NODES = 8
 ENGINES = 5  # node 0 has the trainer, two nodes are spares
@@ -106,15 +106,6 @@ roles:
     stop: {{grace: 1s}}
 start: [[engine], [trainer]]
 """
-
-
-def wait_until(true, seconds, what):
-    deadline = time.monotonic() + seconds
-    while not (value := true()):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
-    return value
 
 
 class Run:

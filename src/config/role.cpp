@@ -318,6 +318,15 @@ void check_one_way(const Value& value, std::string_view id, std::string_view wha
       .hint = fmt::format("write exactly one of {}", fmt::join(ways, ", "));
 }
 
+/// A time of looks that would be too short to be meant.
+void check_period(const Value& value, std::string_view id, std::string_view key,
+                  const std::optional<Duration>& time) {
+  constexpr Duration kShortest = std::chrono::milliseconds(100);
+  if (time && *time < kShortest)
+    value.error(std::string(id), fmt::format("'{}.{}' must be {} or more, found {}", value.path(), key,
+                                             format_duration(kShortest), format_duration(*time)));
+}
+
 Alive read_alive(const Value& value) {
   Alive alive;
   alive.span = value.span();
@@ -329,10 +338,7 @@ Alive read_alive(const Value& value) {
   keys.read("timeout", alive.timeout);
   keys.number("failures", alive.failures, 1, kMostRestarts);
   keys.read("after", alive.after);
-  constexpr Duration kShortest = std::chrono::milliseconds(100);
-  if (alive.every && *alive.every < kShortest)
-    value.error("config.alive", fmt::format("'{}.every' must be {} or more, found {}", value.path(),
-                                            format_duration(kShortest), format_duration(*alive.every)));
+  check_period(value, "config.alive", "every", alive.every);
   check_one_way(value, "config.alive", "what is asked", {"http", "tcp", "exec"});
   keys.finish();
   return alive;
@@ -361,12 +367,8 @@ Throughput read_throughput(const Value& value) {
   keys.read("while", made.busy);
   keys.read("every", made.every);
   keys.read("within", made.within);
-  constexpr Duration kShortest = std::chrono::milliseconds(100);
-  for (const auto& [name, time] : {std::pair("every", made.every), std::pair("within", made.within)}) {
-    if (time && *time < kShortest)
-      value.error("config.throughput", fmt::format("'{}.{}' must be {} or more, found {}", value.path(), name,
-                                                   format_duration(kShortest), format_duration(*time)));
-  }
+  check_period(value, "config.throughput", "every", made.every);
+  check_period(value, "config.throughput", "within", made.within);
   const bool named = made.metrics && made.counter && made.busy;
   const bool any = made.metrics || made.counter || made.busy;
   if (value.is(Node::Kind::map) && (made.server ? any : !named))

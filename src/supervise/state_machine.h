@@ -267,7 +267,7 @@ struct AwaitFresh {
 };
 /// It has changed which replicas of another role can be addressed.
 struct Notify {
-  ProcessIndex process = 0;  ///< who is told, in the way that its plan has
+  ProcessIndex process = 0;  ///< the process to tell, as `on_change` of its role says
   std::string role;
   std::uint64_t generation = 0;
   std::vector<std::string> addresses;  ///< HOST:PORT, those of now

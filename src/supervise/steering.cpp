@@ -222,16 +222,16 @@ class Steering {
 }  // namespace
 
 Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
-                const std::vector<std::string>& hosts, const Wish& wish) {
+                const std::vector<std::string>& hosts, const RunRequest& request) {
   if (!std::holds_alternative<Going>(state.phase)) return {{false, "the run is ending"}, {}};
   const Steering steering(plan, rules, state, hosts);
-  switch (wish.kind) {
-    case Wish::Kind::restart:
-      return steering.restart(wish.what);
-    case Wish::Kind::drain:
-      return steering.drain(wish.what);
-    case Wish::Kind::scale:
-      return steering.scale(wish.what, wish.count);
+  switch (request.kind) {
+    case RunRequest::Kind::restart:
+      return steering.restart(request.what);
+    case RunRequest::Kind::drain:
+      return steering.drain(request.what);
+    case RunRequest::Kind::scale:
+      return steering.scale(request.what, request.count);
   }
   return {{false, "nobody knows how"}, {}};
 }

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
+#include "supervise/requests.h"
 #include "supervise/state_machine.h"
-#include "supervise/wishes.h"
 
 namespace nlaunch::supervise {
 
-/// What becomes of a wish.
+/// What becomes of a request.
 struct Decision {
   Answer answer;
   std::vector<Event> events;  ///< for the table; none where it is not granted
@@ -15,6 +15,6 @@ struct Decision {
 
 /// Pure. `hosts`: the node that each process is on, by ProcessIndex; all are empty on one machine.
 Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
-                const std::vector<std::string>& hosts, const Wish& wish);
+                const std::vector<std::string>& hosts, const RunRequest& request);
 
 }  // namespace nlaunch::supervise

@@ -8,9 +8,9 @@
 #include <csignal>
 #include <utility>
 
+#include "supervise/requests.h"
 #include "supervise/steering.h"
 #include "supervise/stop_signal.h"
-#include "supervise/wishes.h"
 #include "sys/files.h"
 
 namespace nlaunch::supervise {
@@ -112,7 +112,7 @@ void Supervisor::look_at_files() {
   later(kLookAtRunFolder, [this] {
     options_.events.check();
     look_for_request();
-    look_for_wishes();
+    look_for_run_requests();
     look_at_files();
   });
 }
@@ -126,17 +126,17 @@ void Supervisor::look_for_request() {
   investigation_->begin([](const std::string&, const Judgement&) {});
 }
 
-void Supervisor::look_for_wishes() {
-  for (const auto& pending : take_wishes(options_.logs.parent_path())) {
+void Supervisor::look_for_run_requests() {
+  for (const auto& pending : take_requests(options_.logs.parent_path())) {
     std::vector<std::string> hosts;
     for (const auto& process : outcome_.processes) hosts.push_back(process.host);
-    const auto decision = decide(options_.plan, rules_, state_, hosts, pending.wish);
-    record("wish", {{"kind", nlaunch::name_of(pending.wish.kind)},
-                    {"what", pending.wish.what},
-                    {"count", pending.wish.count},
-                    {"granted", decision.answer.granted},
-                    {"answer", decision.answer.text}});
-    if (decision.answer.granted) say(fmt::format("as was wished: {}", decision.answer.text));
+    const auto decision = decide(options_.plan, rules_, state_, hosts, pending.request);
+    record("request", {{"kind", nlaunch::name_of(pending.request.kind)},
+                       {"what", pending.request.what},
+                       {"count", pending.request.count},
+                       {"granted", decision.answer.granted},
+                       {"answer", decision.answer.text}});
+    if (decision.answer.granted) say(fmt::format("as requested: {}", decision.answer.text));
     answer(pending, decision.answer);
     for (const auto& event : decision.events) handle(event);
   }

@@ -52,7 +52,7 @@ class Supervisor {
   void watch();
   void look_at_files();
   void look_for_request();
-  void look_for_wishes();
+  void look_for_run_requests();
   void note_touched(const Event& event);
   void publish();
   void handle(Event event);

@@ -190,7 +190,7 @@ class Steer(CliTest):
         self.assertRegex(said, r"nlaunch: engine\.1 does not answer any more \(tokens stays at \d+ for 1s, while running is 1\)\n")
         self.assertEqual({event["process"] for event in self.events("process-unresponsive")}, {"engine.1"})
 
-    def test_a_restart_that_is_wished_counts_as_none(self):
+    def test_a_restart_that_is_requested_counts_as_none(self):
         self.begin("{of: engine, signal: USR1}")
         pids = {event["process"]: event["pid"] for event in self.events("process-started")}
         self.assertEqual(self.nlaunch("restart", self.run_folder.name, "engine.2"), (0, "run ID: engine.2 starts again\n", ""))
@@ -200,7 +200,7 @@ class Steer(CliTest):
         starts = [event["process"] for event in self.events("process-started")]
         self.assertEqual([starts.count(name) for name in ("engine.0", "engine.1", "engine.2", "learner.0")], [2, 2, 3, 1])
         said = self.end()
-        self.assertIn("nlaunch: as was wished: engine.2 starts again\n", said)
+        self.assertIn("nlaunch: as requested: engine.2 starts again\n", said)
         self.assertNotIn("starts again in", said)
         self.assertIn(f"learner {pids['learner.0']}\n", self.log("learner.0"))
 
@@ -231,16 +231,16 @@ class Steer(CliTest):
         self.end()
         code, _, err = self.nlaunch("restart", "steered", "engine")
         self.assertEqual((code, err), (65, f"nlaunch restart: run {self.run_folder.name} is not going on: finished\n"))
-        self.assertFalse(list((self.run_folder / "attempt-0" / "wishes").iterdir()))
+        self.assertFalse(list((self.run_folder / "attempt-0" / "requests").iterdir()))
 
-    def test_what_is_no_wish_is_removed(self):
+    def test_what_is_no_request_is_removed(self):
         self.begin("{of: engine, signal: USR1}")
-        wishes = self.run_folder / "attempt-0" / "wishes"
-        wishes.mkdir(mode=0o700)
+        requests = self.run_folder / "attempt-0" / "requests"
+        requests.mkdir(mode=0o700)
         for number, text in enumerate(("", "{", "[]", '{"kind": "eat", "what": "engine", "count": 0}', '{"kind": 1, "what": [], "count": -1}', "x" * 10000)):
-            (wishes / f"{number}.wish").write_text(text)
-        (wishes / "link.wish").symlink_to("/etc/passwd")
-        self.wait_until(lambda: not list(wishes.iterdir()))
+            (requests / f"{number}.request").write_text(text)
+        (requests / "link.request").symlink_to("/etc/passwd")
+        self.wait_until(lambda: not list(requests.iterdir()))
         self.end()
 
     def test_what_makes_no_sense_is_refused(self):

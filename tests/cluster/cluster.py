@@ -11,6 +11,16 @@ SITE = HERE / "site.yaml"
 CANNOT = 77  # up.sh: this machine cannot do it
 
 
+def wait_until(true, seconds, what):
+    """The first value of true() that is one; RuntimeError with `what` where none comes in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := true()):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+    return value
+
+
 class Cluster:
     """A cluster of its own in a folder of its own; nodes have the numbers 0 to nodes - 1.
 

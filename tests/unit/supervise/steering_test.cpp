@@ -8,7 +8,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-using Kind = Wish::Kind;
+using Kind = RunRequest::Kind;
 
 struct Describe {
   static std::string list(const char* name, const std::vector<ProcessIndex>& processes) {
@@ -67,7 +67,7 @@ class SteeringTest : public testing::Test {
   }
 
   /// The answer, and behind an arrow what the table hears.
-  std::string wish(Kind kind, const std::string& what, std::uint32_t count = 0) {
+  std::string request(Kind kind, const std::string& what, std::uint32_t count = 0) {
     const auto decision = decide(plan, rules, state, hosts, {kind, what, count});
     EXPECT_EQ(decision.answer.granted || decision.events.empty(), true);
     auto text = decision.answer.text;
@@ -82,81 +82,81 @@ class SteeringTest : public testing::Test {
 };
 
 TEST_F(SteeringTest, RestartsAReplicaOrAWholeRole) {
-  EXPECT_EQ(wish(Kind::restart, "engine.1"), "engine.1 starts again -> restart 3");
-  EXPECT_EQ(wish(Kind::restart, "engine"), "engine.0, engine.1, engine.2 start again -> restart 2+3+4");
-  EXPECT_EQ(wish(Kind::restart, "learner"), "learner.0, learner.1 start again -> restart 0+1");
+  EXPECT_EQ(request(Kind::restart, "engine.1"), "engine.1 starts again -> restart 3");
+  EXPECT_EQ(request(Kind::restart, "engine"), "engine.0, engine.1, engine.2 start again -> restart 2+3+4");
+  EXPECT_EQ(request(Kind::restart, "learner"), "learner.0, learner.1 start again -> restart 0+1");
   EXPECT_EQ(
-      wish(Kind::restart, "learner.1"),
+      request(Kind::restart, "learner.1"),
       "no: the processes of 'learner' have one communicator: nlaunch restart RUN learner starts all of them "
       "again");
-  EXPECT_EQ(wish(Kind::restart, "prepare"), "no: 'prepare' is a task, which ends by itself");
+  EXPECT_EQ(request(Kind::restart, "prepare"), "no: 'prepare' is a task, which ends by itself");
   EXPECT_EQ(
-      wish(Kind::restart, "engine.7"),
+      request(Kind::restart, "engine.7"),
       "no: there is no 'engine.7' in the run: it has engine (engine.0 to engine.2), learner (learner.0 to "
       "learner.1), prepare, router");
   state.processes[3].phase = Ended{};
-  EXPECT_EQ(wish(Kind::restart, "engine.1"), "no: 'engine.1' does not run now");
-  EXPECT_EQ(wish(Kind::restart, "engine"), "engine.0, engine.2 start again -> restart 2+4");
+  EXPECT_EQ(request(Kind::restart, "engine.1"), "no: 'engine.1' does not run now");
+  EXPECT_EQ(request(Kind::restart, "engine"), "engine.0, engine.2 start again -> restart 2+4");
 }
 
 TEST_F(SteeringTest, AMemberMeansItsReplica) {
   plan.roles[1].replica = plan::Replica{1, 3};
   rules = rules_of(plan);
-  EXPECT_EQ(wish(Kind::restart, "engine.0.2"), "engine.0 starts again -> restart 2+3+4");
-  EXPECT_EQ(wish(Kind::restart, "engine.0"), "engine.0 starts again -> restart 2+3+4");
+  EXPECT_EQ(request(Kind::restart, "engine.0.2"), "engine.0 starts again -> restart 2+3+4");
+  EXPECT_EQ(request(Kind::restart, "engine.0"), "engine.0 starts again -> restart 2+3+4");
 }
 
 TEST_F(SteeringTest, DrainsANodeThatTheRunCanDoWithout) {
-  EXPECT_EQ(wish(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
-  EXPECT_EQ(wish(Kind::drain, "n0"), "no: nlaunch itself runs on n0, the first node of the run");
-  EXPECT_EQ(wish(Kind::drain, "n3"),
+  EXPECT_EQ(request(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
+  EXPECT_EQ(request(Kind::drain, "n0"), "no: nlaunch itself runs on n0, the first node of the run");
+  EXPECT_EQ(request(Kind::drain, "n3"),
             "no: role 'router' is on n3, and the run ends with it: it has no 'tolerate'");
-  EXPECT_EQ(wish(Kind::drain, "n9"), "no: no process of the run is on 'n9': its nodes are n0, n1, n2, n3");
+  EXPECT_EQ(request(Kind::drain, "n9"), "no: no process of the run is on 'n9': its nodes are n0, n1, n2, n3");
   state.processes[3].missing = ProcessState::Missing::given_up;
   state.processes[3].phase = Ended{};
-  EXPECT_EQ(wish(Kind::drain, "n1"),
+  EXPECT_EQ(request(Kind::drain, "n1"),
             "no: without n1 fewer processes would be left than 'tolerate' has as min");
-  EXPECT_EQ(wish(Kind::drain, "n2"), "n2 is left: nothing of the run is there -> drain 3");
+  EXPECT_EQ(request(Kind::drain, "n2"), "n2 is left: nothing of the run is there -> drain 3");
   for (auto& host : hosts) host.clear();
-  EXPECT_EQ(wish(Kind::drain, "n1"), "no: the run is on one machine: nothing of it could go elsewhere");
+  EXPECT_EQ(request(Kind::drain, "n1"), "no: the run is on one machine: nothing of it could go elsewhere");
 }
 
 TEST_F(SteeringTest, ScalesWithinThePlan) {
-  EXPECT_EQ(wish(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.2 stops -> park 4");
-  EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 already");
-  EXPECT_EQ(wish(Kind::scale, "engine", 1), "no: 'engine' needs 2 at least, and 1 would be left");
-  EXPECT_EQ(wish(Kind::scale, "engine", 4),
+  EXPECT_EQ(request(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.2 stops -> park 4");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' has 3 already");
+  EXPECT_EQ(request(Kind::scale, "engine", 1), "no: 'engine' needs 2 at least, and 1 would be left");
+  EXPECT_EQ(request(Kind::scale, "engine", 4),
             "no: the plan has 3 of 'engine', and room for no more: 4 could not be");
-  EXPECT_EQ(wish(Kind::scale, "learner", 1),
+  EXPECT_EQ(request(Kind::scale, "learner", 1),
             "no: role 'learner' cannot have fewer processes: scale is for engines and services");
   state.processes[3].missing = ProcessState::Missing::may_start;
   state.processes[3].parked = true;
-  EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 from now on: engine.1 starts -> unpark 3");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' has 3 from now on: engine.1 starts -> unpark 3");
   state.processes[4].missing = ProcessState::Missing::given_up;
-  EXPECT_EQ(wish(Kind::scale, "engine", 3), "no: 1 of 'engine' are lost for good: it can have 2 now");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "no: 1 of 'engine' are lost for good: it can have 2 now");
 }
 
 TEST_F(SteeringTest, OfEnginesThatWaitForANodeFewerAreParkedFirst) {
   state.processes[2].missing = ProcessState::Missing::away;
-  EXPECT_EQ(wish(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.0 stops -> park 2");
-  EXPECT_EQ(wish(Kind::scale, "engine", 3), "'engine' has 3 already");
+  EXPECT_EQ(request(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.0 stops -> park 2");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' has 3 already");
   plan.roles[1].tolerate = 1;
-  EXPECT_EQ(wish(Kind::scale, "engine", 1),
+  EXPECT_EQ(request(Kind::scale, "engine", 1),
             "'engine' has 1 from now on: engine.0, engine.2 stop -> park 2+4");
 }
 
 TEST_F(SteeringTest, ANodeIsLeftOnce) {
   state.processes[2].missing = ProcessState::Missing::draining;
-  EXPECT_EQ(wish(Kind::drain, "n1"), "no: n1 is being left already");
+  EXPECT_EQ(request(Kind::drain, "n1"), "no: n1 is being left already");
   state.processes[2].missing = ProcessState::Missing::away;
-  EXPECT_EQ(wish(Kind::drain, "n1"), "no: n1 is lost, and another node is to take its place");
+  EXPECT_EQ(request(Kind::drain, "n1"), "no: n1 is lost, and another node is to take its place");
 }
 
 TEST_F(SteeringTest, WhatHasYetToStartIsThere) {
   state.processes[2].phase = Waiting{};
-  EXPECT_EQ(wish(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
+  EXPECT_EQ(request(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
   rules.processes[2].tolerate.reset();
-  EXPECT_EQ(wish(Kind::drain, "n1"),
+  EXPECT_EQ(request(Kind::drain, "n1"),
             "no: role 'engine' is on n1, and the run ends with it: it has no 'tolerate'");
 }
 
@@ -166,13 +166,13 @@ TEST_F(SteeringTest, OfManyTheFirstAreNamed) {
   rules = rules_of(plan);
   state.processes.resize(plan.processes.size());
   for (auto& process : state.processes) process.phase = Serving{};
-  EXPECT_EQ(wish(Kind::restart, "engine").substr(0, 94),
+  EXPECT_EQ(request(Kind::restart, "engine").substr(0, 94),
             "engine.0, engine.1, engine.2, engine.3, engine.4, engine.5, engine.6, engine.7 and 12 more sta");
 }
 
 TEST_F(SteeringTest, ARunThatEndsGrantsNothing) {
   state.phase = Ending{Finished{}};
-  EXPECT_EQ(wish(Kind::restart, "engine"), "no: the run is ending");
+  EXPECT_EQ(request(Kind::restart, "engine"), "no: the run is ending");
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 #include "base/diagnostic.h"
 #include "base/units.h"
 
-/// What a person asks of a run that goes on, from another terminal or another node: a file in `wishes/` of
+/// What a person asks of a run that goes on, from another terminal or another node: a file in `requests/` of
 /// the attempt, which the run answers there. The folder is the user's own; what is in it is of one version.
 namespace nlaunch::supervise {
 
-struct Wish {
+struct RunRequest {
   enum class Kind {
     restart,  ///< of a role, a replica
     drain,    ///< a node
@@ -30,16 +30,18 @@ struct Answer {
   std::string text;  ///< what is done, or why not
 };
 
-/// Asks the run of this attempt, and waits up to `limit` for the answer; nothing: it did not take the wish.
-Result<std::optional<Answer>> ask(const std::filesystem::path& attempt, const Wish& wish, Duration limit);
+/// Asks the run of this attempt, and waits up to `limit` for the answer; nothing: it did not take the
+/// request.
+Result<std::optional<Answer>> ask(const std::filesystem::path& attempt, const RunRequest& request,
+                                  Duration limit);
 
-/// A wish that was made, and where its answer goes.
-struct PendingWish {
+/// A request that was made, and where its answer goes.
+struct PendingRequest {
   std::filesystem::path answer;
-  Wish wish;
+  RunRequest request;
 };
 /// Takes those that are there; what is none is removed.
-std::vector<PendingWish> take_wishes(const std::filesystem::path& attempt);
-void answer(const PendingWish& pending, const Answer& answer);
+std::vector<PendingRequest> take_requests(const std::filesystem::path& attempt);
+void answer(const PendingRequest& pending, const Answer& answer);
 
 }  // namespace nlaunch::supervise

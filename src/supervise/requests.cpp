@@ -1,4 +1,4 @@
-#include "supervise/wishes.h"
+#include "supervise/requests.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,21 +17,21 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::uint64_t kLargest = 4096;  ///< of a wish; an answer names a few things at most
-constexpr std::string_view kWish = ".wish";
+constexpr std::uint64_t kLargest = 4096;  ///< of a request; an answer names a few things at most
+constexpr std::string_view kRequest = ".request";
 constexpr std::string_view kAnswer = ".answer";
 
 fs::path folder_of(const fs::path& attempt) {
-  return attempt / "wishes";
+  return attempt / "requests";
 }
 
-std::optional<Wish> wish_of(const std::string& text) {
+std::optional<RunRequest> request_of(const std::string& text) {
   const auto from = parse_json(text);
   if (!from.is_object()) return std::nullopt;
   try {
-    const auto kind = value_of<Wish::Kind>(from.at("kind").get<std::string>());
+    const auto kind = value_of<RunRequest::Kind>(from.at("kind").get<std::string>());
     if (!kind) return std::nullopt;
-    return Wish{*kind, from.at("what").get<std::string>(), from.at("count").get<std::uint32_t>()};
+    return RunRequest{*kind, from.at("what").get<std::string>(), from.at("count").get<std::uint32_t>()};
   } catch (const json::exception&) {
     return std::nullopt;
   }
@@ -50,14 +50,14 @@ std::optional<Answer> answer_in(const fs::path& path) {
 
 }  // namespace
 
-Result<std::optional<Answer>> ask(const fs::path& attempt, const Wish& wish, Duration limit) {
+Result<std::optional<Answer>> ask(const fs::path& attempt, const RunRequest& request, Duration limit) {
   constexpr std::chrono::milliseconds kBetween{50};
   const auto folder = folder_of(attempt);
   if (const auto made = sys::make_private_folder(folder); !made) return std::unexpected(made.error());
   const auto name = fmt::format("{}-{}", utc_stamp(), ::getpid());
-  const auto path = folder / (name + std::string(kWish));
+  const auto path = folder / (name + std::string(kRequest));
   const auto answer = folder / (name + std::string(kAnswer));
-  const json text{{"kind", nlaunch::name_of(wish.kind)}, {"what", wish.what}, {"count", wish.count}};
+  const json text{{"kind", nlaunch::name_of(request.kind)}, {"what", request.what}, {"count", request.count}};
   if (const auto written = sys::write_file_atomically(path, json_text(text) + "\n"); !written)
     return std::unexpected(written.error());
   std::error_code error;
@@ -70,22 +70,22 @@ Result<std::optional<Answer>> ask(const fs::path& attempt, const Wish& wish, Dur
   return said;
 }
 
-std::vector<PendingWish> take_wishes(const fs::path& attempt) {
-  std::vector<PendingWish> found;
+std::vector<PendingRequest> take_requests(const fs::path& attempt) {
+  std::vector<PendingRequest> found;
   std::error_code error;
   for (fs::directory_iterator at(folder_of(attempt), error), end; !error && at != end; at.increment(error)) {
     const auto& path = at->path();
-    if (path.extension() != kWish) continue;
+    if (path.extension() != kRequest) continue;
     const auto text = sys::read_regular_file(path, kLargest, sys::Links::refused);
-    const auto wish = text ? wish_of(*text) : std::nullopt;
+    const auto request = text ? request_of(*text) : std::nullopt;
     std::error_code removed;
     fs::remove(path, removed);
-    if (wish) found.push_back({fs::path(path).replace_extension(kAnswer), *wish});
+    if (request) found.push_back({fs::path(path).replace_extension(kAnswer), *request});
   }
   return found;
 }
 
-void answer(const PendingWish& pending, const Answer& answer) {
+void answer(const PendingRequest& pending, const Answer& answer) {
   const json text{{"granted", answer.granted}, {"text", answer.text}};
   // Who asked may have gone: nobody else reads it.
   (void)sys::write_file_atomically(pending.answer, json_text(text) + "\n");

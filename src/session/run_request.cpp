@@ -1,4 +1,4 @@
-#include "session/wish.h"
+#include "session/run_request.h"
 
 #include "base/exit_code.h"
 #include "session/run_view.h"
@@ -6,7 +6,7 @@
 
 namespace nlaunch::session {
 
-int ask_run(const std::string& runs_dir, const std::string& run, const supervise::Wish& wish,
+int ask_run(const std::string& runs_dir, const std::string& run, const supervise::RunRequest& request,
             const Caller& caller) {
   /// A run looks every two seconds; a file server takes its time to show a file.
   constexpr Duration kToHear = std::chrono::seconds(20);
@@ -14,12 +14,13 @@ int ask_run(const std::string& runs_dir, const std::string& run, const supervise
   if (!view) return caller.console.error(view.error());
   if (const auto own = check_owner(*view); !own) return caller.console.error(own.error());
   const auto refuse = [&](const std::string& why, int code) {
-    caller.console.say(fmt::format("nlaunch {}: {}\n", name_of(wish.kind), why));
+    caller.console.say(fmt::format("nlaunch {}: {}\n", name_of(request.kind), why));
     return code;
   };
   if (!view->alive)
     return refuse(fmt::format("run {} is not going on: {}", view->id, view->state), exit_code::bad_input);
-  const auto answer = supervise::ask(supervise::attempt_folder(view->folder, view->attempt), wish, kToHear);
+  const auto answer =
+      supervise::ask(supervise::attempt_folder(view->folder, view->attempt), request, kToHear);
   if (!answer) return caller.console.error(answer.error());
   if (!*answer) {
     return refuse(
