@@ -31,7 +31,7 @@ bool wait_for(const fs::path& file, Clock::time_point until) {
 
 class Trial {
  public:
-  Trial(fs::path folder, SharedFolder& found) : folder_(std::move(folder)), found_(found) {}
+  Trial(const std::string& tag, SharedFolder& found) : folder_(found.path), tag_(tag), found_(found) {}
 
   /// Answers each of the other nodes, as long as they may ask.
   void write(const std::set<std::uint32_t>& readers) {
@@ -47,7 +47,6 @@ class Trial {
       if (!left.empty()) std::this_thread::sleep_for(kBetweenLooks);
     }
     found_.silent = left.size();
-    remove_folder();
   }
 
   void read(std::uint32_t node) {
@@ -64,7 +63,6 @@ class Trial {
     found_.seen = std::chrono::duration_cast<Duration>(Clock::now() - begin);
     fs::remove(answers(node), error);
     fs::remove(asks(node), error);
-    remove_folder();
   }
 
  private:
@@ -74,17 +72,16 @@ class Trial {
     if (error) found_.error = fmt::format("cannot make the folder: {}", error.message());
     return !error;
   }
-  /// Where nobody else's file is left in it.
-  void remove_folder() const {
-    std::error_code error;
-    fs::remove(folder_, error);
-  }
-  [[nodiscard]] fs::path asks(std::uint32_t node) const { return folder_ / fmt::format("asks.{}", node); }
-  [[nodiscard]] fs::path answers(std::uint32_t node) const {
-    return folder_ / fmt::format("answers.{}", node);
+  [[nodiscard]] fs::path asks(std::uint32_t node) const { return file("asks", node); }
+  [[nodiscard]] fs::path answers(std::uint32_t node) const { return file("answers", node); }
+  /// In the folder itself: one of the trial's own would be removed by a node while another is about to use
+  /// it.
+  [[nodiscard]] fs::path file(std::string_view what, std::uint32_t node) const {
+    return folder_ / fmt::format(".nlaunch-{}.{}.{}", tag_, what, node);
   }
 
   fs::path folder_;
+  const std::string& tag_;
   SharedFolder& found_;
 };
 
@@ -108,7 +105,7 @@ std::vector<SharedFolder> try_shared_folders(const plan::Plan& plan, const plan:
     if (plan.weight_syncs[i].backend != SyncBackend::disk) continue;
     auto& found = out.emplace_back(SharedFolder{plan::group_name(plan.weight_syncs[i]), node.weight_paths[i],
                                                 plan.name_of(*writer), writes, readers.size()});
-    Trial trial(fs::path(found.path) / fmt::format(".nlaunch-{}", tag), found);
+    Trial trial(tag, found);
     if (writes)
       trial.write(readers);
     else
