@@ -3,10 +3,15 @@ these weights make it generate.
 
 The weights of each sync are those of a model that says one token for ever: all embeddings are equal, no layer adds anything to
 them, and one row of the output layer is larger than all others. Which token it is changes with each sync.
+
+With --addrs-file it outlives its servers: when one is gone, it waits until the servers of that file answer, makes the group anew with
+them, and sends the weights of that step again.
 """
 import argparse
 import concurrent.futures
+import http.client
 import json
+import pathlib
 import sys
 import time
 import urllib.error
@@ -19,6 +24,11 @@ from vllm.distributed.utils import StatelessProcessGroup
 
 WORDS = " learner engine weight rank step node"
 TOKENS = 8  # to generate
+MOST_ENGINES = 64
+
+
+class Lost(Exception):
+    """A server is gone, or has lost its engine."""
 
 
 class Engine:
@@ -29,14 +39,17 @@ class Engine:
         self.ranks = self.ask("get_world_size")["world_size"]
 
     def ask(self, path, body=None):
-        """The answer to a GET, or with a body to a POST; a failure ends the program with the server's own words."""
+        """The answer to a GET, or with a body to a POST; what the server refuses ends the program with its own words."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/{path}", data, {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                 return json.loads(answer.read() or "{}")
         except urllib.error.HTTPError as error:
-            raise SystemExit(f"{self.url}/{path}: {error} {error.read().decode(errors='replace')[:500]}") from None
+            words = f"{self.url}/{path}: {error} {error.read().decode(errors='replace')[:500]}"
+            raise (Lost(words) if error.code >= 500 else SystemExit(words)) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Lost(f"{self.url}/{path}: {error}") from None
 
     def says(self, prompt):
         answer = self.ask("v1/completions", {"model": "model", "prompt": prompt, "max_tokens": TOKENS, "temperature": 0, "ignore_eos": True,
@@ -44,14 +57,37 @@ class Engine:
         return answer["choices"][0]["text"]
 
 
-def engines_of(options):
+def engines_at(urls, timeout):
     engines, offset = [], 1
-    for url in options.engines.split(","):
-        engines.append(Engine(url, offset, options.timeout))
+    for url in urls:
+        engines.append(Engine(url, offset, timeout))
         offset += engines[-1].ranks
-    if offset != options.world_size:
-        sys.exit(f"the servers have {offset - 1} ranks, and the group of {options.world_size} has room for {options.world_size - 1}")
     return engines
+
+
+def size_of_group(engines):
+    return 1 + sum(engine.ranks for engine in engines)
+
+
+def engines_of(options):
+    """Those that were named; or those of the file, as soon as there are some and all of them answer."""
+    if not options.addrs_file:
+        engines = engines_at(options.engines.split(","), options.timeout)
+        if size_of_group(engines) != options.world_size:
+            sys.exit(f"the servers have {size_of_group(engines) - 1} ranks, and the group of {options.world_size} has room for {options.world_size - 1}")
+        return engines
+    deadline = time.monotonic() + options.timeout
+    why = "the file names none"
+    while time.monotonic() < deadline:
+        urls = [f"http://{address}" for address in options.addrs_file.read_text().split()]
+        try:
+            engines = engines_at(urls, options.timeout)
+            if engines:
+                return engines
+        except Lost as lost:
+            why = lost
+        time.sleep(0.2)
+    sys.exit(f"no servers within {options.timeout:.0f} s: {why}")
 
 
 def on_all(pool, engines, path, body_of):
@@ -61,8 +97,8 @@ def on_all(pool, engines, path, body_of):
 def join(pool, engines, options):
     """The group of this process, which is rank 0, and of all servers' ranks."""
     waiting = on_all(pool, engines, "init_weight_transfer_engine", lambda engine: {
-        "init_info": {"master_address": options.host, "master_port": options.port, "rank_offset": engine.offset, "world_size": options.world_size}})
-    group = StatelessProcessGroup.create(host=options.host, port=options.port, rank=0, world_size=options.world_size)
+        "init_info": {"master_address": options.host, "master_port": options.port, "rank_offset": engine.offset, "world_size": size_of_group(engines)}})
+    group = StatelessProcessGroup.create(host=options.host, port=options.port, rank=0, world_size=size_of_group(engines))
     communicator = PyNcclCommunicator(group, device=torch.cuda.current_device())
     for one in waiting:
         one.result()
@@ -94,7 +130,7 @@ def sync_once(pool, engines, communicator, model, number):
     for _, weight in weights:
         communicator.broadcast(weight, src=0, stream=torch.cuda.current_stream())
     for one in waiting:
-        one.result()
+        one.result()  # a broadcast to a server that is gone would never end
     torch.cuda.synchronize()
     took = time.monotonic() - start
     for path in ("finish_weight_update", "resume"):
@@ -107,32 +143,52 @@ def sync_once(pool, engines, communicator, model, number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True, help="a folder")
-    parser.add_argument("--engines", required=True, help="URLs, with commas between")
+    parser.add_argument("--engines", default="", help="URLs, with commas between")
+    parser.add_argument("--addrs-file", type=pathlib.Path, help="in their place: a file with HOST:PORT of each server of now")
     parser.add_argument("--host", required=True, help="where the group meets: this process listens there")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--world-size", type=int, required=True)
     parser.add_argument("--timeout", type=float, default=120, help="seconds")
     parser.add_argument("--syncs", type=int, default=3)
+    parser.add_argument("--pause", type=float, default=0, help="seconds, between two of them")
     options = parser.parse_args()
     torch.cuda.set_device(0)
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.bfloat16).cuda()
-    engines = engines_of(options)
     tokens = list(dict.fromkeys(tokenizer(WORDS)["input_ids"]))
-    wrong = 0
-    with concurrent.futures.ThreadPoolExecutor(len(engines)) as pool:
-        communicator = join(pool, engines, options)
-        for number in range(1, options.syncs + 1):
-            token = tokens[number % len(tokens)]
-            say_for_ever(model, token)
-            sync_once(pool, engines, communicator, model, number)
-            expected = tokenizer.decode([token] * TOKENS)
-            for engine in engines:
-                said = engine.says([tokens[0]])
-                wrong += said != expected
-                print(f"sync {number}: {engine.url} says {said!r}" + ("" if said == expected else f", not {expected!r}"), flush=True)
+
+    def sync_and_ask(pool, engines, communicator, number):
+        """How many servers say something else."""
+        token = tokens[number % len(tokens)]
+        say_for_ever(model, token)
+        sync_once(pool, engines, communicator, model, number)
+        expected = tokenizer.decode([token] * TOKENS)
+        wrong = 0
+        for engine in engines:
+            said = engine.says([tokens[0]])
+            wrong += said != expected
+            print(f"sync {number}: {engine.url} says {said!r}" + ("" if said == expected else f", not {expected!r}"), flush=True)
+        return wrong
+
+    wrong, number, group = 0, 1, None
+    with concurrent.futures.ThreadPoolExecutor(MOST_ENGINES) as pool:
+        while number <= options.syncs:
+            try:
+                if group is None:
+                    engines = engines_of(options)
+                    group = join(pool, engines, options)
+                    print(f"a group of {size_of_group(engines)} with {', '.join(engine.url for engine in engines)}", flush=True)
+                wrong += sync_and_ask(pool, engines, group, number)
+            except Lost as lost:
+                if not options.addrs_file:
+                    sys.exit(str(lost))
+                print(f"step {number} is sent again: {lost}", flush=True)
+                group = None
+                continue
+            number += 1
+            time.sleep(options.pause)
     if wrong:
-        sys.exit(f"{wrong} of {options.syncs * len(engines)} answers show other weights")
+        sys.exit(f"{wrong} answers show other weights")
     print(f"all checks passed: {options.syncs} syncs to {len(engines)} engines", flush=True)
 
 
