@@ -4,7 +4,10 @@ and 1024 nodes, whose agents are simulated. In place of srun one process plays a
 src/fleet/protocol.cpp: every process starts, engines get ready, and learners end when all are there. In a second run of each size
 the learner in the middle is killed, and all others fail within a tenth of a second: it must be the one that is named.
 
-Prints a table for docs/measurements.md; ends with 1 where the wrong one was named."""
+With --losses the learners have one half of the nodes and engines the other: the run goes on for 15 s without any loss, and once more while
+the agents of 40 nodes with engines are lost at random moments, each of which comes back. The learners must not notice it.
+
+Prints a table for docs/measurements.md; ends with 1 where a run did not end as it should."""
 import argparse
 import asyncio
 import hashlib
@@ -12,6 +15,7 @@ import hmac
 import json
 import os
 import pathlib
+import random
 import resource
 import shlex
 import subprocess
@@ -31,6 +35,19 @@ roles:
   engine: {{kind: engine, per_node: {ENGINES}, ports: [http], command: [serve, --port, "${{self.ports.http}}"],
            ready: {{http: "http://${{self.host}}:${{self.ports.http}}/health"}}}}
 """
+OUTLIVES = f"""version: 1
+name: fleet
+pools:
+  train: {{nodes: HALF}}
+  serve: {{nodes: HALF}}
+weight_sync: {{backend: none}}
+cpu_slots: true
+roles:
+  learner: {{kind: learner, pool: train, per_node: {LEARNERS}, rendezvous: torch, command: [train, "${{role.engine.addrs_file}}"]}}
+  engine: {{kind: engine, pool: serve, per_node: {ENGINES}, ports: [http], command: [serve, --port, "${{self.ports.http}}"], tolerate: {{min: 1}},
+           ready: {{http: "http://${{self.host}}:${{self.ports.http}}/health"}}}}
+"""
+LOSSES, LASTS = 40, 15.0
 SITE = """version: 1
 name: simulated
 scheduler: {kind: slurm, submit: [sbatch]}
@@ -48,10 +65,10 @@ def digest(key, text):
 
 
 class Agents:
-    """All agents of a step, in one process."""
+    """All agents of a step, in one process; or one that comes later."""
 
-    def __init__(self, step, fail):
-        self.step = step
+    def __init__(self, step, how, hosts, alone):
+        self.step, self.how, self.alone = step, how, alone
         plan = json.loads(pathlib.Path(step["plan"]).read_text())
         text = json.dumps(plan, separators=(",", ":"), ensure_ascii=False) + "\n"
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
@@ -59,13 +76,23 @@ class Agents:
         for number, process in enumerate(plan["processes"]):
             self.nodes[process["node"]].append(number)
         self.learners = {number for number, process in enumerate(plan["processes"]) if process["role"] == "learner"}
-        self.victim = sorted(self.learners)[len(self.learners) // 2] if fail else None
-        self.missing = set(range(len(plan["processes"])))  # not ready yet
+        self.victim = sorted(self.learners)[len(self.learners) // 2] if how == "failure" else None
+        self.own = [alone] if alone is not None else [int(host[1:]) for host in hosts]
+        half = len(self.nodes) // 2
+        self.lost = set(random.Random(1).sample(range(half, 2 * half), LOSSES)) if how == "losses" and alone is None else set()
+        here = {process for node in self.own for process in self.nodes[node]}
+        self.missing = here & self.learners if self.outlives else set(range(len(plan["processes"])))  # not ready yet
         self.all_are_there = asyncio.Event()
+        if not self.missing:
+            self.all_are_there.set()
         self.received = 0
 
+    @property
+    def outlives(self):
+        return self.how in ("losses", "none lost")
+
     async def play(self):
-        await asyncio.gather(*(Agent(self, node).play() for node in range(len(self.nodes))))
+        await asyncio.gather(*(Agent(self, node).play() for node in self.own))
 
     def ready(self, process):
         self.missing.discard(process)
@@ -76,9 +103,12 @@ class Agents:
 class Agent:
     def __init__(self, all_of_them, node):
         self.all, self.node, self.alive, self.begin, self.told = all_of_them, node, set(), time.monotonic(), 0
+        self.gone = False
 
     def tell(self, type, **message):
         """A line with its proof, as launch::LineProof makes it."""
+        if self.gone:
+            return
         line = json.dumps({"type": type, **message})
         proof = digest(self.key, f"{self.told}\n{line}")
         self.to.write(f"{proof} {line}\n".encode())
@@ -101,7 +131,7 @@ class Agent:
         of_learners = 2 if self.node == 0 else 0  # for the weights, and their rendezvous
         come, self.to, challenge = await self.connect(
             type="hello", challenge=OWN_CHALLENGE, host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
-            ports=[20000 + number for number in range(len(engines) + of_learners)])
+            ports=[20000 + number for number in range(len(engines) + (1 if self.all.outlives and self.node == 0 else of_learners))])
         answer = json.loads(json.loads(await come.readline())["says"])
         if answer["type"] != "welcome":
             sys.exit(f"node {self.node}: {answer}")
@@ -155,6 +185,14 @@ class Agent:
         """Learners end by themselves; without their peer all fail."""
         await self.all.all_are_there.wait()
         victim = self.all.victim
+        if self.all.outlives and not self.all.learners & set(self.all.nodes[self.node]):
+            if self.node in self.all.lost:
+                await asyncio.sleep(3 + random.Random(self.node).random() * (LASTS - 8))
+                self.gone = True
+                self.to.transport.abort()
+            return
+        if self.all.outlives:
+            await asyncio.sleep(LASTS)
         if victim in self.alive:
             self.ends(victim, 9)
         elif victim is not None:
@@ -168,11 +206,16 @@ def more_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
-def play(step_file):
-    """What stands for srun: plays the agents, and notes what nlaunch had needed when it let the last one go."""
+def play(words):
+    """What stands for srun: plays the agents, and notes what nlaunch had needed when it let the last one of the first step go."""
     more_files()
-    agents = Agents(json.loads(pathlib.Path(step_file).read_text()), os.environ.get("SIMULATE") == "failure")
+    step_file = words[words.index("--step") + 1]
+    alone = int(words[words.index("--node") + 1]) if "--node" in words else None
+    hosts = next(word for word in words if word.startswith("--nodelist=")).removeprefix("--nodelist=").split(",")
+    agents = Agents(json.loads(pathlib.Path(step_file).read_text()), os.environ.get("SIMULATE"), hosts, alone)
     asyncio.run(agents.play())
+    if 0 not in agents.own:
+        return
     status = pathlib.Path(f"/proc/{os.getppid()}/status").read_text()
     stat = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()
     note = {"peak_kib": int(status.split("VmHWM:")[1].split()[0]), "received": agents.received,
@@ -182,15 +225,25 @@ def play(step_file):
 
 # --- the measurement ---
 
+def lost_as_wanted(run, summary, how):
+    """So many nodes were lost and came back, and no learner was started again."""
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    count = {name: sum(event["event"] == name for event in events) for name in ("node-lost", "node-back")}
+    learners = [event for event in events if event["event"] == "process-started" and event["process"].startswith("learner")]
+    wanted = LOSSES if how == "losses" else 0
+    return (summary["outcome"], count["node-lost"], count["node-back"], len(learners)) == ("finished", wanted, wanted, len({one["process"] for one in learners}))
+
+
 def simulate(options, folder, nodes, how):
     """One run; what it took."""
     (folder / "bin").mkdir(exist_ok=True)
     srun = folder / "bin/srun"
-    srun.write_text(f'#!/bin/sh\nfor word; do :; done\nexec {shlex.join([sys.executable, __file__])} --play "$word"\n')
+    srun.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, __file__])} --play "$@"\n')
     srun.chmod(0o755)
     (folder / "site.yaml").write_text(SITE)
     experiment = folder / "fleet.yaml"
-    experiment.write_text(EXPERIMENT.replace("NODES", str(nodes)))
+    outlives = how in ("losses", "none lost")
+    experiment.write_text((OUTLIVES if outlives else EXPERIMENT).replace("NODES", str(nodes)).replace("HALF", str(nodes // 2)))
     environment = {**os.environ, "PATH": f"{srun.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "1", "SIMULATE": how,
                    "SLURM_JOB_NODELIST": f"n[0000-{nodes - 1:04}]", "SLURM_JOB_NUM_NODES": str(nodes)}
     begin = time.monotonic()
@@ -203,7 +256,7 @@ def simulate(options, folder, nodes, how):
     summary = json.loads((run / "summary.json").read_text())
     note = json.loads((run / "attempt-0/simulated.json").read_text())
     victim = nodes * LEARNERS // 2
-    right = (summary["outcome"] == "finished" if how == "success" else
+    right = (summary["outcome"] == "finished" if how == "success" else lost_as_wanted(run, summary, how) if outlives else
              summary["sentence"].startswith(f"learner.{victim} (rank {victim}) on n{nodes // 2:04} was killed by SIGKILL after"))
     sizes = [(run / name).stat().st_size for name in ("plan.json", "events.jsonl", "summary.json")]
     return {"nodes": nodes, "how": how, "took": took, "cpu": note["cpu"], "peak": note["peak_kib"] / 1024, "right": right,
@@ -214,16 +267,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nlaunch", default=str(ROOT / "build/bin/nlaunch"))
     parser.add_argument("--nodes", default="64,256,1024")
-    parser.add_argument("--play", help=argparse.SUPPRESS)
+    parser.add_argument("--losses", action="store_true", help="nodes with engines are lost and come back")
+    if sys.argv[1:2] == ["--play"]:
+        return play(sys.argv[2:])
     options = parser.parse_args()
-    if options.play:
-        return play(options.play)
     print("| nodes | run | seconds | nlaunch's CPU, s | its peak, MiB | plan.json | events.jsonl | summary.json | sent to agents "
           "| right |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     wrong = 0
     for nodes in map(int, options.nodes.split(",")):
-        for how in ("success", "failure"):
+        for how in ("none lost", "losses") if options.losses else ("success", "failure"):
             with tempfile.TemporaryDirectory() as folder:
                 row = simulate(options, pathlib.Path(folder), nodes, how)
             sizes = " | ".join(f"{size / 1e6:.2f} MB" for size in (*row["sizes"], row["sent"]))
