@@ -6,6 +6,7 @@ an engine in each. A fault is one of these, at random:
   engine-hung     SIGSTOP to an engine, which answers nothing any more (alive)
   engine-idle     an engine answers, and generates nothing (throughput)
   agent-killed    SIGKILL to the agent of a node
+  leader-killed   SIGKILL to nlaunch's supervisor: its guardian becomes the nlaunch that takes the run over, and all processes stay
   node-off        all of a node is killed at once, and its network with it: at most twice, since Slurm takes it out of the job and a spare is needed
 
 The node that takes a place is a spare, or the same. What has to hold: the trainer is one and the same process and no step is missing; the
@@ -105,6 +106,7 @@ roles:
     tolerate: {{min: 1}}
     stop: {{grace: 1s}}
 start: [[engine], [trainer]]
+leader_grace: 30s
 """
 
 
@@ -194,10 +196,31 @@ class Run:
             self.off += 1
             self.cluster.kill_node(number)
 
+    def leader_killed(self):
+        """nlaunch's own end, and that of no process: what did not hold, and the seconds until another led the run and until all engines were known to be ready."""
+        before, at_step = self.events(), self.step()
+        pids = {event["process"]: event["pid"] for event in before if event["event"] == "process-started"}
+        begin = time.clock_gettime(time.CLOCK_MONOTONIC)
+        os.kill([event for event in before if event["event"] == "attempt-started"][-1]["supervisor"], signal.SIGKILL)
+
+        def led():
+            new = self.events()[len(before):]
+            over = [event["mono_ms"] / 1000 for event in new if event["event"] == "taken-over"]
+            started = [event["mono_ms"] / 1000 for event in new if event["event"] == "process-started"]
+            ready = [event["mono_ms"] / 1000 for event in new if event["event"] == "process-ready"]
+            return len(ready) >= ENGINES and len(started) == len(pids) and (over[0], max(started), max(ready), new)
+        over, started, ready, new = wait_until(led, 60, "another nlaunch")
+        after = {event["process"]: event["pid"] for event in new if event["event"] == "process-started"}
+        wrong = [] if after == pids else [f"the processes were {pids} and are {after}"]
+        wait_until(lambda: self.step() >= at_step + STEPS_EACH, STEPS_EACH * STEP * 10, "ten steps")
+        return wrong, over - begin, started - over, ready - started
+
     def fault(self, kind):
         """One fault and its end: what did not hold, and the seconds until it was detected, until the engine was started after that, and was ready."""
         at_step = self.step()
         engines = wait_until(lambda: (now := self.engines()) and len(now) == ENGINES and now, 60, "all engines")
+        if kind == "leader-killed":
+            return self.leader_killed()
         name, host = self.dice.choice(sorted(engines.items()))
         before = len(self.events())
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -235,7 +258,7 @@ class Run:
         if steps != list(range(len(steps))):
             wrong.append("a step is missing")
         starts = [event for event in self.events() if event["event"] == "process-started" and event["process"] == "trainer.0"]
-        if len(starts) != 1 or lines[0] != f"trainer {starts[0]['pid']}":
+        if {f"trainer {event['pid']}" for event in starts} != {lines[0]}:
             wrong.append("the trainer was started again")
         deadline = time.monotonic() + 10
         while (left := self.left()) and time.monotonic() < deadline:
@@ -259,7 +282,7 @@ class Run:
 
 
 def main():
-    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "node-off"]
+    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "leader-killed", "node-off"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -71,7 +71,8 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
   return fleet::Agent({{std::move(step->addresses), step->port, std::move(step->token), "", node, kToConnect},
                        host,
                        "",
-                       true},
+                       true,
+                       step_file},
                       std::move(*plan), context, guardian)
       .run();
 }

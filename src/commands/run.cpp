@@ -9,7 +9,6 @@
 #include "session/lint_gate.h"
 #include "session/local_target.h"
 #include "session/run.h"
-#include "supervise/guardian.h"
 
 namespace nlaunch::commands {
 
@@ -53,11 +52,9 @@ int start(const plan::Plan& plan, const RunArgs& args, const Context& context, R
   if (!paths) return context.console.error(paths.error());
   auto options = args.run;
   if (!args.level.empty()) options.level = level_of(args.level);
-  const auto guardian = supervise::enter_guarded([&](const supervise::SupervisorLost& lost) {
-    report_lost_supervisor(lost, context.console);
-    // On other places the agents remove theirs, once their processes have ended.
-    if (scratch == Scratch::here) launch::remove_scratch(launch::scratch_of(plan, 0, paths->id));
-  });
+  // On other places the agents remove theirs, once their processes have ended.
+  const auto own = scratch == Scratch::here ? launch::scratch_of(plan, 0, paths->id) : std::string();
+  const auto guardian = guard_run(plan, context, {.scratch = own});
   Run run(plan, std::move(options), context, target);
   if (continuation != nullptr) continuation->begin(*paths);
   const int code = run.execute(*paths, guardian);

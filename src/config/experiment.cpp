@@ -327,7 +327,9 @@ void read_policies(Keys& keys, Experiment& out) {
   }
   if (const auto watch = keys.get("watch")) out.watch = read_watch(*watch);
   if (const auto bench = keys.get("bench")) out.bench = read_bench(*bench);
+  if (const auto checkpoint = keys.get("checkpoint")) out.checkpoint = read_checkpoint(*checkpoint);
   if (const auto restart = keys.get("restart")) out.restart = read_restart(*restart);
+  keys.read("leader_grace", out.leader_grace);
   if (const auto overlays = keys.get("overlays")) out.overlays = read_overlays(*overlays, nullptr);
   keys.pairs("slurm", out.slurm);
   if (const auto beaker = keys.get("beaker")) out.beaker = read_beaker(*beaker);

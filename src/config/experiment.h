@@ -10,6 +10,7 @@
 #include "base/words.h"
 #include "config/beaker.h"
 #include "config/bench.h"
+#include "config/checkpoint.h"
 #include "config/problems.h"
 
 /// The experiment file as typed values that know their place. Nothing is resolved here: texts may hold
@@ -187,6 +188,8 @@ struct Experiment {
   AuditMode audit = AuditMode::report;
   std::optional<Watch> watch;
   std::optional<Bench> bench;
+  std::optional<Checkpoint> checkpoint;
+  std::optional<Located<Duration>> leader_grace;  ///< for how long a run goes on without nlaunch
   Restart restart;
   std::map<int, SignalRule> signals;
   std::vector<Overlay> overlays;

@@ -679,12 +679,24 @@ bool check_regex(const Text& pattern, Problems& problems) {
   return false;
 }
 
-void check_number_regex(const Text& pattern, Problems& problems) {
+namespace {
+
+void check_group(const Text& pattern, std::string_view what, std::string_view example, Problems& problems) {
   if (!check_regex(pattern, problems) || RE2(pattern.value, RE2::Quiet).NumberOfCapturingGroups() > 0) return;
   problems
       .error("config.regex", pattern.span,
-             fmt::format("'{}' has no group: nothing says which part of a line is the number", pattern.value))
-      .hint = "put the number in parentheses: 'took ([\\d.]+)s'";
+             fmt::format("'{}' has no group: nothing says which part of it is the {}", pattern.value, what))
+      .hint = fmt::format("put the {} in parentheses: {}", what, example);
+}
+
+}  // namespace
+
+void check_number_regex(const Text& pattern, Problems& problems) {
+  check_group(pattern, "number", "'took ([\\d.]+)s'", problems);
+}
+
+void check_path_regex(const Text& pattern, Problems& problems) {
+  check_group(pattern, "path", "'saved checkpoint (\\S+)'", problems);
 }
 
 }  // namespace nlaunch::config

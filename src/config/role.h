@@ -36,5 +36,7 @@ void check_simple_name(const Text& name, std::string_view what, Problems& proble
 bool check_regex(const Text& pattern, Problems& problems);
 /// Of one whose first group is to be a number: reports one without a group, too.
 void check_number_regex(const Text& pattern, Problems& problems);
+/// Likewise of one whose first group is to be a path.
+void check_path_regex(const Text& pattern, Problems& problems);
 
 }  // namespace nlaunch::config

@@ -22,6 +22,9 @@ constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
 constexpr std::uint64_t kLargestFile = 1U << 30U;
 /// What is left of Slurm's KillWait when the last are killed here: to say how it ended.
 constexpr Duration kToTell = std::chrono::seconds(3);
+/// While there is no leader, until it is looked whether another one is there.
+constexpr Duration kBetweenLooks = std::chrono::seconds(1);
+constexpr Duration kToConnectAgain = std::chrono::seconds(10);
 /// The threads of slurmstepd die within this.
 constexpr Duration kToShow = std::chrono::milliseconds(100);
 
@@ -101,9 +104,13 @@ void Agent::admit(LeaderConnection::End end) {
     give_up(*why);
     return leave(exit_code::bad_input);
   }
+  listen_to_leader();
+}
+
+void Agent::listen_to_leader() {
   channel_->set(
       {.line = [this](std::string_view line) { on_message(line); },
-       .closed = [this](const std::string& why) { on_leader_lost("the connection to nlaunch " + why); }});
+       .closed = [this](const std::string& why) { on_connection_lost("the connection to nlaunch " + why); }});
 }
 
 void Agent::on_message(std::string_view line) {
@@ -188,19 +195,20 @@ void Agent::on(const message::Supervise& supervise) {
   const auto kill_wait = supervise.kill_wait;
   longest_grace_ = kill_wait - std::min(kToTell, kill_wait / 2);
   open_output();
+  if (backend_) return backend_->tell_again();  // of what the leader before had started
   rules_ = supervise::rules_of(worker_.plan());
   supervise::LocalBackend::Options options{
       worker_.node(),         assignment_.paths.attempt / "logs",
       terminal_.get(),        assignment_.color ? Color::always : Color::never,
       assignment_.name_width, worker_.begin_audit(),
-      worker_.plan().watch};
+      worker_.plan().watch,   worker_.plan().checkpoint ? worker_.plan().checkpoint->saved : ""};
   backend_ = std::make_unique<supervise::LocalBackend>(
       loop_, rules_, std::move(options), [this](const supervise::ProcessEvent& process_event) {
         if (const auto* started = std::get_if<supervise::process_event::Started>(&process_event.what))
           running_.insert(started->process);
         if (const auto* ended = std::get_if<supervise::process_event::Ended>(&process_event.what))
           running_.erase(ended->process);
-        if (!leader_lost_) send(process_event);
+        if (!leader_lost_ && !alone_) send(process_event);
         if (leader_lost_ && running_.empty()) loop_.post([this] { leave(exit_code::internal); });
       });
 }
@@ -209,7 +217,10 @@ void Agent::open_output() {
   if (!assignment_.output) return;
   output_ = connect_output(channel_->connection().peer_address(), options_.way);
   if (!output_) return;
-  terminal_ = std::make_unique<supervise::Terminal>(output_.get());
+  if (terminal_)
+    terminal_->reopen(output_.get());
+  else
+    terminal_ = std::make_unique<supervise::Terminal>(output_.get());
 }
 
 void Agent::on(const supervise::node_command::Perform& perform) {
@@ -267,6 +278,7 @@ void Agent::take_stop_signal(int signal) {
   const supervise::ProcessEvent process_event{{}, supervise::process_event::Signal{signal}};
   if (channel_) send(process_event);
   const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
+  if (alone_ && ends) return on_leader_lost(fmt::format("{} came", sys::signal_name(signal)));
   if (!backend_ || leader_lost_) return ends ? leave(128 + signal) : void();
   const auto& rules = worker_.plan().signals;
   const auto rule = rules.find(signal);
@@ -275,9 +287,54 @@ void Agent::take_stop_signal(int signal) {
   loop_.after(longest_grace_, [this] { backend_->perform(supervise::action::KillAll{}); });
 }
 
+/// nlaunch has ended, or cannot be reached: what runs here goes on for a while, until another one leads.
+void Agent::on_connection_lost(const std::string& why) {
+  const auto& grace = worker_.plan().leader_grace;
+  if (!backend_ || leader_lost_ || grace == Duration() || options_.step.empty()) return on_leader_lost(why);
+  if (std::exchange(alone_, true)) return;
+  caller_.console.say(fmt::format("nlaunch agent on {}: {}; what runs here goes on for {} without it\n",
+                                  options_.host, why, format_duration(grace)));
+  patience_ = loop_.after(grace, [this, grace] {
+    patience_.reset();
+    on_leader_lost(fmt::format("no nlaunch took the run over within {}", format_duration(grace)));
+  });
+  look_for_leader();
+}
+
+void Agent::look_for_leader() {
+  loop_.after(kBetweenLooks, [this] {
+    if (!alone_ || leader_lost_) return;
+    auto step = launch::read_step(options_.step);
+    if (!step || (step->port == options_.way.port && step->addresses == options_.way.addresses))
+      return look_for_leader();
+    options_.way.addresses = std::move(step->addresses);
+    options_.way.port = step->port;
+    options_.way.limit = kToConnectAgain;
+    connection_ = std::make_unique<LeaderConnection>(
+        loop_, options_.way, [this](const sys::Channel& channel) { return introduce(channel); },
+        [this](LeaderConnection::End end) { follow(std::move(end)); });
+  });
+}
+
+void Agent::follow(LeaderConnection::End end) {
+  if (leader_lost_) return;
+  if (!end.channel) {
+    give_up(end.why);
+    return look_for_leader();
+  }
+  channel_ = std::move(end.channel);
+  assignment_ = std::move(end.assignment);
+  alone_ = false;
+  if (patience_) loop_.cancel(*patience_);
+  patience_.reset();
+  caller_.console.say(fmt::format("nlaunch agent on {}: another nlaunch leads the run\n", options_.host));
+  listen_to_leader();
+}
+
 /// There is no leader any more: the node is ended as a run is that was told to stop.
 void Agent::on_leader_lost(const std::string& why) {
   if (std::exchange(leader_lost_, true)) return;
+  alone_ = false;
   caller_.console.say(fmt::format("nlaunch agent on {}: {}; ending what runs here\n", options_.host, why));
   if (channel_) send(message::Lost{why});  // the leader may still be there
   if (!options_.runs.empty()) write_own_summary(why);

@@ -25,6 +25,7 @@ class Agent {
     std::string host;               ///< by which name this node is known
     std::filesystem::path runs;     ///< where this node keeps its runs; empty: in the folder that all share
     bool of_slurm = true;           ///< whoever started this says when it is to end
+    std::filesystem::path step{};   ///< where another leader says that it is there; empty: there can be none
   };
   Agent(Options options, plan::Plan plan, const session::Caller& caller,
         const supervise::GuardianLink& guardian);
@@ -60,8 +61,12 @@ class Agent {
   void give_up(const std::string& why);
 
   void listen();
+  void listen_to_leader();
   void on_stop_signal(int signal);
   void take_stop_signal(int signal);
+  void on_connection_lost(const std::string& why);
+  void look_for_leader();
+  void follow(LeaderConnection::End end);
   void on_leader_lost(const std::string& why);
   void stop_all();
   void write_own_summary(const std::string& why);
@@ -87,7 +92,9 @@ class Agent {
   std::unique_ptr<supervise::Terminal> terminal_;
   std::unique_ptr<supervise::LocalBackend> backend_;
   std::set<supervise::ProcessIndex> running_;
-  Duration longest_grace_{};  ///< before Slurm itself kills
+  Duration longest_grace_{};                    ///< before Slurm itself kills
+  bool alone_ = false;                          ///< the leader is gone, and another one may come
+  std::optional<sys::Loop::TimerId> patience_;  ///< with that
   bool leader_lost_ = false;
   bool again_ = false;
   int exit_code_ = 0;

@@ -9,8 +9,8 @@
 
 namespace nlaunch::fleet {
 
-/// How the agents of an attempt come to be: one program is started here, and brings all of them, or the one
-/// of this node where the others come by themselves.
+/// How the agents of an attempt come to be: programs are started here that bring all of them, or one that
+/// brings that of this node where the others come by themselves.
 class AgentLauncher {
  public:
   AgentLauncher() = default;
@@ -31,8 +31,15 @@ class AgentLauncher {
   };
   /// Why the nodes cannot have the run, which is known before they are asked; empty: they may.
   [[nodiscard]] virtual std::string unfit() const { return ""; }
-  virtual Result<Start> start(const launch::RunPaths& paths, std::uint16_t port,
-                              const std::string& token) = 0;
+  /// One at least. The first brings those without which the run ends, and the run ends with it; with each
+  /// other one no more ends than what it has brought.
+  virtual Result<std::vector<Start>> start(const launch::RunPaths& paths, std::uint16_t port,
+                                           const std::string& token) = 0;
+  /// Says where this leader is to agents that have lost the one before. Only where they share a folder.
+  virtual Result<void> announce(const launch::RunPaths& /*paths*/, std::uint16_t /*port*/,
+                                const std::string& /*token*/) {
+    return {};
+  }
   /// Hosts of the job on which node `node` of the plan may be, its own among them. Empty: an agent that has
   /// gone cannot be brought back.
   [[nodiscard]] virtual std::vector<std::string> hosts_for(std::uint32_t /*node*/) const { return {}; }

@@ -31,11 +31,11 @@ class Replicas : public AgentLauncher {
   }
   [[nodiscard]] std::string starter() const override { return "the agent of this node"; }
   [[nodiscard]] std::string log() const override { return "agent.log"; }
-  Result<Start> start(const launch::RunPaths& paths, std::uint16_t /*port*/,
-                      const std::string& /*token*/) override {
-    return Start{{(sys::executable_folder() / "nlaunch").string(), "agent", "--leader",
-                  (paths.folder / "plan.json").string()},
-                 caller_.environment};
+  Result<std::vector<Start>> start(const launch::RunPaths& paths, std::uint16_t /*port*/,
+                                   const std::string& /*token*/) override {
+    return std::vector{Start{{(sys::executable_folder() / "nlaunch").string(), "agent", "--leader",
+                              (paths.folder / "plan.json").string()},
+                             caller_.environment}};
   }
   [[nodiscard]] std::string token() const override { return token_of(caller_.environment); }
   [[nodiscard]] std::uint16_t port() const override { return plan_.beaker.port; }

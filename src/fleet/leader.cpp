@@ -14,6 +14,7 @@
 #include "launch/job/handshake.h"
 #include "launch/job/step.h"
 #include "launch/run_dir/provenance.h"
+#include "plan/tolerance.h"
 #include "session/interrupts.h"
 #include "supervise/run_attempt.h"
 #include "sys/command.h"
@@ -64,18 +65,19 @@ Leader::~Leader() {
   for (const auto& [node, joining] : joining_)
     if (joining.starter >= 0 && !agents_[node].joins) ::kill(joining.starter, SIGTERM);
   auto running = starters_again_;
-  if (starter_ >= 0 && !starter_end_) running.insert(starter_);
-  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; }) &&
-      running.contains(starter_))
-    ::kill(starter_, SIGTERM);
+  running.insert(starters_.begin(), starters_.end());
+  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; })) {
+    for (const auto starter : starters_) ::kill(starter, SIGTERM);
+  }
   const bool all = starters_again_.empty() &&
                    std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
+  if (starter_ < 0) await_their_end();
   const auto begin = std::chrono::steady_clock::now();
   while (!running.empty()) {
     std::erase_if(running, [&](pid_t pid) {
       int status = 0;
       if (::waitpid(pid, &status, WNOHANG) != 0) return true;
-      const auto patience = pid == starter_ && !all ? kToLeaveTheOthers : kToLeave;
+      const auto patience = starters_.contains(pid) && !all ? kToLeaveTheOthers : kToLeave;
       if (std::chrono::steady_clock::now() - begin > patience) ::kill(pid, SIGKILL);
       return false;
     });
@@ -85,10 +87,14 @@ Leader::~Leader() {
 
 // --- until all nodes are bound ---
 
-std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths& paths) {
+void Leader::begin(const launch::RunPaths& paths) {
   paths_ = paths;
-  const sys::CutShort cut([this] { return session::Interrupts::received() != 0 || !guardian_.alive(); });
   if (!caller_.console.quiet) terminal_ = std::make_unique<supervise::Terminal>(STDOUT_FILENO);
+}
+
+std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths& paths) {
+  begin(paths);
+  const sys::CutShort cut([this] { return session::Interrupts::received() != 0 || !guardian_.alive(); });
   if (auto refused = open_reception()) return refused;
   if (auto refused = start_agents()) return refused;
   return introduce();
@@ -125,12 +131,15 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
 
 std::optional<session::AttemptHost::Refused> Leader::start_agents() {
   if (const auto why = launcher_->unfit(); !why.empty()) return refuse(why, exit_code::preflight_refused);
-  const auto start = launcher_->start(paths_, admission_->port(), token_);
-  if (!start) return refuse(start.error().first_message());
-  const auto pid = start_program(*start);
-  if (!pid) return refuse(pid.error().first_message());
-  starter_ = *pid;
-  loop_.on_child(starter_, [this](sys::WaitStatus status) { starter_ended(status); });
+  const auto starts = launcher_->start(paths_, admission_->port(), token_);
+  if (!starts) return refuse(starts.error().first_message());
+  for (const auto& start : *starts) {
+    const auto pid = start_program(start);
+    if (!pid) return refuse(pid.error().first_message());
+    if (starters_.empty()) starter_ = *pid;
+    starters_.insert(*pid);
+    loop_.on_child(*pid, [this, pid = *pid](sys::WaitStatus status) { starter_ended(pid, status); });
+  }
   kill_wait_ = launcher_->kill_wait();  // while they start
   if (wait_for([this] { return all_met(); }, launcher_->patience())) return std::nullopt;
   return refuse_unmet();
@@ -144,6 +153,7 @@ Result<pid_t> Leader::start_program(const AgentLauncher::Start& start) {
   request.argv = start.argv;
   request.env = start.env;
   request.out = request.err = out.get();
+  request.die_with_parent = !plan::outlives_leader(plan_);  // what it has started would end with it
   return sys::spawn(request);
 }
 
@@ -364,7 +374,9 @@ void Leader::lose(std::uint32_t node, const std::string& why) {
 }
 
 /// The agents may still be there for a while: they are told to end what they have.
-void Leader::starter_ended(sys::WaitStatus status) {
+void Leader::starter_ended(pid_t pid, sys::WaitStatus status) {
+  starters_.erase(pid);
+  if (backend_ != nullptr && pid != starter_) return;  // connections tell what has ended with it
   starter_end_ = status;
   if (backend_ != nullptr)
     tell_({{},

@@ -29,6 +29,7 @@ class Leader : public session::AttemptHost {
   ~Leader() override;
 
   std::optional<Refused> bind(const launch::RunPaths& paths) override;
+  std::optional<Refused> take_over(const launch::RunPaths& paths) override;
   preflight::Report check(const preflight::Options& options) override;
   Result<std::vector<preflight::Rank>> ranks() override;
   preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
@@ -61,6 +62,7 @@ class Leader : public session::AttemptHost {
     std::optional<sys::Loop::TimerId> timer{};  ///< until it is tried, or given up
   };
 
+  void begin(const launch::RunPaths& paths);
   std::optional<Refused> open_reception();
   std::optional<Refused> start_agents();
   [[nodiscard]] bool all_met() const;
@@ -75,6 +77,10 @@ class Leader : public session::AttemptHost {
   void admit(AdmissionServer::AdmittedAgent arrived);
   void set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived);
   Result<pid_t> start_program(const AgentLauncher::Start& start);
+
+  Result<launch::Step> know_the_nodes();
+  std::optional<Refused> await_agents();
+  void await_their_end();
 
   [[nodiscard]] std::string address_of(const plan::Process& process);
   void recover(std::uint32_t node);
@@ -106,7 +112,7 @@ class Leader : public session::AttemptHost {
   void look_whether_done();
 
   void lose(std::uint32_t node, const std::string& why);
-  void starter_ended(sys::WaitStatus status);
+  void starter_ended(pid_t pid, sys::WaitStatus status);
   /// Runs the loop until `done`, or until that cannot be any more; false then.
   bool wait_for(const std::function<bool()>& done, Duration limit);
   void send(std::uint32_t node, const Message& message);
@@ -136,10 +142,11 @@ class Leader : public session::AttemptHost {
   std::vector<std::string> rejected_;
   std::string misfit_;  ///< why one of ours can never take part
   std::vector<Agent> agents_;
-  std::vector<preflight::Rank> ranks_;  ///< once they were asked for
-  pid_t starter_ = -1;
-  std::optional<sys::WaitStatus> starter_end_;
-  bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
+  std::vector<preflight::Rank> ranks_;          ///< once they were asked for
+  pid_t starter_ = -1;                          ///< the first of those that bring the agents
+  std::set<pid_t> starters_;                    ///< all of them that have not ended
+  std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any while not all agents were there
+  bool step_told_to_end_ = false;               ///< an agent had a SIGTERM before all were there
   Duration kill_wait_{};
   std::function<bool()> waiting_;
   preflight::ClockExchange* clocks_ = nullptr;  ///< while it goes on

@@ -182,7 +182,7 @@ namespace news = preflight::probe_news;
 
 constexpr auto kPaths =
     form("paths", field("id", &launch::RunPaths::id), field("folder", &launch::RunPaths::folder),
-         field("attempt", &launch::RunPaths::attempt));
+         field("attempt", &launch::RunPaths::attempt), field("resume", &launch::RunPaths::resume));
 template <>
 struct Codec<launch::RunPaths> : StructCodec<launch::RunPaths, kPaths> {};
 
@@ -231,6 +231,7 @@ constexpr std::tuple kEvents{
     form("abort", field("reason", &event::Abort::reason), field("exit_code", &event::Abort::exit_code)),
     form("progress", process<event::Progress>(), field("step", &event::Progress::step),
          field("seconds", &event::Progress::seconds), field("total", &event::Progress::total)),
+    form("saved", process<event::Saved>(), field("path", &event::Saved::path)),
     form("collected", field("trouble", &event::Collected::trouble)),
     form("trouble", field("sentence", &event::Trouble::sentence))};
 using Event = decltype(supervise::ProcessEvent::what);

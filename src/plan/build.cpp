@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "config/pools.h"
 #include "plan/bench.h"
+#include "plan/checkpoint.h"
 #include "plan/container.h"
 #include "plan/demand.h"
 #include "plan/fixed_ports.h"
@@ -124,6 +125,14 @@ class Builder {
                     watch.progress->value, meant));
   }
 
+  void set_checkpoint(const config::Checkpoint& checkpoint) {
+    std::vector<std::string> resume;
+    for (const auto& word : checkpoint.resume) resume.push_back(resolve(word));
+    const auto& dir = checkpoint.dir;
+    plan_.checkpoint = make_checkpoint(checkpoint, dir ? absolute(resolve(*dir), workdir_, home()) : "",
+                                       std::move(resume), diagnostics_);
+  }
+
   void set_identity() {
     plan_.name = experiment_.name.value;
     plan_.experiment = experiment_.path;
@@ -146,6 +155,8 @@ class Builder {
     workdir_ = experiment_.workdir
                    ? absolute(resolve(*experiment_.workdir), folder_of(*experiment_.workdir), home())
                    : default_folder();
+    if (experiment_.checkpoint) set_checkpoint(*experiment_.checkpoint);
+    if (experiment_.leader_grace) plan_.leader_grace = experiment_.leader_grace->value;
     plan_.weight_syncs.clear();
     for (const auto& sync : experiment_.weight_syncs) add_weight_sync(sync);
     for (const auto& secret : experiment_.secrets) {
@@ -524,6 +535,17 @@ class Builder {
           "the pools' `time` differ: Slurm announces the end of the first component's alone, and the job "
           "ends with the "
           "first whose time is over");
+    if (plan_.leader_grace > Duration() && !outlives_leader(plan_))
+      warnings.push_back(
+          fmt::format("`leader_grace` has no meaning on site '{}': a run ends with nlaunch where its "
+                      "scheduler starts no agents",
+                      plan_.site));
+    if (plan_.checkpoint && experiment_.walltime && plan_.checkpoint->wait >= experiment_.walltime->before)
+      warnings.push_back(fmt::format(
+          "`checkpoint.wait` is {}, and the walltime is announced only {} before: the learners would not be "
+          "asked "
+          "to stop in time",
+          format_duration(plan_.checkpoint->wait), format_duration(experiment_.walltime->before)));
     if (experiment_.walltime && scheduler_.walltime == WalltimeUse::ignored)
       warnings.push_back(fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime));
   }

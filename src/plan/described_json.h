@@ -77,6 +77,8 @@ inline constexpr std::string_view kLeftOut<Role> =
     "launcher ";
 
 template <>
+inline constexpr std::string_view kLeftOut<Checkpoint> = " dir folder complete tracker partial saved resume ";
+template <>
 inline constexpr std::string_view kLeftOut<Slurm> = " components ";
 template <>
 inline constexpr std::string_view kLeftOut<KeepTogether> = " nodes ";

@@ -196,6 +196,8 @@ Plan read_plan(const json& from) {
   for (const auto& [signal, rule] : from.at("signals").items())
     read_value(rule, plan.signals[std::stoi(signal)]);
   read_value(from.at("restart"), plan.restart);
+  if (from.contains("checkpoint")) read_value(from.at("checkpoint"), plan.checkpoint);
+  if (from.contains("leader_grace_ms")) read_value(from.at("leader_grace_ms"), plan.leader_grace);
   read_value(from.at("secrets"), plan.secrets);
   read_value(from.at("libraries"), plan.libraries);
   plan.modules = read_modules(from.at("modules"));
@@ -284,6 +286,8 @@ ordered_json to_json(const Plan& plan) {
   out["audit"] = name_of(plan.audit);
   out["signals"] = write_signals(plan.signals);
   out["restart"] = to_value(plan.restart);
+  if (plan.checkpoint) out["checkpoint"] = to_value(plan.checkpoint);
+  if (plan.leader_grace > Duration()) out["leader_grace_ms"] = to_value(plan.leader_grace);
   out["secrets"] = to_value(plan.secrets);
   out["libraries"] = to_value(plan.libraries);
   out["modules"] = to_value(plan.modules);

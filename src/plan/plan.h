@@ -423,6 +423,21 @@ struct Watch {
 };
 BOOST_DESCRIBE_STRUCT(Watch, (), (progress, start, stall, slow, on_stall, metrics))
 
+/// Where the learners save, and how it is seen what they have saved.
+struct Checkpoint {
+  std::string dir;     ///< each checkpoint is a folder in it; ${run.dir} may stand in front; empty: not said
+  std::string folder;  ///< regular expression on the whole name of such a folder; its first group is the step
+  std::string complete;  ///< a file that a complete one has; empty: see `tracker`
+  std::string tracker;   ///< a file of `dir` with the step of the newest complete one; empty: any is complete
+  std::string
+      partial;        ///< regular expression on the name that a folder has until it is complete; empty: none
+  std::string saved;  ///< regular expression on a learner's line; its first group is the path
+  Duration wait =
+      std::chrono::minutes(2);      ///< at most, for one that is being written, before the learners stop
+  std::vector<std::string> resume;  ///< behind the learners' commands where there is one
+};
+BOOST_DESCRIBE_STRUCT(Checkpoint, (), (dir, folder, complete, tracker, partial, saved, wait, resume))
+
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
@@ -454,6 +469,8 @@ struct Plan {
   AuditMode audit = AuditMode::report;
   std::map<int, SignalRule> signals;
   Restart restart;  ///< of the whole job
+  std::optional<Checkpoint> checkpoint;
+  Duration leader_grace{};  ///< for how long agents keep what they have without a leader; 0: they end it
   std::vector<std::string> warnings;
   std::vector<std::string> sources;  ///< files that it was made from, absolute
   std::map<std::string, std::string> vars;

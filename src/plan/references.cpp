@@ -536,6 +536,13 @@ const std::vector<Row> kRows{
     {"run", "dir", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().run.string(); }},
     {"run", "attempt_dir", nullptr,
      [](const AtNode& at) -> Lookup { return at.names.folders().attempt.string(); }},
+    {"resume", "path",
+     [](const AtPlan& at) -> Lookup {
+       if (at.names.experiment().checkpoint) return Keep{};
+       return Unknown{
+           "'${resume.path}' is not known without `checkpoint`: nothing says what the learners save"};
+     },
+     [](const AtNode& at) -> Lookup { return at.names.folders().resume; }},
     {"run", "id", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().id; }},
     {"run", "name", nullptr, [](const AtNode& at) -> Lookup { return at.names.plan().name; }},
     {"run", "nodes", nullptr,

@@ -62,6 +62,7 @@ class NodeNames {
     std::string id;  ///< of the run
     std::filesystem::path run;
     std::filesystem::path attempt;
+    std::string resume{};  ///< the checkpoint that the learners begin with; empty: none
   };
   /// The ports in `plan` are the bound ones; `addresses`: by which the nodes reach each other, by index of
   /// the node. The references outlive this.

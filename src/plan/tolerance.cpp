@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/scheduler_traits.h"
 #include "base/text.h"
 
 namespace nlaunch::plan {
@@ -24,6 +25,19 @@ bool is_in_group(const Plan& plan, const Role& role) {
 bool outlives_nodes(const Plan& plan) {
   return plan.node.count > 1 &&
          std::ranges::any_of(plan.roles, [](const Role& role) { return role.tolerate.has_value(); });
+}
+
+std::vector<bool> dispensable_nodes(const Plan& plan) {
+  std::vector<bool> out(plan.node.count, true);
+  out.front() = false;
+  for (const auto& process : plan.processes)
+    if (!plan.role_of(process).tolerate) out[process.node] = false;
+  return out;
+}
+
+bool outlives_leader(const Plan& plan) {
+  const auto& traits = traits_of(plan.scheduler);
+  return plan.leader_grace > Duration() && !traits.step.empty() && traits.shares_files;
 }
 
 void check_standby(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics) {

@@ -12,7 +12,9 @@ class StepLauncher : public fleet::AgentLauncher {
   explicit StepLauncher(const plan::Plan& plan) : plan_(plan) {}
 
   [[nodiscard]] std::string starter() const override;
-  Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
+  Result<std::vector<Start>> start(const launch::RunPaths& paths, std::uint16_t port,
+                                   const std::string& token) override;
+  Result<void> announce(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
   [[nodiscard]] std::string address() const override;
   Start start_again(const launch::RunPaths& paths, std::uint32_t node, const std::string& host) override;
   /// A large step may take this long to start, and a shared file system to show a file.
@@ -25,6 +27,10 @@ class StepLauncher : public fleet::AgentLauncher {
  private:
   /// Whether the scheduler counts the nodes in the order of nodes().
   [[nodiscard]] virtual bool counts_as_planned() const { return true; }
+  /// Whether there can be several steps at the same time, each on nodes of its own.
+  [[nodiscard]] virtual bool divides() const { return false; }
+  /// The nodes of each step, the first of them those that the run cannot do without.
+  [[nodiscard]] std::vector<std::vector<std::string>> steps() const;
   /// The program that executes `agent` once on each of `hosts`.
   [[nodiscard]] virtual Start start_agents(const launch::RunPaths& paths,
                                            const std::vector<std::string>& hosts,

@@ -49,6 +49,10 @@ class AttemptHost {
   AttemptHost& operator=(const AttemptHost&) = delete;
 
   virtual std::optional<Refused> bind(const launch::RunPaths& paths) = 0;
+  /// In place of bind and check: the processes of this attempt run, and nobody leads them any more.
+  virtual std::optional<Refused> take_over(const launch::RunPaths& /*paths*/) {
+    return Refused{exit_code::bad_input, "not-started", "a run on one machine ends with its nlaunch", {}};
+  }
   virtual preflight::Report check(const preflight::Options& options) = 0;
   /// The ranks of the plan where it is bound, each with the libnccl that its role loads there. To be asked
   /// for before measure().

@@ -70,6 +70,12 @@ void JobChaining::begin(const launch::RunPaths& paths) {
   }
 }
 
+void JobChaining::take_over(const launch::RunPaths& paths) {
+  folder_ = paths.folder;
+  const auto jobs = read_jobs(paths.folder / "job.json");
+  if (const auto next = jobs.find("successor"); next != jobs.end() && next->is_string()) successor_ = *next;
+}
+
 void JobChaining::submit_successor(const launch::RunPaths& paths, std::size_t number) {
   const auto command = launch::find_submit_command(plan_, caller_.environment);
   if (!command) return say_trouble(command.error(), caller_);
@@ -86,6 +92,11 @@ void JobChaining::submit_successor(const launch::RunPaths& paths, std::size_t nu
   const auto id = launch::submit_job(plan_, *command, file, caller_.environment, options);
   if (!id) return say_trouble(id.error(), caller_);
   successor_ = *id;
+  auto jobs = read_jobs(paths.folder / "job.json");
+  jobs["successor"] = successor_;
+  if (const auto saved = sys::write_file_atomically(paths.folder / "job.json", json_text(jobs, 2) + "\n");
+      !saved)
+    say_trouble(saved.error(), caller_);
   if (caller_.console.quiet) return;
   caller_.console.say(fmt::format("job {} is to go on after this one, as number {} of at most {}\n", *id,
                                   number, plan_.walltime->max));

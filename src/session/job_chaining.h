@@ -27,6 +27,8 @@ class JobChaining {
 
   /// Under `chain`, submits the job that goes on after this one, however this one ends.
   void begin(const launch::RunPaths& paths);
+  /// The same for a run that another nlaunch had begun in this job: its successor is submitted already.
+  void take_over(const launch::RunPaths& paths);
   /// Cancels the successor where it should not run; requeues this job where it should.
   void end(std::string_view outcome);
 

@@ -1,7 +1,11 @@
 #include "session/run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "base/exit_code.h"
@@ -10,18 +14,21 @@
 #include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "bench/metrics.h"
+#include "launch/install.h"
 #include "launch/machine.h"
 #include "launch/run_dir/device_map.h"
 #include "launch/run_dir/nccl_logs.h"
 #include "launch/run_dir/provenance.h"
 #include "lint/plan_input.h"
 #include "plan/json.h"
+#include "plan/tolerance.h"
 #include "preflight/report/report_json.h"
 #include "report/plan_text.h"
 #include "report/preflight_text.h"
 #include "session/check.h"
 #include "session/end_diagnosis.h"
 #include "session/run_evidence.h"
+#include "supervise/run_attempt.h"
 #include "supervise/stop_signal.h"
 #include "sys/files.h"
 #include "sys/proc.h"
@@ -63,6 +70,33 @@ int Run::execute(const launch::RunPaths& paths, const supervise::GuardianLink& g
                                     kept.error().first_message()));
     return exit_code::internal;
   }
+  open_events("run", guardian);
+  return go_on(launch::next_attempt(paths_), false, guardian);
+}
+
+int Run::take_over(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
+  paths_ = paths;
+  guardian.announce(paths_.folder.string());
+  const auto next = launch::next_attempt(paths_);
+  const auto attempt = next - std::min(next, 1U);
+  paths_.attempt = supervise::attempt_folder(paths_.folder, attempt);
+  preflight_ = {{"verdict", "skipped"}, {"reason", "the run was taken over"}};
+  host_ = target_.next(guardian);
+  auto refused = host_->take_over(paths_);
+  if (auto why = stopped("before it had taken the run over", guardian)) refused = std::move(why);
+  if (refused && !options_.succeeds) {  // another one may lead it
+    host_.reset();
+    return refused->exit_code;
+  }
+  open_events("taken-over", guardian);
+  if (refused) return finish(refused->exit_code, "killed", refused->sentence, Json::object());
+  if (!caller_.console.quiet)
+    caller_.console.say(fmt::format("run {} in {} goes on\n", paths_.id, paths_.folder.string()));
+  return go_on(attempt, true, guardian);
+}
+
+/// `first`: what it begins with, which says whose run it is.
+void Run::open_events(std::string_view first, const supervise::GuardianLink& guardian) {
   events_ = supervise::EventLog(paths_.folder / "events.jsonl", [this](const std::string& sentence) {
     caller_.console.say(fmt::format("nlaunch: {}\n", sentence));
   });
@@ -76,10 +110,15 @@ int Run::execute(const launch::RunPaths& paths, const supervise::GuardianLink& g
                 {"nodes", plan_.node.count},
                 {"pid", guardian.guardian()},
                 {"start_ticks", seen ? seen->start_ticks : 0}});
-  events_.write("run", begin);
-  bool begun = false;
-  for (unsigned attempt = launch::next_attempt(paths_);; ++attempt) {
-    if (const auto refused = prepare(attempt, guardian)) {
+  events_.write(first, begin);
+}
+
+int Run::go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink& guardian) {
+  bool begun = taken_over;
+  for (;; ++attempt) {
+    if (std::exchange(taken_over, false)) {
+      // It is bound, checked and started.
+    } else if (const auto refused = prepare(attempt, guardian)) {
       target_.record(refused->suspects);
       if (target_.leave_out(refused->suspects)) continue;
       return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
@@ -103,7 +142,13 @@ std::optional<AttemptHost::Refused> Run::prepare(unsigned attempt, const supervi
   if (const auto made = launch::make_attempt_folder(paths_, attempt); !made) {
     return Refused{exit_code::internal, "internal", made.error().first_message()};
   }
-  events_.write("attempt", {{"number", attempt}});
+  const auto resume = supervise::checkpoint_to_resume(plan_, paths_.folder);
+  paths_.resume = resume ? resume->path : "";
+  Json begun{{"number", attempt}};
+  if (resume) begun["resume"] = resume->path;
+  events_.write("attempt", begun);
+  if (resume && !caller_.console.quiet)
+    caller_.console.say(fmt::format("going on from the checkpoint {}\n", resume->path));
   host_.reset();  // what the attempt before held is free again
   interrupts_.take();
   host_ = target_.next(guardian);
@@ -261,6 +306,8 @@ void Run::say_end(const supervise::Outcome& outcome) const {
   }
   const auto sentence = text::printable(supervise::sentence(outcome));
   out += (well ? paint.green(sentence) : paint.red(sentence)) + "\n";
+  if (const auto saved = text::printable(supervise::saved_sentence(outcome, plan_)); !saved.empty())
+    out += saved + "\n";
   if (const auto advice = supervise::advice(outcome); !advice.empty()) out += advice + "\n";
   caller_.console.say(out + diagnose_end(paths_, outcome, paint));
 }
@@ -327,6 +374,9 @@ void Run::save(const std::string& name, const Json& content, const std::filesyst
   caller_.console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
 }
 
+namespace {
+
+/// Says, and writes to the run's folder, that the supervisor was killed.
 void report_lost_supervisor(const supervise::SupervisorLost& lost, const report::Console& console) {
   std::vector<std::string> killed;
   std::vector<std::string> survivors;
@@ -342,6 +392,45 @@ void report_lost_supervisor(const supervise::SupervisorLost& lost, const report:
   const auto wrote = sys::write_file_atomically(std::filesystem::path(lost.run_folder) / "summary.json",
                                                 json_text(summary, 2) + "\n");
   if (!wrote) console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
+}
+
+/// Where it fails the run is lost.
+void become_successor(const supervise::SupervisorLost& lost, unsigned successions,
+                      const report::Console& console) {
+  const auto program = launch::find_install().program;
+  std::vector<std::string> words{program, "resume", lost.run_folder, "--successions",
+                                 std::to_string(successions)};
+  if (console.quiet) words.emplace_back("--quiet");
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  console.say(fmt::format("\nnlaunch: the supervisor {}; its agents go on, and another takes the run over\n",
+                          lost.status.str()));
+  ::execv(program.c_str(), argv.data());
+  console.say(fmt::format("nlaunch: cannot start '{}': {}\n", program, std::strerror(errno)));
+}
+
+}  // namespace
+
+supervise::GuardianLink guard_run(const plan::Plan& plan, const Caller& caller, Guarding how) {
+  using Clock = std::chrono::steady_clock;
+  // One that ends soon again and again has a mistake, which another try does not mend.
+  constexpr unsigned kMostInARow = 3;
+  static constexpr auto kSoon = std::chrono::minutes(1);
+  supervise::Successor successor{.inherits = how.inherits};
+  const auto in_a_row = [before = how.successions, begin = Clock::now()] {
+    return Clock::now() - begin < kSoon ? before + 1 : 1;
+  };
+  if (plan::outlives_leader(plan) && how.scratch.empty())
+    successor.become = [in_a_row, console = caller.console](const supervise::SupervisorLost& lost) {
+      if (in_a_row() <= kMostInARow) become_successor(lost, in_a_row(), console);
+    };
+  return supervise::enter_guarded(
+      [console = caller.console, scratch = how.scratch](const supervise::SupervisorLost& lost) {
+        report_lost_supervisor(lost, console);
+        if (!scratch.empty()) launch::remove_scratch(scratch);
+      },
+      successor);
 }
 
 }  // namespace nlaunch::session

@@ -11,6 +11,7 @@
 #include "session/caller.h"
 #include "session/interrupts.h"
 #include "session/run_target.h"
+#include "supervise/checkpoints.h"
 
 namespace nlaunch::session {
 
@@ -19,6 +20,7 @@ struct RunOptions {
   bool no_preflight = false;
   std::optional<PreflightLevel> level;
   bool strict = false;
+  bool succeeds = false;  ///< of take_over: nobody else leads the run, which ends where this one cannot
 };
 
 /// One run, from a plan to its exit code: attempts, each bound, checked, supervised and audited; the run
@@ -30,10 +32,15 @@ class Run {
   Run(const plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target);
 
   int execute(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
+  /// Goes on with a run whose nlaunch has ended and whose agents keep its processes.
+  int take_over(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
   /// How it ended, as summary.json has it: what supervise::name_of says of its cause, or how far it came.
   [[nodiscard]] const std::string& outcome() const { return outcome_; }
 
  private:
+  void open_events(std::string_view first, const supervise::GuardianLink& guardian);
+  /// The attempts from this one on. `taken_over`: its processes run.
+  int go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink& guardian);
   std::optional<AttemptHost::Refused> prepare(unsigned attempt, const supervise::GuardianLink& guardian);
   std::optional<AttemptHost::Refused> check(const supervise::GuardianLink& guardian);
   /// What has come in between that ends the run, and when that was.
@@ -70,7 +77,16 @@ class Run {
   bool trouble_said_ = false;
 };
 
-/// Says, and writes to the run's folder, that the supervisor was killed. Runs in the guardian.
-void report_lost_supervisor(const supervise::SupervisorLost& lost, const report::Console& console);
+/// How a run is guarded.
+struct Guarding {
+  std::string
+      scratch{};  ///< that this nlaunch itself has for it, to be removed; empty: its agents have theirs
+  unsigned successions = 0;  ///< so many in a row have taken the run over, each soon after the other
+  bool inherits = false;     ///< this is one of them, under the pid of the first
+};
+/// Splits this process in a guardian, which says and writes to the run's folder when the supervisor was
+/// killed, and the supervisor, in which it returns. Where the agents of the plan go on for a while, the
+/// guardian becomes the nlaunch that takes the run over.
+supervise::GuardianLink guard_run(const plan::Plan& plan, const Caller& caller, Guarding how = {});
 
 }  // namespace nlaunch::session

@@ -42,7 +42,7 @@ bool is_alive(const Json& run) {
 
 void take(RunView& view, const Json& event) {
   const auto what = event.value("event", "");
-  if (what == "run") {
+  if (what == "run" || what == "taken-over") {
     view.name = event.value("name", "");
     view.id = event.value("id", "");
     view.since = event.value("time", "");

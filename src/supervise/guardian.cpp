@@ -53,18 +53,23 @@ std::string announced(int channel) {
 
 class Guardian {
  public:
-  Guardian(pid_t supervisor, sys::UniqueFd channel, sys::ProcessIds existing, sigset_t watched)
+  Guardian(pid_t supervisor, sys::UniqueFd channel, sys::ProcessIds existing, sigset_t watched,
+           sigset_t before)
       : supervisor_(supervisor),
         channel_(std::move(channel)),
         existing_(std::move(existing)),
-        watched_(watched) {}
+        watched_(watched),
+        before_(before) {}
 
-  int run(const std::function<void(const SupervisorLost&)>& on_lost) {
+  int run(const std::function<void(const SupervisorLost&)>& on_lost, const Successor& successor) {
     const auto status = await_supervisor();
-    auto swept = sys::sweep(existing_, kSweepLimit);
+    SupervisorLost lost;
+    if (status.by_signal())
+      lost = {announced(channel_.get()), status, forwarded_.contains(status.signal()), {}};
+    if (status.by_signal() && !lost.run_folder.empty() && forwarded_.empty() && successor.become)
+      hand_over(lost, successor);
+    lost.swept = sys::sweep(existing_, kSweepLimit);
     if (!status.by_signal()) return status.code();
-    const SupervisorLost lost{announced(channel_.get()), status, forwarded_.contains(status.signal()),
-                              std::move(swept)};
     on_lost(lost);
     return lost.forwarded ? exit_code_of_stop(status.signal()) : exit_code::internal;
   }
@@ -84,6 +89,15 @@ class Guardian {
     }
   }
 
+  /// The next program finds signals as this one did.
+  void hand_over(const SupervisorLost& lost, const Successor& successor) const {
+    for (const int signal : {SIGTTOU, SIGTTIN}) ::signal(signal, SIG_DFL);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+    std::fflush(nullptr);
+    successor.become(lost);
+    ::sigprocmask(SIG_BLOCK, &watched_, nullptr);
+  }
+
   std::optional<sys::WaitStatus> reap() const {
     std::optional<sys::WaitStatus> ended;
     for (;;) {
@@ -98,14 +112,16 @@ class Guardian {
   sys::UniqueFd channel_;
   sys::ProcessIds existing_;
   sigset_t watched_;
+  sigset_t before_;
   std::set<int> forwarded_;
 };
 
-[[noreturn]] void guard(Guardian guardian, const std::function<void(const SupervisorLost&)>& on_lost) {
+[[noreturn]] void guard(Guardian guardian, const std::function<void(const SupervisorLost&)>& on_lost,
+                        const Successor& successor) {
   // In the background, a terminal with `tostop` must not stop the guardian, which waits.
   ::signal(SIGTTOU, SIG_IGN);
   ::signal(SIGTTIN, SIG_IGN);
-  const int code = guardian.run(on_lost);
+  const int code = guardian.run(on_lost, successor);
   std::fflush(nullptr);
   ::_exit(code);
 }
@@ -126,14 +142,15 @@ void GuardianLink::announce(std::string_view run_folder) const {
   if (channel_) ::send(channel_.get(), run_folder.data(), run_folder.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_lost) {
+GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_lost,
+                           const Successor& successor) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     throw std::runtime_error(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
   }
   sys::UniqueFd ours(ends[0]);
   sys::UniqueFd theirs(ends[1]);
-  auto existing = sys::own_descendants();
+  auto existing = successor.inherits ? sys::ProcessIds() : sys::own_descendants();
   sys::become_subreaper();
   const auto watched = watched_signals();
   sigset_t before;
@@ -144,7 +161,7 @@ GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_
   if (child < 0) throw std::runtime_error(fmt::format("cannot fork: {}", std::strerror(errno)));
   if (child > 0) {
     theirs.reset();
-    guard(Guardian(child, std::move(ours), std::move(existing), watched), on_lost);
+    guard(Guardian(child, std::move(ours), std::move(existing), watched, before), on_lost, successor);
   }
   ours.reset();
   ::setsid();

@@ -44,6 +44,16 @@ struct SupervisorLost {
   sys::SweepReport swept;
 };
 
+/// For a run that goes on without its supervisor.
+struct Successor {
+  /// Called in the guardian, before anything is swept, when the supervisor was killed and the guardian had
+  /// passed no signal on that could be why. It becomes the program that takes the run over, under the same
+  /// pid; where it returns, the run is lost.
+  std::function<void(const SupervisorLost&)> become{};
+  /// This process is such a program: what is below it already is the run's.
+  bool inherits = false;
+};
+
 /// Splits this process in two; to be called before there is any thread. Returns in the supervisor only. The
 /// guardian ends with the supervisor's exit code, or, after `on_lost` (called in the guardian, to say it and
 /// to write summary.json), with 128 + signal where the user's own signal ended the supervisor, else 70.
@@ -51,6 +61,7 @@ struct SupervisorLost {
 /// The guardian forwards INT, TERM, HUP, QUIT, USR1 and USR2 (not those that were ignored from the start, as
 /// under nohup), and always what `nlaunch stop` sends. TSTP stops the guardian alone: the shell has its
 /// prompt back, and the run goes on.
-GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_lost);
+GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_lost,
+                           const Successor& successor = {});
 
 }  // namespace nlaunch::supervise

@@ -62,6 +62,8 @@ struct LocalBackend::Live {
   std::string role{};
   std::size_t output = 0;  ///< index into the Output
   sys::Subtree subtree{};  ///< leader 0: is not running
+  pid_t pid = 0;           ///< of its last start; 0: it was never started
+  bool untold = false;     ///< see tell_again
   bool ended = false;      ///< its wait status is there
   bool killed = false;     ///< by nlaunch, with all below it
   sys::WaitStatus status{};
@@ -125,9 +127,10 @@ LocalBackend::LocalBackend(sys::Loop& loop, const Rules& rules, Options options,
       [this](std::size_t index, std::string_view bytes) { readers_[index].feed(bytes); }};
   output_ = std::make_unique<Output>(loop_, std::move(output), names);
   pattern_.emplace(options_.watch ? options_.watch->progress : "");
+  if (!options_.saved.empty()) saved_ = std::make_unique<RE2>(options_.saved);
   for (const auto& [process, live] : live_) {
     const bool counts = options_.watch && live.bound->heartbeat.empty();
-    readers_.emplace_back(*pattern_, counts);
+    readers_.emplace_back(*pattern_, counts, rules.processes[process].saves ? saved_.get() : nullptr);
   }
   look_at_files();
   look_at_progress();
@@ -200,6 +203,7 @@ void LocalBackend::tell_progress(ProcessIndex process, const Live& live) {
                                  said->seconds.value_or(-1),
                                  said->total ? static_cast<std::int64_t>(*said->total) : -1});
   }
+  for (const auto& path : reader.take_saved()) tell(process_event::Saved{process, live.absolute(path)});
   for (const auto remark : reader.take_remarks()) {
     tell(process_event::Trouble{std::string(remarks()[remark].sentence)});
   }
@@ -209,8 +213,17 @@ void LocalBackend::perform(const NodeAction& action) {
   std::visit([this](const auto& what) { on(what); }, action);
 }
 
+void LocalBackend::tell_again() {
+  for (auto& [process, live] : live_) live.untold = live.pid > 0;
+}
+
 void LocalBackend::on(const action::Start& start) {
   auto& live = live_.at(start.process);
+  if (std::exchange(live.untold, false)) {
+    tell(process_event::Started{start.process, live.pid});
+    if (live.ended) tell(process_event::Ended{start.process, live.status});
+    return;
+  }
   const auto pid = spawn(live);
   if (!pid) {
     return tell(
@@ -237,6 +250,7 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
   auto pid = sys::spawn(request);
   if (pid) {
     live.subtree = {*pid, *request.mark};
+    live.pid = *pid;
     live.ended = live.killed = false;
   }
   return pid;
@@ -416,7 +430,8 @@ void LocalBackend::give_up_later(ProcessIndex process) {
 
 void LocalBackend::on(const action::CleanUp& clean) {
   auto& live = live_.at(clean.process);
-  if (clean.leave) {
+  const bool is_clean = live.subtree.leader == 0;  // somebody else had decided before; see tell_again
+  if (clean.leave || is_clean) {
     live.subtree.leader = 0;
     return tell(process_event::CleanedUp{clean.process, {}, last_lines_of_task(live)});
   }

@@ -63,10 +63,15 @@ class LocalBackend : public ProcessBackend {
     std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest here
     Hooks hooks;
     std::optional<plan::Watch> watch{};
+    std::string saved{};  ///< plan::Checkpoint::saved
   };
   /// `rules` of the whole plan; those of its processes that are on the node are performed here.
   LocalBackend(sys::Loop& loop, const Rules& rules, Options options, Tell tell);
   ~LocalBackend() override;
+
+  /// Somebody else decides from now on, who knows nothing of the processes that were started: of each that is
+  /// to be started for the first time it is told what has become of it until now.
+  void tell_again();
 
   void perform(const NodeAction& action) override;
   void ending() override;
@@ -117,6 +122,7 @@ class LocalBackend : public ProcessBackend {
   std::unique_ptr<Output> output_;
   std::unique_ptr<ChildWatch> children_;  ///< until the run ends: what ends then is ended
   std::optional<ProgressPattern> pattern_;
+  std::unique_ptr<RE2> saved_;                  ///< of checkpoints in learners' lines; null: nothing says it
   std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, that goes on
   std::unique_ptr<sys::ExecCheck> beside_;
   std::vector<ProgressReader> readers_;  ///< by index into the Output

@@ -247,6 +247,19 @@ std::string sentence(const Outcome& outcome) {
       outcome.cause);
 }
 
+std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan) {
+  if (!plan.checkpoint || std::holds_alternative<Finished>(outcome.cause)) return {};
+  const auto& newest = outcome.checkpoint;
+  if (!newest) return "no complete checkpoint is there";
+  auto sentence = fmt::format("the newest complete checkpoint is {}", newest->path);
+  if (!newest->step) return sentence;
+  sentence += fmt::format(" (step {})", *newest->step);
+  const auto after = outcome.last_step.value_or(0) - std::min(outcome.last_step.value_or(0), *newest->step);
+  if (after == 1) sentence += "; the step after it is in none";
+  if (after > 1) sentence += fmt::format("; the {} steps after it are in none", after);
+  return sentence;
+}
+
 std::string advice(const Outcome& outcome) {
   const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
   const auto lost = lost_child(outcome);
@@ -284,6 +297,11 @@ Json to_json(const Outcome& outcome) {
   summary["oom_kills"] = outcome.oom_kills;
   summary["troubles"] = outcome.troubles;
   if (!outcome.watch.is_null()) summary["watch"] = outcome.watch;
+  if (const auto& newest = outcome.checkpoint) {
+    summary["checkpoint"] = {{"path", newest->path}};
+    if (newest->step) summary["checkpoint"]["step"] = *newest->step;
+    if (outcome.last_step) summary["checkpoint"]["last_step"] = *outcome.last_step;
+  }
   return summary;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "supervise/checkpoints.h"
 #include "supervise/child_watch.h"
 #include "supervise/events.h"
 #include "supervise/state_machine.h"
@@ -60,6 +61,9 @@ struct Outcome {
   std::uint64_t oom_kills = 0;           ///< of the kernel, in the memory cgroups of this run
   std::vector<std::string> troubles;     ///< what a person should hear, and stopped nothing
   Json watch;                            ///< how it got on: see Watching::summary; null: not watched
+  std::optional<SavedCheckpoint>
+      checkpoint{};  ///< the newest when it ended; nothing: there is none, or nobody asked
+  std::optional<std::uint64_t> last_step{};  ///< that was seen; nothing: none was
 };
 
 /// How long a server has that has lost one of its parts. vLLM's ends within a second where nobody waits for
@@ -88,6 +92,9 @@ int exit_code(const Cause& cause);
 int exit_code(const Outcome& outcome);
 /// One sentence: "learner.1 exited with code 3 after 12.4s, 80ms before engine.0 exited with code 1".
 std::string sentence(const Outcome& outcome);
+/// What is saved of a run that did not finish: "the newest complete checkpoint is /ckpt/step_40 (step 40);
+/// the 3 steps after it are in none". Empty where checkpoints are not looked at.
+std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan);
 /// What to look at next, where the end itself does not tell why; may be empty.
 std::string advice(const Outcome& outcome);
 /// For summary.json.

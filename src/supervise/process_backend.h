@@ -59,6 +59,11 @@ struct Progress {
   double seconds = -1;      ///< that the step took; -1: it does not say
   std::int64_t total = -1;  ///< steps that there are to be; -1: it does not say
 };
+/// Its output says that a checkpoint is complete.
+struct Saved {
+  ProcessIndex process = 0;
+  std::string path;  ///< absolute
+};
 /// What can be seen of the node's processes is in the folder that Collect named.
 struct Collected {
   std::string trouble;  ///< why not, or not all; empty: it is
@@ -74,7 +79,7 @@ struct ProcessEvent {
                process_event::NotReady, process_event::Unresponsive, process_event::Fresh,
                process_event::Ended, process_event::ChildEnded, process_event::CleanedUp,
                process_event::NotKillable, process_event::Signal, process_event::NodeLost,
-               process_event::NodeBack, process_event::Abort, process_event::Progress,
+               process_event::NodeBack, process_event::Abort, process_event::Progress, process_event::Saved,
                process_event::Collected, process_event::Trouble>
       what;
 };

@@ -86,6 +86,9 @@ void ProgressReader::look_at(std::string_view line) {
   if (lines_) {
     if (auto reported = pattern_->match(line)) reported_ = reported;
   }
+  if (std::string path;
+      saved_ != nullptr && RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *saved_, &path))
+    checkpoints_.push_back(std::move(path));
   for (std::size_t i = 0; i < remarks().size(); ++i) {
     if (contains(line, remarks()[i].phrase)) found_.push_back(i);
   }

@@ -45,8 +45,10 @@ class ProgressPattern {
 /// Reads the progress in the output of one process.
 class ProgressReader {
  public:
-  /// `pattern` outlives this. `lines`: false where only remarks are looked for.
-  ProgressReader(const ProgressPattern& pattern, bool lines) : pattern_(&pattern), lines_(lines) {}
+  /// Both patterns outlive this. `lines`: false where only remarks and checkpoints are looked for. `saved`:
+  /// its first group is the path of a checkpoint; null: none is looked for.
+  ProgressReader(const ProgressPattern& pattern, bool lines, const RE2* saved = nullptr)
+      : pattern_(&pattern), lines_(lines), saved_(saved) {}
 
   void feed(std::string_view bytes);
   /// Ends the last line: a bar of a process that has ended stands there.
@@ -55,15 +57,19 @@ class ProgressReader {
   std::optional<Reported> take() { return std::exchange(reported_, std::nullopt); }
   /// The remarks since the last call: indices into `remarks()`.
   std::vector<std::size_t> take_remarks() { return std::exchange(found_, {}); }
+  /// The checkpoints since the last call, as the lines name them.
+  std::vector<std::string> take_saved() { return std::exchange(checkpoints_, {}); }
 
  private:
   void look_at(std::string_view line);
 
   const ProgressPattern* pattern_;
   bool lines_;
+  const RE2* saved_;
   LineCutter cutter_;
   std::optional<Reported> reported_;
   std::vector<std::size_t> found_;
+  std::vector<std::string> checkpoints_;
 };
 
 }  // namespace nlaunch::supervise

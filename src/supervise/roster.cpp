@@ -17,6 +17,19 @@ Roster::Roster(const plan::Plan& plan, const Rules& rules, AddressOf address_of)
   }
 }
 
+void Roster::begin_with(std::uint32_t index, std::uint64_t generation,
+                        const std::vector<std::string>& addresses) {
+  const auto role = roles_.find(index);
+  if (role == roles_.end()) return;
+  role->second.generation = generation;
+  for (auto& member : role->second.members) {
+    member.address = address_of_(process_of(member.leader));
+    member.used = std::ranges::find(addresses, member.address) != addresses.end();
+    if (!member.used) member.address.clear();
+    fit_[member.leader] = member.used;
+  }
+}
+
 ProcessIndex Roster::leader_of(ProcessIndex process) const {
   const auto& replica = rules_.processes[process].replica;
   return replica ? rules_.replicas[*replica].front() : process;

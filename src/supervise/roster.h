@@ -18,6 +18,9 @@ class Roster {
   using AddressOf = std::function<std::string(const plan::Process& process)>;
   Roster(const plan::Plan& plan, const Rules& rules, AddressOf address_of);
 
+  /// Of a role, what others have been told last by who led this attempt before.
+  void begin_with(std::uint32_t role, std::uint64_t generation, const std::vector<std::string>& addresses);
+
   struct Change {
     std::uint32_t role = 0;        ///< index into Plan::roles
     std::uint64_t generation = 0;  ///< 1 is that of the start, with all of them

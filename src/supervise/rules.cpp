@@ -43,6 +43,7 @@ Rules rules_of(const plan::Plan& plan) {
                                .ends_run = role.ends_run,
                                .exit_ok = role.exit_ok,
                                .leave = role.leave,
+                               .saves = role.kind == RoleKind::learner,
                                .watched = (role.alive || role.throughput) && in.rank == 0,
                                .gets_fresh = role.fresh && in.rank == 0,
                                .tolerate = role.tolerate});

@@ -26,10 +26,10 @@ Outcome run_attempt(const Attempt& attempt) {
                                .terminal = terminal.get(),
                                .judge = attempt.judge,
                                .address_of = attempt.address_of});
-  LocalBackend backend(
-      loop, supervisor.rules(),
-      {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks, attempt.plan.watch},
-      [&](const ProcessEvent& process_event) { supervisor.on(process_event); });
+  LocalBackend backend(loop, supervisor.rules(),
+                       {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks,
+                        attempt.plan.watch, attempt.plan.checkpoint ? attempt.plan.checkpoint->saved : ""},
+                       [&](const ProcessEvent& process_event) { supervisor.on(process_event); });
   return supervisor.run(backend);
 }
 

@@ -28,6 +28,7 @@ struct ProcessRules {
   bool ends_run = false;
   bool exit_ok = false;
   bool leave = false;
+  bool saves = false;                       ///< it is a learner, whose checkpoints count
   bool watched = false;                     ///< once it is ready it is asked whether it answers
   bool gets_fresh = false;                  ///< one that has started again is stale until it says otherwise
   std::optional<std::uint32_t> tolerate{};  ///< replicas of its role with which the run goes on

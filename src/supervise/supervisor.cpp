@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/text.h"
 #include "supervise/requests.h"
 #include "supervise/steering.h"
 #include "supervise/stop_signal.h"
@@ -17,6 +18,7 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr Duration kLookAtRunFolder = std::chrono::seconds(2);
+constexpr Duration kLookAtCheckpoint = std::chrono::milliseconds(500);
 /// Who has not ended by then is named.
 constexpr Duration kPatience = std::chrono::seconds(2);
 /// For what is still to be shown when all is over: a reader that pauses (a pager, a busy file server) gets
@@ -48,6 +50,21 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
     report.log = (options_.logs / (report.name + ".log")).string();
   }
   outcome_.started_at = utc_now();
+  // Logs are in the attempt's folder, and that is in the run's.
+  if (const auto& how = options_.plan.checkpoint; how && !how->dir.empty())
+    checkpoints_.emplace(*how, options_.logs.parent_path().parent_path());
+  for (std::uint32_t role = 0; role < options_.plan.roles.size(); ++role) know_addresses(role);
+}
+
+/// Another one may have led this attempt, and changed them.
+void Supervisor::know_addresses(std::uint32_t role) {
+  constexpr std::uint64_t kLargest = 16U << 20U;
+  const auto file = options_.logs.parent_path() / "addrs" / options_.plan.roles[role].name;
+  const auto number = sys::read_regular_file(file.string() + ".generation", kLargest);
+  const auto generation = number ? text::whole_number<std::uint64_t>(text::trim(*number)) : std::nullopt;
+  if (generation.value_or(1) == 1) return;
+  const auto addresses = sys::read_regular_file(file, kLargest);
+  if (addresses) roster_.begin_with(role, *generation, text::split(text::trim(*addresses), '\n'));
 }
 
 Supervisor::~Supervisor() = default;
@@ -138,8 +155,51 @@ void Supervisor::look_for_run_requests() {
                        {"answer", decision.answer.text}});
     if (decision.answer.granted) say(fmt::format("as requested: {}", decision.answer.text));
     answer(pending, decision.answer);
-    for (const auto& event : decision.events) handle(event);
+    auto then = [this, events = decision.events] {
+      for (const auto& event : events) handle(event);
+    };
+    const bool stops_learner = std::ranges::any_of(decision.events, [this](const Event& event) {
+      const auto* restart = std::get_if<event::RestartWanted>(&event);
+      return restart != nullptr && std::ranges::any_of(restart->processes, [this](ProcessIndex process) {
+               return rules_.processes[process].saves;
+             });
+    });
+    if (!stops_learner || !hold_for_checkpoint(then)) then();
   }
+}
+
+/// `then` is done once no checkpoint is being written. False: none is, and nothing waits.
+bool Supervisor::hold_for_checkpoint(std::function<void()> then) {
+  if (!checkpoints_ || held_ || !std::holds_alternative<Going>(state_.phase)) return false;
+  const auto name = checkpoints_->in_flight();
+  if (name.empty()) return false;
+  const auto& wait = options_.plan.checkpoint->wait;
+  record("checkpoint-awaited", {{"folder", name}});
+  say(fmt::format(
+      "waiting for the checkpoint {}, which is being written, up to {}; Ctrl-C again does not wait", name,
+      format_duration(wait)));
+  held_ = std::move(then);
+  held_until_ = since_start() + wait;
+  look_at_checkpoint();
+  return true;
+}
+
+void Supervisor::look_at_checkpoint() {
+  later(kLookAtCheckpoint, [this] {
+    if (!held_) return;
+    const auto name = checkpoints_->in_flight();
+    if (!name.empty() && since_start() < held_until_) return look_at_checkpoint();
+    if (!name.empty())
+      say(fmt::format("the checkpoint {} is not complete after {}", name,
+                      format_duration(options_.plan.checkpoint->wait)));
+    std::exchange(held_, nullptr)();
+  });
+}
+
+/// How far the run came, and how much of that is saved.
+void Supervisor::note_checkpoint() {
+  if (watching_) outcome_.last_step = watching_->progress().last_step;
+  outcome_.checkpoint = checkpoints_ ? checkpoints_->newest() : saved_;
 }
 
 // --- events into the table, actions out of it ---
@@ -384,6 +444,7 @@ void Supervisor::conclude(BackendEnd end) {
     note_unfinished();
     outcome_.watch = watching_->summary();
   }
+  note_checkpoint();
   outcome_.ended_at = utc_now();
   outcome_.took = since_start();
   if (outcome_.first) outcome_.next = next_after(*outcome_.first);

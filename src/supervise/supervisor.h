@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "supervise/checkpoints.h"
 #include "supervise/events.h"
 #include "supervise/guardian.h"
 #include "supervise/investigation.h"
@@ -53,8 +54,12 @@ class Supervisor {
   void look_at_files();
   void look_for_request();
   void look_for_run_requests();
+  bool hold_for_checkpoint(std::function<void()> then);
+  void look_at_checkpoint();
+  void note_checkpoint();
   void note_touched(const Event& event);
   void publish();
+  void know_addresses(std::uint32_t role);
   void handle(Event event);
   void take(Step step);
   void work_off();
@@ -93,6 +98,7 @@ class Supervisor {
   void on(Duration at, const process_event::NodeBack& back);
   void on(Duration at, const process_event::Abort& abort);
   void on(Duration at, const process_event::Progress& progress);
+  void on(Duration at, const process_event::Saved& saved);
   void on(Duration at, const process_event::Collected& collected);
   void on(Duration at, const process_event::Trouble& trouble);
 
@@ -121,6 +127,10 @@ class Supervisor {
   std::unique_ptr<Investigation> investigation_;
   std::unique_ptr<StallMonitor> watching_;  ///< null: nothing is watched
   Roster roster_;
+  std::optional<CheckpointFolder> checkpoints_;  ///< nothing: the plan names no folder
+  std::optional<SavedCheckpoint> saved_;         ///< the last that a learner's output has named
+  std::function<void()> held_;                   ///< what waits for a checkpoint that is being written
+  Duration held_until_{};
   std::vector<ProcessIndex> touched_;  ///< since the roster was looked at
   std::deque<Event> events_;
   std::deque<Action> actions_;

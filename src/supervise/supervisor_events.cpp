@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "supervise/stop_signal.h"
 #include "supervise/supervisor.h"
 
 // What the crew tells, as it goes into the record and into the table.
@@ -149,6 +150,14 @@ void Supervisor::on(Duration, const process_event::NotKillable& stuck) {
 
 void Supervisor::on(Duration, const process_event::Signal& signal) {
   record("signal", {{"signal", sys::signal_name(signal.signal)}});
+  const bool by_a_person = signal.signal == SIGINT || signal.signal == stop_signal();
+  const auto cause = cause_of(rules_, signal.signal);
+  const bool may_wait = by_a_person || (cause && std::holds_alternative<WalltimeNear>(*cause));
+  // Who asks again does not want to wait; it comes in the place of what was asked before.
+  if (cause && held_)
+    held_ = nullptr;
+  else if (may_wait && hold_for_checkpoint([this, signal] { handle(signal); }))
+    return;
   handle(signal);
 }
 
@@ -181,6 +190,15 @@ void Supervisor::on(Duration, const process_event::Abort& abort) {
 
 void Supervisor::on(Duration, const process_event::Progress& progress) {
   if (watching_) watching_->on(progress);
+}
+
+/// All ranks may say it.
+void Supervisor::on(Duration, const process_event::Saved& saved) {
+  if (saved_ && saved_->path == saved.path) return;
+  saved_ = SavedCheckpoint{saved.path, watching_ ? watching_->progress().last_step : std::nullopt};
+  Json fields{{"process", name_of(saved.process)}, {"path", saved.path}};
+  if (saved_->step) fields["step"] = *saved_->step;
+  record("checkpoint", fields);
 }
 
 void Supervisor::on(Duration, const process_event::Collected& collected) {

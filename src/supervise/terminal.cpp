@@ -132,16 +132,29 @@ struct Terminal::Queue {
   }
 };
 
-Terminal::Terminal(int fd, std::size_t queue) : queue_(std::make_shared<Queue>()) {
-  queue_->fd = open_again(fd);
-  queue_->limit = queue;
+std::shared_ptr<Terminal::Queue> Terminal::begin(int fd, std::size_t limit) {
+  auto queue = std::make_shared<Queue>();
+  queue->fd = open_again(fd);
+  queue->limit = limit;
   // Signals are for the main thread.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([shared = queue_] { shared->run(); }).detach();
+  std::thread([queue] { queue->run(); }).detach();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return queue;
+}
+
+Terminal::Terminal(int fd, std::size_t queue) : queue_(begin(fd, queue)) {}
+
+void Terminal::reopen(int fd) {
+  const auto next = begin(fd, queue_->limit);
+  const std::lock_guard lock(queue_->mutex);
+  next->skipped = queue_->skipped;
+  queue_->given_up = queue_->closing = true;
+  queue_->changed.notify_all();
+  queue_ = next;
 }
 
 Terminal::~Terminal() {

@@ -25,6 +25,8 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
+  /// What follows goes there instead; what is not written yet to the one before is skipped.
+  void reopen(int fd);
   /// Queues whole lines. Never waits for a terminal that blocks.
   void write(std::string_view text, std::size_t lines);
   /// Waits until everything queued is written, or `limit` is over. False in the second case.
@@ -36,6 +38,7 @@ class Terminal {
 
  private:
   struct Queue;
+  static std::shared_ptr<Queue> begin(int fd, std::size_t limit);
   std::shared_ptr<Queue> queue_;
 };
 

@@ -51,8 +51,9 @@ class Binder {
     bind_environment();
     diagnostics_.append(missing_venvs(plan_, request_.node));
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
-    const plan::NodeNames names(plan_, node_, addresses_of(directory_),
-                                {request_.paths.id, request_.paths.folder, request_.paths.attempt});
+    const plan::NodeNames names(
+        plan_, node_, addresses_of(directory_),
+        {request_.paths.id, request_.paths.folder, request_.paths.attempt, request_.paths.resume});
     bind_libraries(names);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     make_folders();
@@ -171,6 +172,10 @@ class Binder {
     bound.name = plan_.name_of(process);
     bound.ports = process.ports;
     for (const auto& word : role.command) bound.argv.push_back(names.resolve(word, &process, diagnostics_));
+    if (plan_.checkpoint && role.kind == RoleKind::learner && !request_.paths.resume.empty()) {
+      for (const auto& word : plan_.checkpoint->resume)
+        bound.argv.push_back(names.resolve(word, &process, diagnostics_));
+    }
     bound.workdir = names.resolve(role.workdir, &process, diagnostics_);
     bound.ready = role.ready;
     for (auto* text : {&bound.ready.http, &bound.ready.tcp, &bound.ready.file}) {

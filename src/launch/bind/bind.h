@@ -20,6 +20,7 @@ struct RunPaths {
   std::string id;
   std::filesystem::path folder;   ///< of the run
   std::filesystem::path attempt;  ///< of this attempt
+  std::string resume{};           ///< the checkpoint that it begins with; empty: none
 };
 
 struct BindRequest {

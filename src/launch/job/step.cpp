@@ -14,6 +14,10 @@ namespace nlaunch::launch {
 
 using nlohmann::json;
 
+std::filesystem::path step_file(const RunPaths& paths) {
+  return paths.attempt / "step.json";
+}
+
 Result<void> write_step(const Step& step, const std::filesystem::path& path) {
   const json out{{"plan", step.plan},
                  {"addresses", step.addresses},

@@ -22,6 +22,7 @@ struct Step {
   std::vector<std::string> nodes{};
 };
 
+std::filesystem::path step_file(const RunPaths& paths);
 Result<void> write_step(const Step& step, const std::filesystem::path& path);
 Result<Step> read_step(const std::filesystem::path& path);
 

@@ -63,6 +63,7 @@ class SlurmStep : public StepLauncher {
       return rest != allocation_.nodes.end();
     });
   }
+  [[nodiscard]] bool divides() const override { return true; }
   [[nodiscard]] Start start_agents(const launch::RunPaths& paths, const std::vector<std::string>& hosts,
                                    const std::vector<std::string>& agent) const override {
     auto command = launch::pyxis_options(plan(), launch::find_install(), paths.folder.string());

@@ -123,11 +123,12 @@ class FakeLauncher : public AgentLauncher {
   [[nodiscard]] std::vector<std::string> nodes() const override { return {"n0", "n1"}; }
   [[nodiscard]] std::string starter() const override { return "the fake"; }
   [[nodiscard]] std::string log() const override { return "fake.log"; }
-  Result<Start> start(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override {
+  Result<std::vector<Start>> start(const launch::RunPaths& paths, std::uint16_t port,
+                                   const std::string& token) override {
     const auto over = paths.attempt / "over";
     if (!agents_.empty()) started_ = std::make_unique<FakeAgents>(agents_, port, token, over);
-    return Start{{"/bin/sh", "-c", "while [ ! -e \"$0\" ]; do sleep 0.02; done", over.string()},
-                 {"PATH=/usr/bin:/bin"}};
+    return std::vector{Start{{"/bin/sh", "-c", "while [ ! -e \"$0\" ]; do sleep 0.02; done", over.string()},
+                             {"PATH=/usr/bin:/bin"}}};
   }
   [[nodiscard]] Duration patience() const override { return agents_.size() == 2 ? 10s : 300ms; }
   [[nodiscard]] Duration kill_wait() const override { return 30s; }

@@ -49,9 +49,10 @@ const std::tuple kMessages{
         R"({"address":"10.0.0.2","challenge":"c","host":"n1","node":1,"plan":"plan","ports":[20100,65535],"type":"hello"})"},
     Example{message::OutputHello{1, "plan"}, R"({"node":1,"plan":"plan","type":"output"})"},
     Example{
-        message::Welcome{{{"id", "/runs/id", "/runs/id/attempt-0"}, true, false, true, 9}},
+        message::Welcome{{{"id", "/runs/id", "/runs/id/attempt-0", "/ckpt/step_7"}, true, false, true, 9}},
         R"({"assignment":{"color":true,"name_width":9,"output":false,"paths":)"
-        R"({"attempt":"/runs/id/attempt-0","folder":"/runs/id","id":"id"},"share":true},"type":"welcome"})"},
+        R"({"attempt":"/runs/id/attempt-0","folder":"/runs/id","id":"id","resume":"/ckpt/step_7"},"share":true},)"
+        R"("type":"welcome"})"},
     Example{message::Refused{"because"}, R"({"type":"refused","why":"because"})"},
     Example{message::Keep{"nodes.json", "[]\n"}, R"({"file":"nodes.json","text":"[]\n","type":"keep"})"},
     Example{message::Bind{}, R"({"type":"bind"})"},
@@ -131,6 +132,7 @@ const std::tuple kEvents{
     Example{event::Abort{"findings", 69}, R"({"exit_code":69,"reason":"findings","type":"abort"})"},
     Example{event::Progress{2, 7, 1.5, 40},
             R"({"process":2,"seconds":1.5,"step":7,"total":40,"type":"progress"})"},
+    Example{event::Saved{2, "/ckpt/step_7"}, R"({"path":"/ckpt/step_7","process":2,"type":"saved"})"},
     Example{event::Collected{"no space"}, R"({"trouble":"no space","type":"collected"})"},
     Example{event::Trouble{"disk full"}, R"({"sentence":"disk full","type":"trouble"})"}};
 static_assert(std::same_as<decltype(variant_of(kEvents)), decltype(supervise::ProcessEvent::what)>);

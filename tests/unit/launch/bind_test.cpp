@@ -265,5 +265,21 @@ TEST_F(Bind, FewerGpusThanThePlanUsesIsAnError) {
   EXPECT_EQ(bound.error().first_message(), "the plan uses 2 GPUs of a node, and this one shows 1");
 }
 
+TEST_F(Bind, TheLearnersBeginWithACheckpointWhereThereIsOne) {
+  plan_.roles[0].command = {"true", "--x"};
+  plan_.roles[1].command = {"true", "${resume.path}"};
+  plan_.checkpoint.emplace().resume = {"--resume_from_checkpoint", "${resume.path}"};
+  const auto first = bind_here();
+  ASSERT_TRUE(first) << render(first.error());
+  EXPECT_EQ(first->node.processes[0].argv, (std::vector<std::string>{"true", "--x"}));
+  EXPECT_EQ(first->node.processes[1].argv, (std::vector<std::string>{"true", ""}));
+  paths_.resume = "/ckpt/step_7";
+  const auto second = bind_here();
+  ASSERT_TRUE(second) << render(second.error());
+  EXPECT_EQ(second->node.processes[0].argv,
+            (std::vector<std::string>{"true", "--x", "--resume_from_checkpoint", "/ckpt/step_7"}));
+  EXPECT_EQ(second->node.processes[1].argv, (std::vector<std::string>{"true", "/ckpt/step_7"}));
+}
+
 }  // namespace
 }  // namespace nlaunch::launch

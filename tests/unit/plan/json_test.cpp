@@ -59,6 +59,15 @@ Plan whole_plan() {
   plan.signals[12] = {SignalRule::Action::forward, {"learner"}};
   plan.watch = Watch{"step (\\d+)",  std::chrono::minutes(1),  std::chrono::minutes(2), 3,
                      OnStall::abort, {{"loss", "loss (\\S+)"}}};
+  plan.checkpoint = Checkpoint{.dir = "${run.dir}/ckpt",
+                               .folder = "step_(\\d+)",
+                               .complete = "done",
+                               .tracker = "",
+                               .partial = "",
+                               .saved = "",
+                               .wait = std::chrono::minutes(5),
+                               .resume = {"--resume", "${resume.path}"}};
+  plan.leader_grace = std::chrono::minutes(3);
   return plan;
 }
 
@@ -77,6 +86,9 @@ TEST(PlanJson, IsReadBackAsItWas) {
   EXPECT_EQ(read->groups[0].kind, GroupKind::tensor_parallel);
   EXPECT_EQ(read->expected.all_reduce_busbw[1].gpus_per_node, std::nullopt);
   EXPECT_EQ(read->modules.set, whole_plan().modules.set);
+  EXPECT_EQ(read->checkpoint->folder, "step_(\\d+)");
+  EXPECT_EQ(read->checkpoint->wait, std::chrono::minutes(5));
+  EXPECT_EQ(read->leader_grace, std::chrono::minutes(3));
 }
 
 TEST(PlanJson, LeavesOutWhatARoleDoesNotSay) {

@@ -219,5 +219,37 @@ TEST_F(Messages, OfDirectivesSayHowTheyAreWritten) {
   EXPECT_FALSE(found.contains("contiguous"));
 }
 
+TEST_F(Messages, OfCheckpointsSayHowTheyMayLook) {
+  const auto with = [&](const std::string& checkpoint) {
+    return error_of("roles:\n" + learner("gpus: 1") + "checkpoint: " + checkpoint + "\n", kOneMachine);
+  };
+  EXPECT_EQ(with("{dir: ckpt, format: deepspeed}"),
+            "there is no format 'deepspeed' of checkpoints; allowed: transformers, verl, megatron, "
+            "torchtitan, prime-rl, "
+            "nemo-rl; or `folder`, with `complete` or `tracker`");
+  EXPECT_EQ(with("{dir: \"${node.scratch}/ckpt\", format: verl}"),
+            "'${node.scratch}/ckpt' is not known before a node is; write a folder that all nodes share; "
+            "${run.dir} may stand "
+            "in front");
+  EXPECT_EQ(with("{dir: \"${run.dir}/ckpt\", format: verl}"), "no error");
+  EXPECT_EQ(error_of("roles:\n  learner: {kind: learner, command: [a, \"${resume.path}\"]}\n", kOneMachine),
+            "'${resume.path}' is not known without `checkpoint`: nothing says what the learners save");
+}
+
+TEST_F(Messages, WarnOfTimesThatHaveNoMeaning) {
+  const auto warnings = [&](const std::string& rest, const char* site) {
+    return plan_of("roles:\n" + learner("gpus: 1") + rest, site).warnings;
+  };
+  EXPECT_EQ(warnings("leader_grace: 2m\n", kOneMachine).back(),
+            "`leader_grace` has no meaning on site 'test': a run ends with nlaunch where its scheduler "
+            "starts no agents");
+  EXPECT_EQ(warnings("leader_grace: 2m\n", kSlurm), warnings("", kSlurm));
+  EXPECT_EQ(
+      warnings("checkpoint: {saved: 'saved (\\S+)', wait: 10m}\nwalltime: {before: 10m}\n", kSlurm).back(),
+      "`checkpoint.wait` is 10m, and the walltime is announced only 10m before: the learners would not be "
+      "asked to stop "
+      "in time");
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

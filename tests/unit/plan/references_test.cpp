@@ -70,14 +70,22 @@ struct OneNode : testing::Test {
   std::string resolve(const std::string& text, const Process* process = nullptr) {
     mistakes = {};
     return NodeNames(plan, node, {"10.0.0.1", "10.0.0.2"},
-                     {"id-1", "/runs/demo/id-1", "/runs/demo/id-1/attempt-0"})
+                     {"id-1", "/runs/demo/id-1", "/runs/demo/id-1/attempt-0", checkpoint})
         .resolve(text, process, mistakes);
   }
 
   Plan plan;
   BoundNode node;
+  std::string checkpoint;
   Diagnostics mistakes;
 };
+
+TEST_F(OneNode, KnowsTheCheckpointThatTheLearnersBeginWith) {
+  EXPECT_EQ(resolve("at '${resume.path}'"), "at ''");
+  checkpoint = "/ckpt/step_7";
+  EXPECT_EQ(resolve("at '${resume.path}'"), "at '/ckpt/step_7'");
+  EXPECT_TRUE(mistakes.empty());
+}
 
 TEST_F(OneNode, KnowsTheRunAndWhereEverybodyIs) {
   EXPECT_EQ(resolve("${role.engine.addrs} ${role.engine.hosts} ${role.engine.count}"),

@@ -16,5 +16,31 @@ TEST(OutlivesNodes, WhereARoleToleratesLossesOnSeveral) {
   EXPECT_FALSE(outlives_nodes(plan));
 }
 
+TEST(DispensableNodes, HoldNothingButWhatIsTolerated) {
+  Plan plan;
+  plan.node.count = 4;
+  plan.roles.resize(2);
+  plan.roles[1].tolerate = 1;
+  for (const std::uint32_t node : {0U, 1U, 2U, 3U}) {
+    auto& process = plan.processes.emplace_back();
+    process.role = 1;
+    process.node = node;
+  }
+  plan.processes.emplace_back().node = 2;
+  EXPECT_EQ(dispensable_nodes(plan), (std::vector<bool>{false, true, false, true}));
+}
+
+TEST(OutlivesLeader, WhereAgentsHaveTimeAndAFolderInCommon) {
+  Plan plan;
+  plan.scheduler = "slurm";
+  EXPECT_FALSE(outlives_leader(plan));
+  plan.leader_grace = std::chrono::minutes(1);
+  for (const auto& [scheduler, outlives] :
+       {std::pair{"slurm", true}, {"flux", true}, {"beaker", false}, {"local", false}}) {
+    plan.scheduler = scheduler;
+    EXPECT_EQ(outlives_leader(plan), outlives) << scheduler;
+  }
+}
+
 }  // namespace
 }  // namespace nlaunch::plan

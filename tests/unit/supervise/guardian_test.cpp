@@ -32,7 +32,7 @@ class Guarded {
   using Say = std::function<void(const std::string& sentence)>;
   explicit Guarded(
       const std::function<int(const GuardianLink& link, const Say& say)>& work,
-      const std::function<void()>& before = [] {}) {
+      const std::function<void()>& before = [] {}, Successor successor = {}) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe(ends.data()), 0);
     std::fflush(nullptr);
@@ -43,11 +43,13 @@ class Guarded {
       ::setrlimit(RLIMIT_CORE, &no_core);
       const Say say = [fd = ends[1]](const std::string& sentence) { sys::write_all(fd, sentence + "\n"); };
       before();
-      const auto link = enter_guarded([&](const SupervisorLost& lost) {
-        say(fmt::format("lost '{}' {}{} swept {} left {}", lost.run_folder, lost.status.str(),
-                        lost.forwarded ? " forwarded" : "", lost.swept.killed.size(),
-                        lost.swept.survivors.size()));
-      });
+      const auto link = enter_guarded(
+          [&](const SupervisorLost& lost) {
+            say(fmt::format("lost '{}' {}{} swept {} left {}", lost.run_folder, lost.status.str(),
+                            lost.forwarded ? " forwarded" : "", lost.swept.killed.size(),
+                            lost.swept.survivors.size()));
+          },
+          successor);
       ::_exit(work(link, say));
     }
     ::close(ends[1]);
@@ -241,6 +243,65 @@ TEST(Guardian, ItsEndIsSeen) {
   ::kill(guarded.pid(), SIGKILL);
   EXPECT_EQ(guarded.ended(), -SIGKILL);
   EXPECT_EQ(guarded.line(), "gone");
+}
+
+/// A supervisor that has a child and is killed.
+int killed_with_a_child(const GuardianLink& link, const Guarded::Say& say) {
+  link.announce("/runs/id");
+  const auto child = ::fork();
+  if (child == 0) sleep_for_long();
+  say(std::to_string(child));
+  ::kill(::getpid(), SIGKILL);
+  return 1;
+}
+
+TEST(Guardian, BecomesWhatTakesTheRunOverAndEndsNothing) {
+  Guarded guarded(killed_with_a_child, [] {}, {.become = [](const SupervisorLost& lost) {
+                    sigset_t mask;
+                    ::sigprocmask(SIG_BLOCK, nullptr, &mask);
+                    if (lost.run_folder == "/runs/id" && lost.status.signal() == SIGKILL &&
+                        ::sigismember(&mask, SIGTERM) == 0)
+                      ::execl("/bin/sh", "sh", "-c", "exit 42", nullptr);
+                  }});
+  const auto child = static_cast<pid_t>(std::stoi(guarded.line()));
+  EXPECT_EQ(guarded.ended(), 42);
+  EXPECT_EQ(::kill(child, 0), 0);
+  ::kill(child, SIGKILL);
+}
+
+TEST(Guardian, EndsTheRunWhereNothingTakesItOver) {
+  Guarded guarded(killed_with_a_child, [] {}, {.become = [](const SupervisorLost&) {}});
+  guarded.line();
+  EXPECT_EQ(guarded.line(), "lost '/runs/id' was killed by SIGKILL swept 1 left 0");
+  EXPECT_EQ(guarded.ended(), 70);
+}
+
+TEST(Guardian, ARunThatWasToldToStopIsNotTakenOver) {
+  Guarded guarded(
+      [](const GuardianLink& link, const Guarded::Say& say) {
+        link.announce("/runs/id");
+        say("here");
+        sleep_for_long();
+        return 1;
+      },
+      [] {}, {.become = [](const SupervisorLost&) { ::_exit(42); }});
+  guarded.line();
+  ::kill(guarded.pid(), SIGTERM);
+  EXPECT_EQ(guarded.line(), "lost '/runs/id' was killed by SIGTERM forwarded swept 0 left 0");
+  EXPECT_EQ(guarded.ended(), 143);
+}
+
+TEST(Guardian, ItsSuccessorOwnsWhatIsThere) {
+  const auto with_a_child = [] {
+    if (::fork() == 0) sleep_for_long();
+  };
+  const auto killed = [](const GuardianLink&, const Guarded::Say&) {
+    ::kill(::getpid(), SIGKILL);
+    return 1;
+  };
+  EXPECT_EQ(Guarded(killed, with_a_child, {.inherits = true}).line(),
+            "lost '' was killed by SIGKILL swept 1 left 0");
+  EXPECT_EQ(Guarded(killed, with_a_child).line(), "lost '' was killed by SIGKILL swept 0 left 0");
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ class Local : public testing::Test {
   void make() {
     backend = std::make_unique<LocalBackend>(
         loop, rules,
-        LocalBackend::Options{.node = node, .logs = folder / "logs", .hooks = hooks, .watch = watch},
+        LocalBackend::Options{
+            .node = node, .logs = folder / "logs", .hooks = hooks, .watch = watch, .saved = saved},
         [this](const ProcessEvent& process_event) { told.push_back(process_event); });
   }
   /// Starts the shell of the learner (0) or the engine (2).
@@ -104,6 +105,7 @@ class Local : public testing::Test {
   Rules rules;
   Hooks hooks;
   std::optional<plan::Watch> watch;
+  std::string saved;
   sys::Loop loop;
   std::vector<ProcessEvent> told;
   std::unique_ptr<LocalBackend> backend;
@@ -525,6 +527,72 @@ TEST_F(Local, ALineSaysThatOneHasTheWeights) {
   EXPECT_TRUE(all<process_event::Fresh>().empty());
   backend->perform(action::AwaitFresh{0});
   EXPECT_EQ(await<process_event::Fresh>()[0].process, 0U);
+}
+
+// --- for another who decides ---
+
+TEST_F(Local, OfAProcessThatRunsItIsToldThatItWasStarted) {
+  start("echo up; sleep 60");
+  const auto first = await<process_event::Started>();
+  await_log("learner.0", "up\n");
+  backend->tell_again();
+  backend->perform(action::Start{0});
+  const auto again = await<process_event::Started>(2);
+  EXPECT_EQ(again[1].pid, first[0].pid);
+  EXPECT_TRUE(all<process_event::Ended>().empty());
+  EXPECT_EQ(log("learner.0"), "up\n");
+  backend->perform(action::SignalGroup{0, SIGTERM});
+  EXPECT_EQ(await<process_event::Ended>()[0].status.signal(), SIGTERM);
+  backend->perform(action::CleanUp{0});
+  await<process_event::CleanedUp>();
+}
+
+TEST_F(Local, OfOneThatHasEndedItIsToldHow) {
+  start("exit 7");
+  await<process_event::Ended>();
+  backend->perform(action::CleanUp{0});
+  await<process_event::CleanedUp>();
+  backend->tell_again();
+  backend->perform(action::Start{0});
+  EXPECT_EQ(await<process_event::Ended>(2)[1].status.code(), 7);
+  backend->perform(action::CleanUp{0});
+  await<process_event::CleanedUp>(2);
+  // From then on a start is a start.
+  backend->perform(action::Start{0});
+  const auto started = await<process_event::Started>(3);
+  EXPECT_EQ(started[1].pid, started[0].pid);
+  EXPECT_NE(started[2].pid, started[0].pid);
+}
+
+TEST_F(Local, OneThatWasNeverStartedIsStarted) {
+  start("sleep 60");
+  backend->tell_again();
+  start("echo up", 2);
+  await_log("engine.0", "up\n");
+}
+
+TEST_F(Local, OneThatRunsIsReadyForWhoeverAsks) {
+  bound(0).ready.log = "serving";
+  start("echo serving; sleep 60");
+  backend->perform(action::AwaitReady{0});
+  await<process_event::Ready>();
+  backend->tell_again();
+  backend->perform(action::Start{0});
+  backend->perform(action::AwaitReady{0});
+  EXPECT_EQ(await<process_event::Ready>(2).size(), 2U);
+}
+
+TEST_F(Local, ACheckpointThatALearnerNamesIsTold) {
+  rules.processes[0].saves = true;
+  saved = R"(saved (\S+))";
+  start("echo saved ckpt/step_7; echo saved /abs/step_8; sleep 60");
+  start("echo saved elsewhere; sleep 60", 2);
+  const auto found = await<process_event::Saved>(2);
+  EXPECT_EQ(found[0].path, (folder / "work" / "ckpt/step_7").string());
+  EXPECT_EQ(found[1].path, "/abs/step_8");
+  await_log("engine.0", "saved elsewhere\n");
+  let_pass(600ms);
+  EXPECT_EQ(all<process_event::Saved>().size(), 2U);
 }
 
 }  // namespace

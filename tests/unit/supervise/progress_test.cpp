@@ -259,5 +259,16 @@ TEST(ProgressPattern, GroupsMayHaveNames) {
   EXPECT_FALSE(total->seconds);
 }
 
+TEST(ProgressReader, ReadsTheCheckpointsThatItsLinesName) {
+  const ProgressPattern pattern("step");
+  const RE2 saved(R"(saved checkpoint (\S+))");
+  ProgressReader reader(pattern, false, &saved);
+  reader.feed("step 1\nsaved checkpoint /a/1 in 3 s\nsaved check");
+  reader.feed("point /a/2\nsaved nothing\n");
+  EXPECT_EQ(reader.take_saved(), (std::vector<std::string>{"/a/1", "/a/2"}));
+  EXPECT_TRUE(reader.take_saved().empty());
+  EXPECT_FALSE(reader.take());
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

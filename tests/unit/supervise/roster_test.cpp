@@ -145,5 +145,17 @@ TEST_F(StandbyTest, OneThatStandsByMayFailUnseen) {
   EXPECT_EQ(becomes(2, Serving{}, 1), "engine 3: n1:8002,n1:8003 +n1:8003 -");
 }
 
+TEST_F(RosterTest, GoesOnFromWhatOthersWereToldBefore) {
+  roster->begin_with(0, 4, {"n1:8001", "n1:8003"});
+  roster->begin_with(2, 4, {"of a role without ports"});
+  for (auto& process : state.processes) process.phase = Waiting{};
+  EXPECT_EQ(update({0, 1, 2}), "");
+  for (auto& process : state.processes) process.phase = Serving{};
+  EXPECT_EQ(update({0, 1, 2}), "engine 5: n1:8001,n1:8002,n1:8003 +n1:8002 -");
+  state.processes[0].phase = Ended{};
+  state.processes[0].missing = ProcessState::Missing::away;
+  EXPECT_EQ(update({0}), "engine 6: n1:8002,n1:8003 + -n1:8001");
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

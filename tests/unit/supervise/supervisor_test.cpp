@@ -136,9 +136,9 @@ class Supervised : public testing::Test {
   Outcome run(std::function<void()> then) {
     terminal = std::make_unique<Terminal>(::fileno(terminal_file), terminal_queue);
     EventLog events(folder / "events.jsonl", nullptr);
-    supervisor =
-        std::make_unique<Supervisor>(loop, Supervisor::Options{plan, 0, folder / "attempt-0" / "logs", hosts,
-                                                               events, guardian, terminal.get(), judge});
+    supervisor = std::make_unique<Supervisor>(
+        loop, Supervisor::Options{plan, 0, folder / "attempt-0" / "logs", hosts, events, guardian,
+                                  terminal.get(), judge, address_of});
     loop.post(std::move(then));
     loop.after(20s, [this] { loop.stop(); });
     auto outcome = supervisor->run(backend);
@@ -189,6 +189,7 @@ class Supervised : public testing::Test {
   Lines hosts;
   GuardianLink guardian;
   Judge judge;
+  Roster::AddressOf address_of;
   sys::Loop loop;
   Acting backend;
   std::unique_ptr<Terminal> terminal;
@@ -710,6 +711,137 @@ TEST_F(Supervised, EvidenceIsCollectedOnRequestAndThoseThatAreAwaitedAreNamed) {
   EXPECT_EQ(lines[3], "evidence: " + evidence);
   EXPECT_TRUE(lines[4].starts_with("stopped by SIGINT after 2.")) << lines[4];
   EXPECT_EQ(lines[5], "waiting for learner.0 and 2 more, up to 1m30s; Ctrl-C again kills");
+}
+
+// --- checkpoints ---
+
+class Saving : public Supervised {
+ protected:
+  Saving() {
+    auto& how = plan.checkpoint.emplace();
+    how.dir = "${run.dir}/ckpt";
+    how.folder = R"(step_(\d+))";
+    how.complete = "done";
+    how.wait = 60s;
+    plan.watch.emplace().progress = "step";
+  }
+  void save(int step, bool complete) {
+    const auto checkpoint = folder / "ckpt" / fmt::format("step_{}", step);
+    fs::create_directories(checkpoint);
+    if (complete) std::ofstream(checkpoint / "done") << "yes";
+  }
+  void interrupt(int signal) { tell(1s, process_event::Signal{signal}); }
+  [[nodiscard]] bool has_stopped() const {
+    return std::ranges::any_of(backend.performed,
+                               [](const auto& what) { return what.contains(" to group "); });
+  }
+};
+
+TEST_F(Saving, WhoStopsARunWaitsForTheCheckpointThatIsBeingWritten) {
+  bool stopped_at_once = true;
+  const auto outcome = run([&] {
+    save(10, true);
+    save(20, false);
+    tell(1s, process_event::Progress{0, 23, 1, 100});
+    interrupt(SIGINT);
+    stopped_at_once = has_stopped();
+    loop.after(700ms, [this] { save(20, true); });
+  });
+  EXPECT_FALSE(stopped_at_once);
+  EXPECT_EQ(outcome.checkpoint->path, (folder / "ckpt" / "step_20").string());
+  EXPECT_EQ(outcome.checkpoint->step, 20U);
+  EXPECT_EQ(outcome.last_step, 23U);
+  EXPECT_EQ(saved_sentence(outcome, plan),
+            fmt::format("the newest complete checkpoint is {} (step 20); the 3 steps after "
+                        "it are in none",
+                        outcome.checkpoint->path));
+  EXPECT_EQ(recorded_as("checkpoint-awaited"), Lines{R"({"event":"checkpoint-awaited","folder":"step_20"})"});
+  const auto all = said();
+  EXPECT_EQ(std::ranges::count(
+                all,
+                "waiting for the checkpoint step_20, which is being written, up to 1m; Ctrl-C again does "
+                "not wait"),
+            1);
+}
+
+TEST_F(Saving, WhoAsksAgainDoesNotWait) {
+  for (const int again : {SIGINT, SIGTERM}) {
+    fs::remove(folder / "events.jsonl");
+    backend.performed.clear();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto outcome = run([&] {
+      save(20, false);
+      interrupt(SIGINT);
+      EXPECT_FALSE(has_stopped());
+      interrupt(again);
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+    EXPECT_EQ(std::get<StoppedBySignal>(outcome.cause).signal, again);
+    EXPECT_EQ(saved_sentence(outcome, plan), "no complete checkpoint is there");
+    fs::remove_all(folder / "ckpt");
+  }
+}
+
+TEST_F(Saving, ItWaitsForSoLongAndNoLonger) {
+  plan.checkpoint->wait = 600ms;
+  const auto outcome = run([&] {
+    save(20, false);
+    interrupt(SIGINT);
+  });
+  EXPECT_EQ(std::get<StoppedBySignal>(outcome.cause).signal, SIGINT);
+  const auto all = said();
+  EXPECT_EQ(std::ranges::count(all, "the checkpoint step_20 is not complete after 600ms"), 1);
+}
+
+TEST_F(Saving, NobodyWaitsForWhatDoesNotStopTheRunOrKillsIt) {
+  run([&] {
+    save(20, false);
+    interrupt(SIGUSR1);
+    EXPECT_TRUE(recorded_as("checkpoint-awaited").empty());
+    interrupt(SIGQUIT);
+  });
+  EXPECT_TRUE(recorded_as("checkpoint-awaited").empty());
+  EXPECT_EQ(std::ranges::count(backend.performed, "kill all"), 1);
+}
+
+TEST_F(Saving, WithoutAFolderItKnowsWhatTheOutputNames) {
+  plan.checkpoint->dir.clear();
+  const auto outcome = run([&] {
+    tell(1s, process_event::Progress{0, 7, 1, 100});
+    tell(1s, process_event::Saved{0, "/a/7"});
+    tell(1s, process_event::Saved{1, "/a/7"});
+    tell(1s, process_event::Progress{0, 8, 1, 100});
+    interrupt(SIGINT);
+  });
+  EXPECT_EQ(recorded_as("checkpoint\""),
+            Lines{R"({"event":"checkpoint","path":"/a/7","process":"learner.0","step":7})"});
+  EXPECT_EQ(saved_sentence(outcome, plan),
+            "the newest complete checkpoint is /a/7 (step 7); the step after it is in none");
+  EXPECT_EQ(to_json(outcome)["checkpoint"], (Json{{"path", "/a/7"}, {"step", 7}, {"last_step", 8}}));
+}
+
+TEST_F(Supervised, WhatOthersWereToldByALeaderBeforeIsNotToldAgain) {
+  plan.roles[1].ports = {"http"};
+  plan.processes[2].ports = {80};
+  fs::create_directories(folder / "attempt-0" / "addrs");
+  std::ofstream(folder / "attempt-0" / "addrs" / "engine") << "n1:80\n";
+  std::ofstream(folder / "attempt-0" / "addrs" / "engine.generation") << "7\n";
+  address_of = [](const plan::Process& process) { return fmt::format("n1:{}", process.ports.front()); };
+  plan.roles[1].tolerate = 0;
+  backend.signal = [this](ProcessIndex p, int signal) {
+    tell(3s, process_event::Ended{p, sys::WaitStatus(signal)});
+  };
+  run([this] {
+    end(2, 1);
+    loop.after(50ms, [this] {
+      end(0, 0);
+      end(1, 0);
+    });
+  });
+  EXPECT_EQ(
+      recorded_as("addresses"),
+      Lines{
+          R"({"event":"addresses","role":"engine","generation":8,"addresses":[],"added":[],"removed":["n1:80"]})"});
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "fleet/leader.h"
+#include "session/interrupts.h"
+#include "sys/files.h"
+
+// A run whose nlaunch has ended, and whose agents keep what they have: this one takes the place of that
+// leader.
+namespace nlaunch::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Once one agent has come, for the others: each looks for a leader every second, and a file server takes its
+/// time to show a file.
+constexpr Duration kForTheOthers = 30s;
+/// For agents to leave that have been let go.
+constexpr Duration kToGo = 10s;
+constexpr std::uint64_t kLargestRecord = 1U << 30U;
+
+}  // namespace
+
+std::optional<session::AttemptHost::Refused> Leader::take_over(const launch::RunPaths& paths) {
+  begin(paths);
+  if (!launcher_->shares_a_folder())
+    return refuse("its nodes share no folder in which its agents could find another nlaunch");
+  const auto before = know_the_nodes();
+  if (!before) return refuse(before.error().first_message());
+  token_ = before->token;
+  if (auto refused = open_reception()) return refused;
+  if (const auto told = launcher_->announce(paths_, admission_->port(), token_); !told)
+    return refuse(told.error().first_message());
+  auto refused = await_agents();
+  // Whoever leads them is still to be found by agents that come later.
+  if (refused) (void)launch::write_step(*before, launch::step_file(paths_));
+  return refused;
+}
+
+/// As the leader before has left it written.
+Result<launch::Step> Leader::know_the_nodes() {
+  auto step = launch::read_step(launch::step_file(paths_));
+  if (!step) return step;
+  const auto text = sys::read_regular_file(paths_.attempt / "nodes.json", kLargestRecord);
+  if (!text) return std::unexpected(text.error());
+  const auto nodes = launch::read_nodes(*text);
+  if (!nodes) return std::unexpected(nodes.error());
+  if (nodes->size() != agents_.size())
+    return failure("fleet.nodes", "'{}' has {}, and the plan {}", (paths_.attempt / "nodes.json").string(),
+                   text::count(nodes->size(), "node"), agents_.size());
+  for (std::size_t node = 0; node < agents_.size(); ++node) {
+    const auto& known = (*nodes)[node];
+    agents_[node].host = known.host;
+    agents_[node].hello.host = known.host;
+    agents_[node].hello.address = known.address;
+    agents_[node].hello.ports = known.ports;
+  }
+  bound_.lock =
+      parse_ordered_json(sys::read_regular_file(paths_.folder / "lock.json", kLargestRecord).value_or(""));
+  return step;
+}
+
+std::optional<session::AttemptHost::Refused> Leader::await_agents() {
+  using Clock = std::chrono::steady_clock;
+  kill_wait_ = launcher_->kill_wait();
+  std::optional<Clock::time_point> first;
+  const auto all_or_enough = [&] {
+    const bool some =
+        std::ranges::any_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
+    if (some && !first) first = Clock::now();
+    return all_met() || (first && Clock::now() > *first + kForTheOthers);
+  };
+  wait_for(all_or_enough, plan_.leader_grace);
+  if (!misfit_.empty()) return refuse(misfit_);
+  if (!first)
+    return refuse(
+        fmt::format("no agent of the run came within {}: they have ended what they had, or have a leader",
+                    format_duration(plan_.leader_grace)));
+  for (auto& agent : agents_)
+    if (!agent.channel) agent.lost = "its agent did not come to the nlaunch that took the run over";
+  return std::nullopt;
+}
+
+/// No program here ends with them.
+void Leader::await_their_end() {
+  const auto deadline = std::chrono::steady_clock::now() + kToGo;
+  const auto gone = [](const Agent& agent) { return !agent.channel || !agent.lost.empty(); };
+  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline) {
+    const auto glance = loop_.after(50ms, [this] { loop_.stop(); });
+    loop_.run();
+    loop_.cancel(glance);
+  }
+}
+
+}  // namespace nlaunch::fleet

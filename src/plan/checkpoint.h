@@ -1,0 +1,25 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "config/experiment.h"
+#include "plan/plan.h"
+
+namespace nlaunch::plan {
+
+/// How a framework's checkpoints look: a name for `checkpoint.format`. The members are those of Checkpoint.
+struct CheckpointFormat {
+  std::string_view name;
+  std::string_view folder;
+  std::string_view complete{};
+  std::string_view tracker{};
+  std::string_view partial{};
+};
+const std::vector<CheckpointFormat>& checkpoint_formats();
+
+/// Of `written`, with `dir` and `resume` as the plan knows them.
+Checkpoint make_checkpoint(const config::Checkpoint& written, std::string dir,
+                           std::vector<std::string> resume, Diagnostics& diagnostics);
+
+}  // namespace nlaunch::plan
