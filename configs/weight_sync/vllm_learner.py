@@ -12,6 +12,7 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import socket
 import sys
 import time
 import urllib.error
@@ -25,6 +26,7 @@ from vllm.distributed.utils import StatelessProcessGroup
 WORDS = " learner engine weight rank step node"
 TOKENS = 8  # to generate
 MOST_ENGINES = 64
+TO_MEET = 60  # seconds
 
 
 class Lost(Exception):
@@ -82,6 +84,8 @@ def engines_of(options):
         urls = [f"http://{address}" for address in options.addrs_file.read_text().split()]
         try:
             engines = engines_at(urls, options.timeout)
+            for engine in engines:
+                engine.ask("health")  # a server that has lost its engine still answers other questions
             if engines:
                 return engines
         except Lost as lost:
@@ -94,11 +98,24 @@ def on_all(pool, engines, path, body_of):
     return [pool.submit(engine.ask, path, body_of(engine)) for engine in engines]
 
 
-def join(pool, engines, options):
+def free_port(host):
+    with socket.socket() as one:
+        one.bind((host, 0))
+        return one.getsockname()[1]
+
+
+def join(pool, engines, options, port):
     """The group of this process, which is rank 0, and of all servers' ranks."""
     waiting = on_all(pool, engines, "init_weight_transfer_engine", lambda engine: {
-        "init_info": {"master_address": options.host, "master_port": options.port, "rank_offset": engine.offset, "world_size": size_of_group(engines)}})
-    group = StatelessProcessGroup.create(host=options.host, port=options.port, rank=0, world_size=size_of_group(engines))
+        "init_info": {"master_address": options.host, "master_port": port, "rank_offset": engine.offset, "world_size": size_of_group(engines)}})
+    concurrent.futures.wait(waiting, timeout=1, return_when=concurrent.futures.FIRST_EXCEPTION)
+    for one in waiting:
+        if one.done():
+            one.result()  # a server that refuses never comes
+    try:
+        group = StatelessProcessGroup.create(host=options.host, port=port, rank=0, world_size=size_of_group(engines), store_timeout=TO_MEET)
+    except (RuntimeError, OSError) as error:
+        raise Lost(f"the servers did not come to {options.host}:{port}: {error}") from None
     communicator = PyNcclCommunicator(group, device=torch.cuda.current_device())
     for one in waiting:
         one.result()
@@ -171,12 +188,13 @@ def main():
         return wrong
 
     wrong, number, group = 0, 1, None
+    port = options.port
     with concurrent.futures.ThreadPoolExecutor(MOST_ENGINES) as pool:
         while number <= options.syncs:
             try:
                 if group is None:
                     engines = engines_of(options)
-                    group = join(pool, engines, options)
+                    group = join(pool, engines, options, port)
                     print(f"a group of {size_of_group(engines)} with {', '.join(engine.url for engine in engines)}", flush=True)
                 wrong += sync_and_ask(pool, engines, group, number)
             except Lost as lost:
@@ -184,6 +202,7 @@ def main():
                     sys.exit(str(lost))
                 print(f"step {number} is sent again: {lost}", flush=True)
                 group = None
+                port = free_port(options.host)  # the store of the group before still listens
                 continue
             number += 1
             time.sleep(options.pause)

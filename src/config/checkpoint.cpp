@@ -51,7 +51,7 @@ Checkpoint read_checkpoint(const Value& value) {
   keys.read("saved", checkpoint.saved);
   keys.read("wait", checkpoint.wait);
   keys.list("resume", checkpoint.resume);
-  if (checkpoint.folder) check_number_regex(*checkpoint.folder, value.problems());
+  if (checkpoint.folder) check_number_regex(*checkpoint.folder, value.problems(), "'step_(\\d+)'");
   if (checkpoint.saved) check_path_regex(*checkpoint.saved, value.problems());
   if (value.is(Node::Kind::map)) check(checkpoint, value);
   keys.finish();

@@ -691,8 +691,8 @@ void check_group(const Text& pattern, std::string_view what, std::string_view ex
 
 }  // namespace
 
-void check_number_regex(const Text& pattern, Problems& problems) {
-  check_group(pattern, "number", "'took ([\\d.]+)s'", problems);
+void check_number_regex(const Text& pattern, Problems& problems, std::string_view example) {
+  check_group(pattern, "number", example, problems);
 }
 
 void check_path_regex(const Text& pattern, Problems& problems) {

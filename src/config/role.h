@@ -35,7 +35,8 @@ void check_simple_name(const Text& name, std::string_view what, Problems& proble
 /// Reports what is no regular expression (of RE2); true when it is one.
 bool check_regex(const Text& pattern, Problems& problems);
 /// Of one whose first group is to be a number: reports one without a group, too.
-void check_number_regex(const Text& pattern, Problems& problems);
+void check_number_regex(const Text& pattern, Problems& problems,
+                        std::string_view example = "'took ([\\d.]+)s'");
 /// Likewise of one whose first group is to be a path.
 void check_path_regex(const Text& pattern, Problems& problems);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -33,6 +34,7 @@ void Liveness::look_after(Duration pause) {
 }
 
 void Liveness::look() {
+  begun_ = std::chrono::steady_clock::now();
   const auto answer = [this](const sys::CheckResult& result) { judge(result); };
   if (!alive_.http.empty()) {
     check_ = sys::NetCheck::http(loop_, *sys::parse_http_url(alive_.http), alive_.timeout, answer);
@@ -50,7 +52,10 @@ void Liveness::look() {
 void Liveness::judge(const sys::CheckResult& result) {
   loop_.cancel(deadline_);
   failures_ = result ? failures_ + 1 : 0;
-  if (failures_ < alive_.failures) return look_after(alive_.every);
+  if (failures_ < alive_.failures) {
+    const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun_);
+    return look_after(alive_.every - std::min(alive_.every, took));  // from one begin to the next
+  }
   const auto reason = fmt::format("{}: {}{}", target_of(alive_), *result,
                                   failures_ > 1 ? fmt::format(", {} times in a row", failures_) : "");
   const auto silent = std::exchange(silent_, nullptr);

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,7 +35,8 @@ class Liveness {
   plan::Alive alive_;
   sys::SpawnRequest program_;
   Silent silent_;
-  unsigned failures_ = 0;  ///< one after the other
+  unsigned failures_ = 0;                          ///< one after the other
+  std::chrono::steady_clock::time_point begun_{};  ///< the look that goes on, or the last
   sys::Loop::TimerId next_ = 0;
   sys::Loop::TimerId deadline_ = 0;  ///< of a program
   std::unique_ptr<sys::NetCheck> check_;

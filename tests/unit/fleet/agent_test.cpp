@@ -1,7 +1,9 @@
 #include "fleet/agent.h"
 
 #include <gtest/gtest.h>
+
 #include <unistd.h>
+#include <algorithm>
 
 #include <filesystem>
 #include <fstream>
@@ -166,10 +168,13 @@ TEST_F(OneAgent, WhateverALeaderSaysTheAgentEndsWithAReason) {
   constexpr int kRounds = 60;
   for (int round = 0; round < kRounds; ++round) {
     auto lines = damaged.next(4);
+    // One may let the agent go, with whatever code.
+    const bool lets_go =
+        std::ranges::any_of(lines, [](const std::string& line) { return line.contains(R"("type":"bye")"); });
     lines.push_back(encode(message::Bye{3}));
     said_.clear();
     const auto code = run_lines(lines, launch::fingerprint(plan_).value());
-    EXPECT_TRUE(code == 3 || !said_.empty() || !heard_.empty())
+    EXPECT_TRUE(code == 3 || lets_go || !said_.empty() || !heard_.empty())
         << code << " after " << text::join(lines, "\n");
   }
 }

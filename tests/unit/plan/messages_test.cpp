@@ -241,7 +241,7 @@ TEST_F(Messages, WarnOfTimesThatHaveNoMeaning) {
     return plan_of("roles:\n" + learner("gpus: 1") + rest, site).warnings;
   };
   EXPECT_EQ(warnings("leader_grace: 2m\n", kOneMachine).back(),
-            "`leader_grace` has no meaning on site 'test': a run ends with nlaunch where its scheduler "
+            "`leader_grace` has no meaning on site 'site': a run ends with nlaunch where its scheduler "
             "starts no agents");
   EXPECT_EQ(warnings("leader_grace: 2m\n", kSlurm), warnings("", kSlurm));
   EXPECT_EQ(

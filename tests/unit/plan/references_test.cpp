@@ -387,7 +387,8 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
   const Case cases[] = {
       {"nod.scratch", "unknown name '${nod.scratch}': did you mean '${node.scratch}'?"},
       {"something.else",
-       "unknown name '${something.else}': 'something' is none of vars, self, run, node, role, pool, library, "
+       "unknown name '${something.else}': 'something' is none of vars, self, run, resume, node, role, pool, "
+       "library, "
        "site, "
        "env, "
        "weight_sync, newest"},
@@ -419,7 +420,8 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
       {"vars.a", "unknown name '${vars.a}': none of that kind is defined"},
       {"AZ09_", "unknown name '${AZ09_}': did you mean '${env.AZ09_}', or '$${AZ09_}' for a shell?"},
       {"AZ09a",
-       "unknown name '${AZ09a}': 'AZ09a' is none of vars, self, run, node, role, pool, library, site, env, "
+       "unknown name '${AZ09a}': 'AZ09a' is none of vars, self, run, resume, node, role, pool, library, "
+       "site, env, "
        "weight_sync, newest"},
   };
   for (const auto& [name, why] : cases) EXPECT_EQ(resolve("${" + std::string(name) + "}"), why);

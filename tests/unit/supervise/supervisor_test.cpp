@@ -813,8 +813,8 @@ TEST_F(Saving, WithoutAFolderItKnowsWhatTheOutputNames) {
     tell(1s, process_event::Progress{0, 8, 1, 100});
     interrupt(SIGINT);
   });
-  EXPECT_EQ(recorded_as("checkpoint\""),
-            Lines{R"({"event":"checkpoint","path":"/a/7","process":"learner.0","step":7})"});
+  EXPECT_EQ(recorded_as("checkpoint"),
+            Lines{R"({"event":"checkpoint","process":"learner.0","path":"/a/7","step":7})"});
   EXPECT_EQ(saved_sentence(outcome, plan),
             "the newest complete checkpoint is /a/7 (step 7); the step after it is in none");
   EXPECT_EQ(to_json(outcome)["checkpoint"], (Json{{"path", "/a/7"}, {"step", 7}, {"last_step", 8}}));
