@@ -28,6 +28,7 @@ std::string misfit(const RunView& view, const plan::Plan& plan, const scheduler:
                    const Context& context) {
   if (view.state != "running" && !view.state.starts_with("ended without"))
     return fmt::format("run {} is over: {}", view.id, view.state);
+  if (!view.ending.empty()) return fmt::format("run {} was being ended: {}", view.id, view.ending);
   if (!plan::outlives_leader(plan))
     return fmt::format("run {} has no `leader_grace`: what it had ended with its nlaunch", view.id);
   const auto& traits = traits_of(plan.scheduler);

@@ -24,7 +24,7 @@ constexpr std::uint64_t kLargestFile = 1U << 30U;
 constexpr Duration kToTell = std::chrono::seconds(3);
 /// While there is no leader, until it is looked whether another one is there.
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
-constexpr Duration kToConnectAgain = std::chrono::seconds(10);
+constexpr Duration kToConnectAgain = std::chrono::seconds(3);
 /// The threads of slurmstepd die within this.
 constexpr Duration kToShow = std::chrono::milliseconds(100);
 
@@ -137,6 +137,10 @@ void Agent::send(const Message& message) {
 // --- what is asked for ---
 
 void Agent::on(const message::Bind& /*bind*/) {
+  if (backend_) {
+    const auto why = failure("fleet.continues", "its agent has processes of the run, which were given up");
+    return refuse({exit_code::internal, why.error()});
+  }
   // Nobody says anything before the answer, unless it is not wanted any more.
   const sys::CutShort cut([this] { return channel_->connection().waiting() || !guardian_.alive(); });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
@@ -228,6 +232,7 @@ void Agent::on(const supervise::node_command::Perform& perform) {
 }
 
 void Agent::on(const supervise::node_command::Ending& /*ending*/) {
+  ending_ = true;
   if (backend_) backend_->ending();
 }
 
@@ -290,7 +295,9 @@ void Agent::take_stop_signal(int signal) {
 /// nlaunch has ended, or cannot be reached: what runs here goes on for a while, until another one leads.
 void Agent::on_connection_lost(const std::string& why) {
   const auto& grace = worker_.plan().leader_grace;
-  if (!backend_ || leader_lost_ || grace == Duration() || options_.step.empty()) return on_leader_lost(why);
+  const bool may_go_on =
+      backend_ && !ending_ && !leader_lost_ && grace > Duration() && !options_.step.empty();
+  if (!may_go_on) return on_leader_lost(why);
   if (std::exchange(alone_, true)) return;
   caller_.console.say(fmt::format("nlaunch agent on {}: {}; what runs here goes on for {} without it\n",
                                   options_.host, why, format_duration(grace)));
@@ -304,11 +311,11 @@ void Agent::on_connection_lost(const std::string& why) {
 void Agent::look_for_leader() {
   loop_.after(kBetweenLooks, [this] {
     if (!alone_ || leader_lost_) return;
-    auto step = launch::read_step(options_.step);
-    if (!step || (step->port == options_.way.port && step->addresses == options_.way.addresses))
-      return look_for_leader();
-    options_.way.addresses = std::move(step->addresses);
-    options_.way.port = step->port;
+    // The one that was lost may be there still, and says then that this node has been given up.
+    if (auto step = launch::read_step(options_.step)) {
+      options_.way.addresses = std::move(step->addresses);
+      options_.way.port = step->port;
+    }
     options_.way.limit = kToConnectAgain;
     connection_ = std::make_unique<LeaderConnection>(
         loop_, options_.way, [this](const sys::Channel& channel) { return introduce(channel); },
@@ -318,10 +325,8 @@ void Agent::look_for_leader() {
 
 void Agent::follow(LeaderConnection::End end) {
   if (leader_lost_) return;
-  if (!end.channel) {
-    give_up(end.why);
-    return look_for_leader();
-  }
+  if (end.refused) return on_leader_lost(end.why);
+  if (!end.channel) return look_for_leader();
   channel_ = std::move(end.channel);
   assignment_ = std::move(end.assignment);
   alone_ = false;

@@ -93,6 +93,7 @@ class Agent {
   std::unique_ptr<supervise::LocalBackend> backend_;
   std::set<supervise::ProcessIndex> running_;
   Duration longest_grace_{};                    ///< before Slurm itself kills
+  bool ending_ = false;                         ///< the run is decided: nobody takes it over
   bool alone_ = false;                          ///< the leader is gone, and another one may come
   std::optional<sys::Loop::TimerId> patience_;  ///< with that
   bool leader_lost_ = false;

@@ -59,7 +59,7 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
 Leader::~Leader() {
   admission_.reset();  // who comes now is for the next attempt
   for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty()) agent.channel->send(encode(message::Bye{}));
+    if (agent.channel && agent.lost.empty() && !is_of_another_) agent.channel->send(encode(message::Bye{}));
   }
   // What brings an agent that has not come yet cannot be told by it.
   for (const auto& [node, joining] : joining_)
@@ -71,7 +71,7 @@ Leader::~Leader() {
   }
   const bool all = starters_again_.empty() &&
                    std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
-  if (starter_ < 0) await_their_end();
+  if (starter_ < 0 && !is_of_another_) await_their_end();
   const auto begin = std::chrono::steady_clock::now();
   while (!running.empty()) {
     std::erase_if(running, [&](pid_t pid) {
@@ -258,12 +258,20 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
     return;
   }
   if (joining_.contains(node) && !agent.joins) return let_join(std::move(arrived));
+  if (backend_ != nullptr) return let_go(std::move(arrived));
   if (agent.channel) {
     misfit_ = fmt::format("{} is node {}, and so is {}", arrived.hello.host, node, agent.hello.host);
   } else {
     set_channel(node, std::move(arrived));
   }
   if (waiting_) loop_.stop();
+}
+
+/// The run goes on without this one, which had lost its connection. What it has ends with it.
+void Leader::let_go(AdmissionServer::AdmittedAgent arrived) {
+  lose(arrived.node, "its agent had lost the connection");
+  arrived.channel->send(encode(message::Bye{exit_code::internal}));
+  loop_.after(kToLeave, [gone = std::shared_ptr<SealedChannel>(std::move(arrived.channel))] {});
 }
 
 void Leader::set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived) {

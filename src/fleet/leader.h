@@ -75,9 +75,12 @@ class Leader : public session::AttemptHost {
   void take_files();
   std::optional<std::string> hand_out(const std::string& file);
   void admit(AdmissionServer::AdmittedAgent arrived);
+  void let_go(AdmissionServer::AdmittedAgent arrived);
   void set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived);
   Result<pid_t> start_program(const AgentLauncher::Start& start);
 
+  std::string listens(const launch::Step& step);
+  void glance();
   Result<launch::Step> know_the_nodes();
   std::optional<Refused> await_agents();
   void await_their_end();
@@ -146,7 +149,8 @@ class Leader : public session::AttemptHost {
   pid_t starter_ = -1;                          ///< the first of those that bring the agents
   std::set<pid_t> starters_;                    ///< all of them that have not ended
   std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any while not all agents were there
-  bool step_told_to_end_ = false;               ///< an agent had a SIGTERM before all were there
+  bool is_of_another_ = false;     ///< it could not take the run over: its agents are left as they are
+  bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
   Duration kill_wait_{};
   std::function<bool()> waiting_;
   preflight::ClockExchange* clocks_ = nullptr;  ///< while it goes on

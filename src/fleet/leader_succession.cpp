@@ -5,6 +5,7 @@
 #include "fleet/leader.h"
 #include "session/interrupts.h"
 #include "sys/files.h"
+#include "sys/net_check.h"
 
 // A run whose nlaunch has ended, and whose agents keep what they have: this one takes the place of that
 // leader.
@@ -16,6 +17,8 @@ using namespace std::chrono_literals;
 /// Once one agent has come, for the others: each looks for a leader every second, and a file server takes its
 /// time to show a file.
 constexpr Duration kForTheOthers = 30s;
+/// For a leader to accept a connection, if it is there.
+constexpr Duration kToAnswer = 2s;
 /// For agents to leave that have been let go.
 constexpr Duration kToGo = 10s;
 constexpr std::uint64_t kLargestRecord = 1U << 30U;
@@ -28,6 +31,8 @@ std::optional<session::AttemptHost::Refused> Leader::take_over(const launch::Run
     return refuse("its nodes share no folder in which its agents could find another nlaunch");
   const auto before = know_the_nodes();
   if (!before) return refuse(before.error().first_message());
+  if (const auto where = listens(*before); !where.empty())
+    return refuse(fmt::format("the nlaunch of this run answers at {}", where));
   token_ = before->token;
   if (auto refused = open_reception()) return refused;
   if (const auto told = launcher_->announce(paths_, admission_->port(), token_); !told)
@@ -35,7 +40,24 @@ std::optional<session::AttemptHost::Refused> Leader::take_over(const launch::Run
   auto refused = await_agents();
   // Whoever leads them is still to be found by agents that come later.
   if (refused) (void)launch::write_step(*before, launch::step_file(paths_));
+  is_of_another_ = refused.has_value();
   return refused;
+}
+
+/// Where somebody listens in the place of the leader before; empty: nobody does.
+std::string Leader::listens(const launch::Step& step) {
+  std::string where;
+  for (const auto& address : step.addresses) {
+    if (address.starts_with("127.") || !where.empty()) continue;  // which is of any machine
+    const auto endpoint = sys::parse_endpoint(fmt::format("{}:{}", address, step.port));
+    if (!endpoint) continue;
+    const auto check = sys::NetCheck::tcp(loop_, *endpoint, kToAnswer, [&](const sys::CheckResult& why) {
+      if (!why) where = fmt::format("{}:{}", address, step.port);
+      loop_.stop();
+    });
+    loop_.run();
+  }
+  return where;
 }
 
 /// As the leader before has left it written.
@@ -71,8 +93,11 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
     if (some && !first) first = Clock::now();
     return all_met() || (first && Clock::now() > *first + kForTheOthers);
   };
-  wait_for(all_or_enough, plan_.leader_grace);
+  const auto deadline = Clock::now() + plan_.leader_grace;
+  const auto stopped = [&] { return session::Interrupts::received() != 0 || !guardian_.alive(); };
+  while (!all_or_enough() && misfit_.empty() && !stopped() && Clock::now() < deadline) glance();
   if (!misfit_.empty()) return refuse(misfit_);
+  if (stopped()) return refuse("it was stopped before it led the run");
   if (!first)
     return refuse(
         fmt::format("no agent of the run came within {}: they have ended what they had, or have a leader",
@@ -86,11 +111,13 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
 void Leader::await_their_end() {
   const auto deadline = std::chrono::steady_clock::now() + kToGo;
   const auto gone = [](const Agent& agent) { return !agent.channel || !agent.lost.empty(); };
-  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline) {
-    const auto glance = loop_.after(50ms, [this] { loop_.stop(); });
-    loop_.run();
-    loop_.cancel(glance);
-  }
+  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline) glance();
+}
+
+void Leader::glance() {
+  const auto timer = loop_.after(50ms, [this] { loop_.stop(); });
+  loop_.run();
+  loop_.cancel(timer);
 }
 
 }  // namespace nlaunch::fleet

@@ -59,6 +59,7 @@ void JobChaining::begin(const launch::RunPaths& paths) {
   if (!plan_.walltime || plan_.walltime->then != Walltime::Then::chain) return;
   const auto file = paths.folder / "job.json";
   auto jobs = read_jobs(file);
+  jobs.erase("successor");
   auto& ids = jobs["jobs"];
   if (std::ranges::find(ids, json(job_id_)) == ids.end()) ids.push_back(job_id_);
   if (const auto saved = sys::write_file_atomically(file, json_text(jobs, 2) + "\n"); !saved)
@@ -74,6 +75,16 @@ void JobChaining::take_over(const launch::RunPaths& paths) {
   folder_ = paths.folder;
   const auto jobs = read_jobs(paths.folder / "job.json");
   if (const auto next = jobs.find("successor"); next != jobs.end() && next->is_string()) successor_ = *next;
+  if (successor_ == job_id_) successor_.clear();  // of the job before
+  const auto events = supervise::read_events(paths.folder / "events.jsonl");
+  if (!events) return;
+  auto begun = start_;
+  for (const auto& event : *events) {  // the last one is of this job, and so of this machine's clock
+    if (event.value("event", "") == "run")
+      begun = std::chrono::steady_clock::time_point(
+          std::chrono::milliseconds(event.value("mono_ms", std::int64_t{0})));
+  }
+  start_ = std::min(start_, begun);
 }
 
 void JobChaining::submit_successor(const launch::RunPaths& paths, std::size_t number) {

@@ -80,6 +80,7 @@ int Run::take_over(const launch::RunPaths& paths, const supervise::GuardianLink&
   const auto next = launch::next_attempt(paths_);
   const auto attempt = next - std::min(next, 1U);
   paths_.attempt = supervise::attempt_folder(paths_.folder, attempt);
+  know_what_was_asked();
   preflight_ = {{"verdict", "skipped"}, {"reason", "the run was taken over"}};
   host_ = target_.next(guardian);
   auto refused = host_->take_over(paths_);
@@ -93,6 +94,21 @@ int Run::take_over(const launch::RunPaths& paths, const supervise::GuardianLink&
   if (!caller_.console.quiet)
     caller_.console.say(fmt::format("run {} in {} goes on\n", paths_.id, paths_.folder.string()));
   return go_on(attempt, true, guardian);
+}
+
+/// By the nlaunch that led it before, as its events have it.
+void Run::know_what_was_asked() {
+  const auto events = supervise::read_events(paths_.folder / "events.jsonl");
+  if (!events) return;
+  for (const auto& event : *events) {
+    const auto what = event.value("event", "");
+    if (what == "attempt") paths_.resume = event.value("resume", "");
+    if (!event.contains("preflight") || !event["preflight"].is_object()) continue;
+    const auto& asked = event["preflight"];
+    options_.no_preflight = asked.value("none", false);
+    options_.strict = asked.value("strict", false);
+    options_.level = value_of<PreflightLevel>(asked.value("level", ""));
+  }
 }
 
 /// `first`: what it begins with, which says whose run it is.
@@ -109,7 +125,11 @@ void Run::open_events(std::string_view first, const supervise::GuardianLink& gua
                 {"job", job_of(caller_.environment)},
                 {"nodes", plan_.node.count},
                 {"pid", guardian.guardian()},
-                {"start_ticks", seen ? seen->start_ticks : 0}});
+                {"start_ticks", seen ? seen->start_ticks : 0},
+                {"preflight",
+                 {{"none", options_.no_preflight},
+                  {"strict", options_.strict},
+                  {"level", options_.level ? name_of(*options_.level) : ""}}}});
   events_.write(first, begin);
 }
 
@@ -223,7 +243,8 @@ bool Run::again(const supervise::Outcome& outcome) {
                       std::holds_alternative<supervise::PartLost>(outcome.cause) ||
                       std::holds_alternative<supervise::Unresponsive>(outcome.cause) ||
                       stalled_to_restart(outcome);
-  if (!failed || !plan_.restart.on_failure || counted_restarts() >= plan_.restart.max) return false;
+  if (!failed || outcome.stop_asked || !plan_.restart.on_failure || counted_restarts() >= plan_.restart.max)
+    return false;
   std::string host;
   if (lost != nullptr) host = lost->host;
   if (outcome.first) host = outcome.processes[*outcome.first].host;
@@ -394,6 +415,19 @@ void report_lost_supervisor(const supervise::SupervisorLost& lost, const report:
   if (!wrote) console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
 }
 
+/// Its processes were started, and nothing has decided how it ends: else the agents end at once.
+bool goes_on(const std::filesystem::path& run_folder) {
+  bool started = false;
+  const auto events = supervise::read_events(run_folder / "events.jsonl");
+  if (!events) return false;
+  for (const auto& event : *events) {
+    const auto what = event.value("event", "");
+    if (what == "attempt" || what == "run-ending" || what == "end") started = false;
+    if (what == "attempt-started") started = true;
+  }
+  return started;
+}
+
 /// Where it fails the run is lost.
 void become_successor(const supervise::SupervisorLost& lost, unsigned successions,
                       const report::Console& console) {
@@ -423,7 +457,7 @@ supervise::GuardianLink guard_run(const plan::Plan& plan, const Caller& caller, 
   };
   if (plan::outlives_leader(plan) && how.scratch.empty())
     successor.become = [in_a_row, console = caller.console](const supervise::SupervisorLost& lost) {
-      if (in_a_row() <= kMostInARow) become_successor(lost, in_a_row(), console);
+      if (in_a_row() <= kMostInARow && goes_on(lost.run_folder)) become_successor(lost, in_a_row(), console);
     };
   return supervise::enter_guarded(
       [console = caller.console, scratch = how.scratch](const supervise::SupervisorLost& lost) {

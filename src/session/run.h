@@ -38,6 +38,7 @@ class Run {
   [[nodiscard]] const std::string& outcome() const { return outcome_; }
 
  private:
+  void know_what_was_asked();
   void open_events(std::string_view first, const supervise::GuardianLink& guardian);
   /// The attempts from this one on. `taken_over`: its processes run.
   int go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink& guardian);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -66,7 +67,8 @@ class Guardian {
     SupervisorLost lost;
     if (status.by_signal())
       lost = {announced(channel_.get()), status, forwarded_.contains(status.signal()), {}};
-    if (status.by_signal() && !lost.run_folder.empty() && forwarded_.empty() && successor.become)
+    const bool told_to_end = std::ranges::any_of(forwarded_, [](int signal) { return signal != SIGUSR1; });
+    if (status.by_signal() && !lost.run_folder.empty() && !told_to_end && successor.become)
       hand_over(lost, successor);
     lost.swept = sys::sweep(existing_, kSweepLimit);
     if (!status.by_signal()) return status.code();

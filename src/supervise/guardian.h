@@ -47,8 +47,8 @@ struct SupervisorLost {
 /// For a run that goes on without its supervisor.
 struct Successor {
   /// Called in the guardian, before anything is swept, when the supervisor was killed and the guardian had
-  /// passed no signal on that could be why. It becomes the program that takes the run over, under the same
-  /// pid; where it returns, the run is lost.
+  /// passed no signal on but SIGUSR1, which ends no run. It becomes the program that takes the run over,
+  /// under the same pid; where it returns, the run is lost.
   std::function<void(const SupervisorLost&)> become{};
   /// This process is such a program: what is below it already is the run's.
   bool inherits = false;

@@ -63,6 +63,8 @@ struct Outcome {
   Json watch;                            ///< how it got on: see Watching::summary; null: not watched
   std::optional<SavedCheckpoint>
       checkpoint{};  ///< the newest when it ended; nothing: there is none, or nobody asked
+  /// Somebody had asked for the end, and waited for a checkpoint, when something else decided.
+  bool stop_asked = false;
   std::optional<std::uint64_t> last_step{};  ///< that was seen; nothing: none was
 };
 

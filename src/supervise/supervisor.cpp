@@ -164,21 +164,30 @@ void Supervisor::look_for_run_requests() {
                return rules_.processes[process].saves;
              });
     });
-    if (!stops_learner || !hold_for_checkpoint(then)) then();
+    if (!stops_learner || !hold_for_checkpoint(false, then)) then();
   }
 }
 
-/// `then` is done once no checkpoint is being written. False: none is, and nothing waits.
-bool Supervisor::hold_for_checkpoint(std::function<void()> then) {
-  if (!checkpoints_ || held_ || !std::holds_alternative<Going>(state_.phase)) return false;
+/// `then` is done once no checkpoint is being written. False: none is, and nothing waits. What stops the run
+/// comes in the place of what does not.
+bool Supervisor::hold_for_checkpoint(bool stops, std::function<void()> then) {
+  if (!checkpoints_ || !std::holds_alternative<Going>(state_.phase)) return false;
   const auto name = checkpoints_->in_flight();
   if (name.empty()) return false;
+  const bool waits = held_.has_value();
+  if (waits && !stops) {
+    if (held_->stops) return true;  // the run ends
+    then = [before = std::move(held_->then), then = std::move(then)] {
+      before();
+      then();
+    };
+  }
+  held_ = Held{stops, std::move(then)};
+  if (waits) return true;
   const auto& wait = options_.plan.checkpoint->wait;
   record("checkpoint-awaited", {{"folder", name}});
-  say(fmt::format(
-      "waiting for the checkpoint {}, which is being written, up to {}; Ctrl-C again does not wait", name,
-      format_duration(wait)));
-  held_ = std::move(then);
+  say(fmt::format("waiting for the checkpoint {}, which is being written, up to {}{}", name,
+                  format_duration(wait), stops ? "; Ctrl-C again does not wait" : ""));
   held_until_ = since_start() + wait;
   look_at_checkpoint();
   return true;
@@ -192,7 +201,8 @@ void Supervisor::look_at_checkpoint() {
     if (!name.empty())
       say(fmt::format("the checkpoint {} is not complete after {}", name,
                       format_duration(options_.plan.checkpoint->wait)));
-    std::exchange(held_, nullptr)();
+    const auto held = std::exchange(held_, std::nullopt);
+    held->then();
   });
 }
 
@@ -381,6 +391,8 @@ void Supervisor::perform(const action::KillAll& kill) {
 }
 
 void Supervisor::perform(const action::Decide& decide) {
+  outcome_.stop_asked = held_ && held_->stops;
+  held_.reset();
   outcome_.cause = decide.cause;
   outcome_.decided = since_start();
   outcome_.first = std::visit(

@@ -54,7 +54,7 @@ class Supervisor {
   void look_at_files();
   void look_for_request();
   void look_for_run_requests();
-  bool hold_for_checkpoint(std::function<void()> then);
+  bool hold_for_checkpoint(bool stops, std::function<void()> then);
   void look_at_checkpoint();
   void note_checkpoint();
   void note_touched(const Event& event);
@@ -129,7 +129,12 @@ class Supervisor {
   Roster roster_;
   std::optional<CheckpointFolder> checkpoints_;  ///< nothing: the plan names no folder
   std::optional<SavedCheckpoint> saved_;         ///< the last that a learner's output has named
-  std::function<void()> held_;                   ///< what waits for a checkpoint that is being written
+  /// What waits for a checkpoint that is being written.
+  struct Held {
+    bool stops = false;  ///< the run
+    std::function<void()> then;
+  };
+  std::optional<Held> held_;
   Duration held_until_{};
   std::vector<ProcessIndex> touched_;  ///< since the roster was looked at
   std::deque<Event> events_;

@@ -153,11 +153,10 @@ void Supervisor::on(Duration, const process_event::Signal& signal) {
   const bool by_a_person = signal.signal == SIGINT || signal.signal == stop_signal();
   const auto cause = cause_of(rules_, signal.signal);
   const bool may_wait = by_a_person || (cause && std::holds_alternative<WalltimeNear>(*cause));
-  // Who asks again does not want to wait; it comes in the place of what was asked before.
-  if (cause && held_)
-    held_ = nullptr;
-  else if (may_wait && hold_for_checkpoint([this, signal] { handle(signal); }))
-    return;
+  // Who asks again does not want to wait.
+  const bool again = held_ && held_->stops;
+  if (may_wait && !again && hold_for_checkpoint(true, [this, signal] { handle(signal); })) return;
+  if (cause) held_.reset();
   handle(signal);
 }
 

@@ -98,6 +98,18 @@ class Resume(Runs):
         self.assertIn("what runs here goes on for 3s without it\n", log)
         self.assertIn("no nlaunch took the run over within 3s; ending what runs here\n", log)
 
+    def test_a_run_that_is_being_ended_is_not_taken_over(self):
+        self.begun(1000)
+        learner = self.pids()["learner.0"]
+        os.kill(learner, signal.SIGSTOP)  # it has its grace, and does nothing
+        os.kill(self.supervisor()[0], signal.SIGINT)
+        self.wait_until(lambda: self.events("run-ending"))
+        os.kill(self.supervisor()[1], signal.SIGKILL)
+        code, _, err = self.end_of(self.process)
+        self.assertEqual((code, self.events("taken-over")), (70, []), err)
+        self.assertEqual(self.summary()["outcome"], "killed")
+        self.nothing_is_left()
+
     def test_a_run_that_is_stopped_is_over(self):
         self.begun(1000)
         os.kill(self.supervisor()[0], signal.SIGINT)

@@ -844,5 +844,15 @@ TEST_F(Supervised, WhatOthersWereToldByALeaderBeforeIsNotToldAgain) {
           R"({"event":"addresses","role":"engine","generation":8,"addresses":[],"added":[],"removed":["n1:80"]})"});
 }
 
+TEST_F(Saving, WhatDecidesMeanwhileEndsTheRunThatWasToStop) {
+  const auto outcome = run([&] {
+    save(20, false);
+    interrupt(SIGINT);
+    end(0, 1);
+  });
+  EXPECT_TRUE(std::holds_alternative<ProcessFailed>(outcome.cause));
+  EXPECT_TRUE(outcome.stop_asked);
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise
