@@ -130,7 +130,8 @@ class Run:
 
     def lines(self):
         try:
-            return (self.run / "attempt-0" / "logs" / "trainer.0.log").read_text().splitlines()
+            text = (self.run / "attempt-0" / "logs" / "trainer.0.log").read_text()
+            return text[:text.rfind("\n") + 1].splitlines()  # whole ones
         except OSError:
             return []
 

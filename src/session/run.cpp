@@ -450,7 +450,7 @@ supervise::GuardianLink guard_run(const plan::Plan& plan, const Caller& caller, 
   using Clock = std::chrono::steady_clock;
   // One that ends soon again and again has a mistake, which another try does not mend.
   constexpr unsigned kMostInARow = 3;
-  static constexpr auto kSoon = std::chrono::minutes(1);
+  static constexpr auto kSoon = std::chrono::seconds(10);
   supervise::Successor successor{.inherits = how.inherits};
   const auto in_a_row = [before = how.successions, begin = Clock::now()] {
     return Clock::now() - begin < kSoon ? before + 1 : 1;
