@@ -72,7 +72,7 @@ class Checkpoints(CliTest):
         return f"the newest complete checkpoint is {self.folder}/ckpt/checkpoint-{step} (step {step}){left}\n"
 
     def test_who_stops_a_run_waits_for_the_one_that_is_being_written(self):
-        process = self.start(takes=1.5)
+        process = self.start(takes=4)
         self.wait_for(lambda: (self.folder / "ckpt" / "checkpoint-5").exists())
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)

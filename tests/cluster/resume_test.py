@@ -40,7 +40,7 @@ class Resume(Runs):
         self.assertEqual(self.log("learner.0"), f"learner {self.pids()['learner.0']}\n" + "".join(f"step {step}\n" for step in range(steps)))
 
     def test_the_guardian_becomes_another_when_the_supervisor_is_killed(self):
-        self.begun(130)
+        self.begun(250)
         before, (guardian, supervisor) = self.pids(), self.supervisor()
         os.kill(supervisor, signal.SIGKILL)
         self.led_again()
@@ -53,14 +53,14 @@ class Resume(Runs):
         self.wait_until(lambda: len(self.events("process-back")) == 1)
         code, out, err = self.end_of(self.process, 60)
         self.assertEqual(code, 0, err)
-        self.counted_all(130)
+        self.counted_all(250)
         self.assertIn("nlaunch: the supervisor was killed by SIGKILL; its agents go on, and another takes the run over\n", err)
-        self.assertIn("learner.0 │ step 129\n", out)
+        self.assertIn("learner.0 │ step 249\n", out)
         self.assertEqual(self.summary()["outcome"], "finished")
         self.nothing_is_left()
 
     def test_somebody_takes_over_what_has_neither(self):
-        self.begun(130, detach=True)
+        self.begun(250, detach=True)
         before, both = self.pids(), self.supervisor()
         for pid in both:
             os.kill(pid, signal.SIGSTOP)  # so that none sees the other go
@@ -83,7 +83,7 @@ class Resume(Runs):
         self.assertEqual(code, 0, err)
         after = self.pids()
         self.assertEqual({name for name in after if after[name] != before[name]}, {"engine.1"})
-        self.counted_all(130)
+        self.counted_all(250)
         self.nothing_is_left()
 
     def test_without_another_the_agents_end_what_they_have(self):
