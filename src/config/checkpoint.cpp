@@ -24,11 +24,11 @@ void check(const Checkpoint& checkpoint, const Value& value) {
   for (const auto* file : {&checkpoint.complete, &checkpoint.tracker}) {
     if (!*file) continue;
     if (!checkpoint.folder)
-      complain((*file)->span, "'checkpoint.complete' and 'checkpoint.tracker' belong to `folder`",
-               "a `format` says it by itself");
+      complain((*file)->span, "'checkpoint.complete' and 'checkpoint.tracker' need `folder`",
+               "a `format` already says how a complete checkpoint looks");
     else if ((*file)->value.starts_with('/') || (*file)->value.contains(".."))
-      complain((*file)->span, fmt::format("'{}' is no file within", (*file)->value),
-               "write it relative: complete: trainer_state.json");
+      complain((*file)->span, fmt::format("'{}' is outside the checkpoint folder", (*file)->value),
+               "write a relative path: complete: trainer_state.json");
   }
   if (checkpoint.complete && checkpoint.tracker)
     complain(checkpoint.tracker->span, "'checkpoint' has both `complete` and `tracker`", "keep one of them");

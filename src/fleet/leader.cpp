@@ -85,6 +85,13 @@ Leader::~Leader() {
   }
 }
 
+/// Of a run that was taken over: no program here ends with its agents.
+void Leader::await_their_end() {
+  const auto deadline = std::chrono::steady_clock::now() + kToLeave;
+  const auto gone = [](const Agent& agent) { return !agent.channel || !agent.lost.empty(); };
+  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline) glance();
+}
+
 // --- until all nodes are bound ---
 
 void Leader::begin(const launch::RunPaths& paths) {
@@ -400,13 +407,15 @@ bool Leader::wait_for(const std::function<bool()>& done, Duration limit) {
            std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
   };
   waiting_ = done;
-  while (!done() && !hopeless()) {
-    const auto timer = loop_.after(kGlance, [this] { loop_.stop(); });
-    loop_.run();
-    loop_.cancel(timer);
-  }
+  while (!done() && !hopeless()) glance();
   waiting_ = nullptr;
   return done();
+}
+
+void Leader::glance() {
+  const auto timer = loop_.after(kGlance, [this] { loop_.stop(); });
+  loop_.run();
+  loop_.cancel(timer);
 }
 
 }  // namespace nlaunch::fleet

@@ -80,7 +80,6 @@ class Leader : public session::AttemptHost {
   Result<pid_t> start_program(const AgentLauncher::Start& start);
 
   std::string listens(const launch::Step& step);
-  void glance();
   Result<launch::Step> know_the_nodes();
   std::optional<Refused> await_agents();
   void await_their_end();
@@ -118,6 +117,8 @@ class Leader : public session::AttemptHost {
   void starter_ended(pid_t pid, sys::WaitStatus status);
   /// Runs the loop until `done`, or until that cannot be any more; false then.
   bool wait_for(const std::function<bool()>& done, Duration limit);
+  /// Runs the loop for a moment, or until something stops it.
+  void glance();
   void send(std::uint32_t node, const Message& message);
   void send_all(const Message& message);
   /// Every node looks at itself. False: one did not answer.

@@ -19,8 +19,6 @@ using namespace std::chrono_literals;
 constexpr Duration kForTheOthers = 30s;
 /// For a leader to accept a connection, if it is there.
 constexpr Duration kToAnswer = 2s;
-/// For agents to leave that have been let go.
-constexpr Duration kToGo = 10s;
 constexpr std::uint64_t kLargestRecord = 1U << 30U;
 
 }  // namespace
@@ -105,19 +103,6 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
   for (auto& agent : agents_)
     if (!agent.channel) agent.lost = "its agent did not come to the nlaunch that took the run over";
   return std::nullopt;
-}
-
-/// No program here ends with them.
-void Leader::await_their_end() {
-  const auto deadline = std::chrono::steady_clock::now() + kToGo;
-  const auto gone = [](const Agent& agent) { return !agent.channel || !agent.lost.empty(); };
-  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline) glance();
-}
-
-void Leader::glance() {
-  const auto timer = loop_.after(50ms, [this] { loop_.stop(); });
-  loop_.run();
-  loop_.cancel(timer);
 }
 
 }  // namespace nlaunch::fleet
