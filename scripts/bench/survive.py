@@ -7,12 +7,17 @@ an engine in each. A fault is one of these, at random:
   engine-idle     an engine answers, and generates nothing (throughput)
   agent-killed    SIGKILL to the agent of a node
   leader-killed   SIGKILL to nlaunch's supervisor: its guardian becomes the nlaunch that takes the run over, and all processes stay
-  node-off        all of a node is killed at once, and its network with it: at most twice, since Slurm takes it out of the job and a spare is needed
+  node-off        all of a node is killed at once, and its network with it
+  node-cut        the network of a node is cut off from the other nodes, and connected again once another node has its place
+  spare-bad       a spare is switched off, and then a node: another spare has to take its place
+  preempted       a job of a higher partition takes a borrowed node for a second
 
-The node that takes a place is a spare, or the same. What has to hold: the trainer is one and the same process and no step is missing; the
-record names what was hit; it is detected within 1 s (a death), within failures x every or `within` (a hang; each with a look more), within 31 s
-(a node that says nothing: the connection to it times out); the engine is started again within 2 s after that; effective training time over
-wall time (ETTR) is 95 % or more; and nothing is left at the end.
+Slurm takes a node that is switched off out of the job, so node-off and spare-bad are as many as there are spares for. The node that takes a
+place is a spare, or the same; of a borrowed node it is that of its next job. What has to hold: the trainer is one and the same process and no
+step is missing; the record names what was hit; it is detected within 1 s (a death), within failures x every or `within` (a hang; each with a
+look more), within 31 s (a node that says nothing: the connection to it times out), within 10 s (a preemption, in which Slurm has its share); the
+engine is started again within 2 s after that, on a borrowed node after it has come; effective training time over wall time (ETTR) is 95 % or
+more; and nothing is left at the end.
 
 Prints a table for docs/measurements.md, and each fault for which something did not hold; ends with 1 then.
 Usage, as root: scripts/bench/survive.py [--faults 200] [--seed N] [--only FAULT]"""
@@ -34,14 +39,23 @@ sys.path.insert(0, str(ROOT / "tests/cluster"))
 from cluster import SITE, Cluster, wait_until  # noqa: E402
 
 NODES = 8
-ENGINES = 5  # node 0 has the trainer, two nodes are spares
+OWN = 7  # of the run's own job
+ENGINES = 4  # node 0 has the trainer, one engine is on a borrowed node, three nodes are spares
 STEP = 0.5  # seconds
 STEPS_EACH = 10
 LOAD = 1.0
 EVERY, FAILURES, WITHIN = 0.5, 3, 2.0
 SHARE = 2.0
 SILENT = 30.0  # TCP_USER_TIMEOUT of nlaunch's connections
-SPARES = NODES - 1 - ENGINES
+SPARES = OWN - ENGINES
+NEEDS = {"node-off": 1, "spare-bad": 2}  # spares
+CONF = """SlurmdTimeout=5
+MessageTimeout=3
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=low Nodes=ALL PriorityTier=1 PreemptMode=CANCEL
+PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
+"""
 
 ENGINE = f"""
 import http.server, pathlib, sys, threading, time
@@ -85,7 +99,8 @@ EXPERIMENT = f"""version: 1
 name: survive
 pools:
   train: {{nodes: 1}}
-  serve: {{nodes: {ENGINES}}}
+  serve: {{nodes: {ENGINES - 1}}}
+  lent: {{elastic: {{max: 1}}, slurm: {{partition: low}}}}
 weight_sync: {{backend: none}}
 roles:
   trainer:
@@ -95,7 +110,7 @@ roles:
     stop: {{grace: 2s}}
   engine:
     kind: engine
-    pool: serve
+    pool: [serve, lent]
     per_node: 1
     ports: [http]
     command: [/usr/bin/python3, FOLDER/engine.py, "${{self.ports.http}}", "${{self.index}}", FOLDER]
@@ -116,12 +131,13 @@ class Run:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-survive-"))
         for name, text in (("engine.py", ENGINE), ("trainer.py", TRAINER), ("survive.yaml", EXPERIMENT)):
             (self.folder / name).write_text(text.replace("FOLDER", str(self.folder)))
-        self.off = 0  # nodes
+        self.off = set()  # numbers of nodes
 
     def begin(self):
-        self.output = open(self.folder / "output", "w")
-        self.process = self.cluster.start("salloc", "-Q", "--no-kill", f"-N{NODES}", self.nlaunch, "run", self.folder / "survive.yaml", "--site", SITE,
-                                          "--no-preflight", "--runs-dir", self.folder / "runs", "--quiet")
+        (self.folder / "job.sh").write_text(f"#!/bin/bash\nexec {self.nlaunch} run {self.folder}/survive.yaml --site {SITE} --no-preflight "
+                                            f"--runs-dir {self.folder}/runs --quiet\n")
+        self.process = self.cluster.start("sbatch", "--wait", "--parsable", "--no-kill", "--exclusive", f"-N{OWN}", f"-wnode[0-{OWN - 1}]", "-o", self.folder / "output",
+                                          self.folder / "job.sh")
         wait_until(lambda: self.step() >= 2, 60, "the first steps")
 
     @property
@@ -193,9 +209,21 @@ class Run:
                 os.kill(pid, signal.SIGKILL if kind == "engine-killed" else signal.SIGSTOP)
         elif kind == "agent-killed":
             os.kill(self.agent_of(host), signal.SIGKILL)
+        elif kind == "preempted":
+            self.urgent = self.cluster.start("srun", "-Q", "-purgent", f"-w{host}", "--exclusive", "sleep", "1")
+        elif kind == "node-cut":
+            self.cluster.cut_off(number)
         else:
-            self.off += 1
+            self.off.add(number)
             self.cluster.kill_node(number)
+
+    def switch_a_spare_off(self, used):
+        spare = self.dice.choice([node for node in range(1, OWN) if node not in self.off and f"node{node}" not in used])
+        self.off.add(spare)
+        self.cluster.kill_node(spare)
+
+    def spares(self):
+        return SPARES - len(self.off)
 
     def leader_killed(self):
         """nlaunch's own end, and that of no process: what did not hold, and the seconds until another led the run and until all engines were known to be ready."""
@@ -222,11 +250,16 @@ class Run:
         engines = wait_until(lambda: (now := self.engines()) and len(now) == ENGINES and now, 60, "all engines")
         if kind == "leader-killed":
             return self.leader_killed()
-        name, host = self.dice.choice(sorted(engines.items()))
+        lent = f"node{OWN}"
+        of_a_node = kind in NEEDS or kind == "node-cut"
+        name, host = self.dice.choice(sorted((name, host) for name, host in engines.items() if (host == lent if kind == "preempted" else not of_a_node or host != lent)))
+        if kind == "spare-bad":
+            self.switch_a_spare_off(set(engines.values()))
         before = len(self.events())
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.hit(kind, name, host)
-        limit = {"engine-hung": 2 * EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "node-off": SILENT}.get(kind, 0) + 1
+        limit = {"engine-hung": 2 * EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "node-off": SILENT, "node-cut": SILENT,
+                 "spare-bad": SILENT, "preempted": 9}.get(kind, 0) + 1
 
         def again():
             new = self.events()[before:]
@@ -243,17 +276,25 @@ class Run:
         detected = named[0]["mono_ms"] / 1000 if named else begin
         if detected - begin > limit:
             wrong.append(f"detected after {detected - begin:.1f} s")
-        if started - detected > SHARE:
-            wrong.append(f"started {started - detected:.1f} s after it was detected")
+        since = detected
+        if host == lent or kind == "spare-bad":  # Slurm has its share, or a spare that does not answer
+            since = [event["mono_ms"] / 1000 for event in new if event["event"] == "node-back" and event["mono_ms"] / 1000 <= started + 0.1][-1:] or [detected]
+            since = since[0]
+        if started - since > SHARE:
+            wrong.append(f"started {started - since:.1f} s after {'it was detected' if since == detected else 'its node had come'}")
+        if kind == "node-cut":
+            self.cluster.connect(int(host.removeprefix("node")))
+        if kind == "preempted":
+            self.urgent.communicate()
         wait_until(lambda: self.step() >= at_step + STEPS_EACH, STEPS_EACH * STEP * 10, "ten steps")
         return wrong, detected - begin, started - detected, ready - started
 
     def end(self):
         (self.folder / "enough").touch()
-        out, err = self.process.communicate(timeout=60)
+        self.process.communicate(timeout=60)
         wrong = []
         if self.process.returncode != 0:
-            wrong.append(f"the run ended with {self.process.returncode}: {err[-500:]}")
+            wrong.append(f"the run ended with {self.process.returncode}: {(self.folder / 'output').read_text()[-500:]}")
         lines = self.lines()
         steps = [int(line.split()[1]) for line in lines[1:]]
         if steps != list(range(len(steps))):
@@ -277,13 +318,13 @@ class Run:
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace") if entry.name.isdigit() else ""
             except OSError:
                 continue
-            if str(self.folder) in line:
+            if str(self.folder) in line and "sbatch" not in line:
                 found.append(line[:120])
         return found
 
 
 def main():
-    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "leader-killed", "node-off"]
+    kinds = ["engine-killed", "engine-hung", "engine-idle", "agent-killed", "leader-killed", "node-off", "node-cut", "spare-bad", "preempted"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -293,14 +334,13 @@ def main():
     dice = random.Random(options.seed)
     times, wrong = collections.defaultdict(list), []
     right = 0
-    with Cluster(nodes=NODES, gpus=1, hosts=True, conf="SlurmdTimeout=5\nMessageTimeout=3\n") as cluster:
+    with Cluster(nodes=NODES, gpus=1, hosts=True, conf=CONF) as cluster:
         run = Run(cluster, options.nlaunch, options.seed)
         try:
             run.begin()
             for number in range(options.faults):
-                if run.off == SPARES:
-                    kinds = [kind for kind in kinds if kind != "node-off"]
-                kind = options.only or dice.choice(kinds)
+                possible = [kind for kind in kinds if NEEDS.get(kind, 0) <= run.spares()]
+                kind = options.only or dice.choice(possible)
                 faults, *seconds = run.fault(kind)
                 times[kind].append(seconds)
                 right += not faults

@@ -26,6 +26,7 @@ struct SchedulerTraits {
   bool shares_files = true;            ///< files of who submits are on the nodes, under the same paths
   bool spares = false;                 ///< gives more nodes than the plan needs
   bool pools = false;                  ///< gives nodes of several kinds to one run
+  bool lends = false;                  ///< gives a run that goes on further nodes, each by a job of its own
   bool switches = false;               ///< says at which switch a node is
   bool directives = false;             ///< takes `scheduler: {directives: ...}`
   bool srun = false;                   ///< processes of a node are started by srun

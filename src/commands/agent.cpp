@@ -1,7 +1,9 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "base/exit_code.h"
@@ -11,7 +13,9 @@
 #include "fleet/agent.h"
 #include "fleet/beaker_target.h"
 #include "launch/install.h"
+#include "launch/job/allocation.h"
 #include "launch/job/places.h"
+#include "launch/job/pyxis.h"
 #include "launch/job/step.h"
 #include "launch/machine.h"
 #include "plan/json.h"
@@ -59,7 +63,7 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
   const auto index = given                 ? given
                      : step->nodes.empty() ? text::whole_number<std::uint32_t>(id)
                                            : index_of(host, step->nodes);
-  if (!index || *index >= plan->node.count) {
+  if (!index || *index >= plan->all_nodes()) {
     context.console.say(fmt::format(
         "nlaunch agent on {}: error: {} is no node of the plan: {} starts agents\n", host,
         step->nodes.empty() ? fmt::format("{}='{}'", traits.rank_variable, text::printable(id)) : "this",
@@ -75,6 +79,35 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
                        step_file},
                       std::move(*plan), context, guardian)
       .run();
+}
+
+/// In the batch script of a borrowed node: its agent is a step of that job, as those of the run's own job are
+/// of theirs. Returns where that cannot be.
+int agent_by_srun(const std::string& step_file, unsigned node, const Context& context) {
+  const auto complain = [&](const std::string& why) {
+    context.console.say(fmt::format("nlaunch agent: error: {}\n", why));
+    return exit_code::bad_input;
+  };
+  const auto step = launch::read_step(step_file);
+  if (!step) return complain(step.error().first_message());
+  const auto text = sys::read_regular_file(step->plan, kLargestFile);
+  if (!text) return complain(text.error().first_message());
+  const auto plan = plan::from_json(*text, step->plan);
+  if (!plan) return complain(plan.error().first_message());
+  const auto allocation = launch::find_allocation(context.environment);
+  if (!allocation) return complain(allocation.error().first_message());
+  if (!*allocation || (*allocation)->nodes.size() != 1) return complain("this is no job of one node");
+  const auto install = launch::find_install();
+  const auto run_folder = std::filesystem::path(step->plan).parent_path().string();
+  auto command = launch::pyxis_options(*plan, install, run_folder);
+  for (const auto& word : {install.program, std::string("agent"), std::string("--step"), step_file,
+                           std::string("--node"), std::to_string(node)})
+    command.push_back(word);
+  const auto words = launch::srun_command(*plan, **allocation, (*allocation)->nodes, command);
+  const auto program = sys::find_program(words.front(), sys::env_value(context.environment, "PATH"), "");
+  if (!program) return complain(program.error().first_message());
+  sys::become(*program, words, launch::srun_environment(context.environment));
+  return complain(fmt::format("{} cannot be executed: {}", *program, std::strerror(errno)));
 }
 
 /// Tells where this node stands.
@@ -95,10 +128,13 @@ void add_agent(Command program, Context& context) {
   command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_step);
   auto node = std::make_shared<std::optional<unsigned>>();
   command.option("--node", *node, "With --step: which node of the plan this is");
+  auto by_srun = std::make_shared<bool>(false);
+  command.flag("--by-srun", *by_srun, "With --step: in a job of its own, whose step is to have the agent");
   auto where = std::make_shared<bool>(false);
   command.flag("--where", *where, "Before the run's step: where this node stands").excludes(of_step);
-  command.when_called([step, plan, node, where, &context] {
-    context.run = [step, plan, node, where, &context] {
+  command.when_called([step, plan, node, by_srun, where, &context] {
+    context.run = [step, plan, node, by_srun, where, &context] {
+      if (*by_srun) return agent_by_srun(*step, node->value_or(0), context);
       // When who started this is killed, nobody else says so.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (*where) return say_where(context);

@@ -125,7 +125,7 @@ View view_of(const plan::Plan& plan, const plan::Role& role, const Context& cont
     view.operations.insert(view.operations.end(), own.begin(), own.end());
   }
   add_preload(plan, role, source.install(), view);
-  view.facts = {plan.node.count, plan.node_of(role).gpu_model, plan.node.arch, role.kind, {}};
+  view.facts = {plan.all_nodes(), plan.node_of(role).gpu_model, plan.node.arch, role.kind, {}};
   for (const auto& [name, library] : plan.libraries) {
     const auto bound = launch::bind_library(name, library, source.install().probe);
     if (bound && !bound->version.empty()) view.facts.library_versions[name] = bound->version;

@@ -50,7 +50,7 @@ int resume(const ResumeArgs& args, const Context& context) {
   const bool succeeds = args.successions.has_value();
   if (view->alive && !view->elsewhere && !succeeds)
     return refuse(fmt::format("run {} has its nlaunch, with pid {} here", view->id, view->pid));
-  const auto plan = launch::plan_of_run(view->folder);
+  auto plan = launch::plan_of_run(view->folder);
   if (!plan) return context.console.error(plan.error());
   const auto job = scheduler::current_job(plan->scheduler, context.environment);
   if (!job) return context.console.error(job.error());

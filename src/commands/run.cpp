@@ -45,8 +45,8 @@ std::vector<std::string> arguments_for_job(const RunArgs& args, const Context& c
 /// Who has the scratch folder of a run: its supervisor, or the agents on its nodes.
 enum class Scratch { here, of_agents };
 
-int start(const plan::Plan& plan, const RunArgs& args, const Context& context, RunTarget& target,
-          Scratch scratch, JobChaining* continuation = nullptr) {
+int start(plan::Plan& plan, const RunArgs& args, const Context& context, RunTarget& target, Scratch scratch,
+          JobChaining* continuation = nullptr) {
   Result<launch::RunPaths> paths = launch::RunPaths{fs::path(args.run_dir).filename(), args.run_dir, {}};
   if (args.run_dir.empty()) paths = launch::make_run_folder(args.run.runs_dir, plan.name);
   if (!paths) return context.console.error(paths.error());
@@ -62,8 +62,7 @@ int start(const plan::Plan& plan, const RunArgs& args, const Context& context, R
   return code;
 }
 
-int run_here(const plan::Plan& plan, const RunArgs& args, const Context& context,
-             launch::MachineSource& machine) {
+int run_here(plan::Plan& plan, const RunArgs& args, const Context& context, launch::MachineSource& machine) {
   if (plan.node.count > 1) {
     context.console.say(fmt::format(
         "nlaunch run: the plan has {} nodes, and this is one machine; --nodes 1\n", plan.node.count));
@@ -74,7 +73,7 @@ int run_here(const plan::Plan& plan, const RunArgs& args, const Context& context
 }
 
 /// In the job that we are in, which fits the plan.
-int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, RunArgs args, const Context& context,
+int run_in(const scheduler::CurrentJob& job, plan::Plan& plan, RunArgs args, const Context& context,
            launch::MachineSource& machine) {
   if (const auto folder = job.runs_dir(plan); !folder.empty()) args.run.runs_dir = folder;
   if (job.follows()) return job.follow(plan, context);
@@ -87,7 +86,7 @@ int run_in(const scheduler::CurrentJob& job, const plan::Plan& plan, RunArgs arg
 }
 
 /// Where we are, if that fits the plan; else as a job of its own.
-int run_or_submit(const plan::Plan& plan, const RunArgs& args, const Context& context,
+int run_or_submit(plan::Plan& plan, const RunArgs& args, const Context& context,
                   launch::MachineSource& machine) {
   const auto* scheduler = scheduler::find(plan.scheduler);
   if (scheduler == nullptr && (args.submit || args.detach)) {
@@ -146,7 +145,7 @@ int run_run(const RunArgs& args, const Context& context) {
     return exit_code::usage;
   }
   launch::MachineSource machine(launch::find_install());
-  const auto plan = load_plan(args.plan, context, machine);
+  auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
   // A frozen plan was looked at when it was made.
   const bool frozen = !args.plan.plan_file.empty();

@@ -78,10 +78,17 @@ struct Fresh {
   std::optional<Text> http, log;
 };
 
+/// The nodes of a pool come and go while the run goes on.
+struct Elastic {
+  SourceSpan span;
+  Located<std::uint32_t> min{0, {}};  ///< so many are there before what comes after them starts
+};
+
 /// Nodes that are alike.
 struct Pool {
   Text name;
-  Located<std::uint32_t> nodes{1, {}};
+  Located<std::uint32_t> nodes{1, {}};         ///< of an elastic pool, at most
+  std::optional<Elastic> elastic;              ///< nothing: they are of the run's own job
   std::optional<Located<std::uint32_t>> gpus;  ///< on each node; 0: none is used, and none asked for
   std::optional<std::uint32_t> cpus;
   std::optional<Text> gpu, interface;
@@ -170,7 +177,7 @@ struct Experiment {
   std::vector<std::string> extends;  ///< the files below it, absolute, the most basic first
   Text name;
   Located<std::uint32_t> nodes{1, {}};  ///< without pools
-  std::vector<Pool> pools;              ///< in file order; empty: all nodes are alike
+  std::vector<Pool> pools;              ///< in file order, elastic ones last; empty: all nodes are alike
   bool cpu_slots = false;               ///< where a node has no GPU, `gpus` counts CPU slots
   std::optional<Text> workdir;
   std::optional<Text> venv;

@@ -10,6 +10,38 @@ namespace {
 constexpr std::size_t kMostPools = 64;
 constexpr std::uint32_t kMostCpus = 4096;
 
+/// `elastic: {min: 2, max: 16}`, in place of `nodes`.
+void read_elastic(const Value& value, Pool& pool) {
+  Keys keys(value);
+  pool.elastic.emplace().span = value.span();
+  keys.number("min", pool.elastic->min, 0, kMostNodesOfARun);
+  if (keys.require("max", "max: 16")) keys.number("max", pool.nodes, 1, kMostNodesOfARun);
+  keys.finish();
+  const auto& min = pool.elastic->min;
+  if (min.value <= pool.nodes.value || !pool.nodes.span) return;
+  auto& problem = value.problems().error(
+      "config.elastic", min.span,
+      fmt::format("'{}.min' is {}, and 'max' is {}", value.path(), min.value, pool.nodes.value));
+  problem.notes.push_back({"'max' is here", pool.nodes.span});
+  problem.hint =
+      "min is how many nodes are there before the run goes on to its next stage, max how many are asked for";
+}
+
+/// How many nodes: of the run's own job, or borrowed.
+void read_nodes(Keys& keys, Pool& pool) {
+  const auto elastic = keys.get("elastic");
+  const auto nodes = elastic ? keys.get("nodes") : keys.require("nodes", "nodes: 4");
+  if (elastic) read_elastic(*elastic, pool);
+  if (elastic && nodes) {
+    auto& problem = nodes->problems().error("config.exclusive", nodes->key_span(),
+                                            "both 'nodes' and 'elastic' are given");
+    problem.notes.push_back({"'elastic' is here", elastic->key_span()});
+    problem.hint = "an elastic pool says how many by min and max";
+  } else if (nodes) {
+    keys.number("nodes", pool.nodes, 1, kMostNodesOfARun);
+  }
+}
+
 Pool read_pool(const Text& name, const Value& value, bool in_profile) {
   Pool pool;
   pool.name = name;
@@ -23,7 +55,7 @@ Pool read_pool(const Text& name, const Value& value, bool in_profile) {
           .hint = "the experiment says it: pools: {" + name.value + ": {nodes: N}}";
     keys.pairs("directives", pool.directives);
   } else {
-    if (keys.require("nodes", "nodes: 4")) keys.number("nodes", pool.nodes, 1, kMostNodesOfARun);
+    read_nodes(keys, pool);
     keys.pairs("slurm", pool.directives);
   }
   keys.number("gpus", pool.gpus, 0, kMostGpus);
@@ -57,6 +89,7 @@ std::vector<Pool> read_pools(const Value& value, bool in_profile) {
     return pools;
   }
   for (const auto& [name, item] : value.entries()) pools.push_back(read_pool(name, item, in_profile));
+  std::ranges::stable_partition(pools, [](const Pool& pool) { return !pool.elastic; });
   if (value.is(Node::Kind::map) && pools.empty()) {
     value.error("config.empty-value", fmt::format("'{}' has no pool", value.path())).hint =
         in_profile ? "write pools: {cpu: {gpus: 0, directives: {partition: cpu}}}"
@@ -68,6 +101,14 @@ std::vector<Pool> read_pools(const Value& value, bool in_profile) {
 const Pool* find_pool(const std::vector<Pool>& pools, std::string_view name) {
   const auto found = std::ranges::find_if(pools, [&](const Pool& pool) { return pool.name.value == name; });
   return found == pools.end() ? nullptr : &*found;
+}
+
+const Text* elastic_pool_of(const Role& role, const std::vector<Pool>& pools) {
+  const auto found = std::ranges::find_if(role.pools, [&](const Text& name) {
+    const auto* pool = find_pool(pools, name.value);
+    return pool != nullptr && pool->elastic;
+  });
+  return found == role.pools.end() ? nullptr : &*found;
 }
 
 void check_pool_names(const std::vector<Role>& roles, const std::vector<Pool>& pools, Problems& problems) {

@@ -36,6 +36,20 @@ class DirectivesWriter {
     return text::join(lines_, "\n");
   }
 
+  /// Of one borrowed node. It comes once: whoever led it asks for the next.
+  Result<std::string> write(const plan::SlurmComponent& pool, const std::string& output) {
+    given_ = &pool.directives;
+    add_default("job-name", fmt::format("{}-{}", plan_.name, pool.pools.front()));
+    add("nodes", "1");
+    add("ntasks-per-node", "1");
+    add_output(output);
+    add("open-mode", "append");
+    add("no-requeue", "");
+    for (const auto& option : pool.directives) add(option.name, option.value);
+    if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
+    return text::join(lines_, "\n");
+  }
+
  private:
   struct Part {
     std::uint32_t nodes = 0;
@@ -135,16 +149,35 @@ std::string slurm_path(std::string_view path) {
   return out;
 }
 
-Result<std::string> slurm_script(const plan::Plan& plan, const SlurmJob& job, const Template& from) {
-  auto directives = DirectivesWriter(plan).write(job);
-  if (!directives) return std::unexpected(directives.error());
-  return from.fill({{"DIRECTIVES", std::move(*directives)},
-                    {"COMMAND", command_of(job)},
+namespace {
+
+std::string fill(const Template& from, const plan::Plan& plan, std::string directives, std::string command,
+                 const std::string& plan_file, const std::string& nlaunch) {
+  return from.fill({{"DIRECTIVES", std::move(directives)},
+                    {"COMMAND", std::move(command)},
                     {"NAME", text::shell_quote(plan.name)},
                     {"SITE", text::shell_quote(plan.site)},
                     {"EXPERIMENT", text::shell_quote(plan.experiment)},
-                    {"PLAN", text::shell_quote(job.plan_file)},
-                    {"NLAUNCH", text::shell_quote(job.nlaunch)}});
+                    {"PLAN", text::shell_quote(plan_file)},
+                    {"NLAUNCH", text::shell_quote(nlaunch)}});
+}
+
+}  // namespace
+
+Result<std::string> slurm_script(const plan::Plan& plan, const SlurmJob& job, const Template& from) {
+  auto directives = DirectivesWriter(plan).write(job);
+  if (!directives) return std::unexpected(directives.error());
+  return fill(from, plan, std::move(*directives), command_of(job), job.plan_file, job.nlaunch);
+}
+
+Result<std::string> borrowing_script(const plan::Plan& plan, const plan::SlurmComponent& pool,
+                                     const BorrowingJob& job, const Template& from) {
+  auto directives = DirectivesWriter(plan).write(pool, job.output);
+  if (!directives) return std::unexpected(directives.error());
+  const std::vector<std::string> command{job.nlaunch,   "agent",     "--step",
+                                         job.step_file, "--by-srun", "--node"};
+  return fill(from, plan, std::move(*directives), text::shell_join(command) + " \"$1\"", job.plan_file,
+              job.nlaunch);
 }
 
 }  // namespace nlaunch::emit

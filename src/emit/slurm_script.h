@@ -24,4 +24,17 @@ std::string slurm_path(std::string_view path);
 /// bytes. What sbatch could not be told, or would take for something else, is a failure that says so.
 Result<std::string> slurm_script(const plan::Plan& plan, const SlurmJob& job, const Template& from);
 
+/// What the script for borrowed nodes says that is not in their plan. All paths are absolute.
+struct BorrowingJob {
+  std::string nlaunch;    ///< this program
+  std::string plan_file;  ///< the saved plan
+  std::string step_file;  ///< where its agents find their leader
+  std::string output;     ///< the job's log, with Slurm's patterns; the pool's directive wins
+};
+
+/// The batch script of a job that brings one node of an elastic pool, whose directives `pool` has. Its
+/// argument is the node's index in the plan. Else as `slurm_script`.
+Result<std::string> borrowing_script(const plan::Plan& plan, const plan::SlurmComponent& pool,
+                                     const BorrowingJob& job, const Template& from);
+
 }  // namespace nlaunch::emit

@@ -46,6 +46,8 @@ class AdmissionServer {
   AdmissionServer(const AdmissionServer&) = delete;
   AdmissionServer& operator=(const AdmissionServer&) = delete;
   [[nodiscard]] std::uint16_t port() const { return listener_->port(); }
+  /// Of a plan that has taken the place of the one before.
+  void expect(std::string fingerprint) { options_.plan = std::move(fingerprint); }
 
  private:
   struct PendingConnection {

@@ -8,7 +8,9 @@
 
 #include "base/exit_code.h"
 #include "base/text.h"
+#include "launch/job/handshake.h"
 #include "launch/run_dir/provenance.h"
+#include "plan/json.h"
 #include "sys/addresses.h"
 #include "sys/command.h"
 #include "sys/files.h"
@@ -25,6 +27,8 @@ constexpr Duration kToTell = std::chrono::seconds(3);
 /// While there is no leader, until it is looked whether another one is there.
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
 constexpr Duration kToConnectAgain = std::chrono::seconds(3);
+/// For each program of a node's modules when it gets another plan.
+constexpr Duration kToPrepare = std::chrono::minutes(1);
 /// The threads of slurmstepd die within this.
 constexpr Duration kToShow = std::chrono::milliseconds(100);
 
@@ -246,6 +250,35 @@ void Agent::on(const supervise::node_command::Finish& finish) {
   });
 }
 
+void Agent::on(const message::Prepare& prepare) {
+  const auto refuse = [this](const Diagnostics& why) { send(message::Prepared{why.first_message()}); };
+  if (prepare.file.contains('/')) return refuse(failure("fleet.update", "it names no plan").error());
+  const auto text = sys::read_regular_file(assignment_.paths.attempt / prepare.file, kLargestFile);
+  if (!text) return refuse(text.error());
+  auto plan = plan::from_json(*text, prepare.file);
+  if (!plan) return refuse(plan.error());
+  const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
+  if (!nodes) return refuse(nodes.error());
+  const auto directory = launch::read_nodes(*nodes);
+  if (!directory) return refuse(directory.error());
+  const auto fingerprint = launch::fingerprint(*plan);
+  if (!fingerprint) return refuse(fingerprint.error());
+  // Nothing else is done here meanwhile.
+  const sys::CutShort cut([this, begin = std::chrono::steady_clock::now()] {
+    return !guardian_.alive() || std::chrono::steady_clock::now() > begin + kToPrepare;
+  });
+  if (const auto refused = worker_.prepare(std::move(*plan), *directory, prepare.roles))
+    return refuse(refused->why);
+  prepared_ = *fingerprint;
+  send(message::Prepared{});
+}
+
+void Agent::on(const message::Adopt& /*adopt*/) {
+  if (prepared_.empty()) return;
+  worker_.adopt();
+  options_.way.plan = std::exchange(prepared_, "");
+}
+
 void Agent::on(const message::Settle& /*settle*/) {
   send(message::Settled{});
 }
@@ -280,9 +313,14 @@ void Agent::on_stop_signal(int signal) {
 void Agent::take_stop_signal(int signal) {
   const bool orphan = options_.of_slurm && parent_of(guardian_.guardian()) != parent_;
   if (orphan) return on_leader_lost("its slurmstepd is gone");
+  const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
+  // The job of a borrowed node ends, and the run's does not.
+  if (worker_.plan().is_borrowed(index_)) {
+    if (!ends) return;
+    return on_leader_lost(fmt::format("its job was told to end ({})", sys::signal_name(signal)));
+  }
   const supervise::ProcessEvent process_event{{}, supervise::process_event::Signal{signal}};
   if (channel_) send(process_event);
-  const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
   if (alone_ && ends) return on_leader_lost(fmt::format("{} came", sys::signal_name(signal)));
   if (!backend_ || leader_lost_) return ends ? leave(128 + signal) : void();
   const auto& rules = worker_.plan().signals;
@@ -336,7 +374,8 @@ void Agent::follow(LeaderConnection::End end) {
   listen_to_leader();
 }
 
-/// There is no leader any more: the node is ended as a run is that was told to stop.
+/// There is no leader any more, or the node is taken from it: what runs here is ended as a run is that was
+/// told to stop.
 void Agent::on_leader_lost(const std::string& why) {
   if (std::exchange(leader_lost_, true)) return;
   alone_ = false;

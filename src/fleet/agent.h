@@ -51,6 +51,8 @@ class Agent {
   void on(const supervise::node_command::Perform& perform);
   void on(const supervise::node_command::Ending& ending);
   void on(const supervise::node_command::Finish& finish);
+  void on(const message::Prepare& prepare);
+  void on(const message::Adopt& adopt);
   void on(const message::Settle& settle);
   void on(const message::Bye& bye);
   void send(const Message& message);
@@ -80,7 +82,8 @@ class Agent {
   pid_t parent_ = 0;  ///< of the guardian, at the beginning: Slurm's stepd
   launch::MachineSource machine_;
   session::NodeWorker worker_;
-  std::string address_;  ///< by which the other nodes reach this one
+  std::string prepared_;  ///< the fingerprint of the plan that was prepared
+  std::string address_;   ///< by which the other nodes reach this one
   preflight::Findings findings_;
   supervise::Rules rules_;
 

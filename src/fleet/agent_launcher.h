@@ -9,6 +9,8 @@
 
 namespace nlaunch::fleet {
 
+class NodeLender;
+
 /// How the agents of an attempt come to be: programs are started here that bring all of them, or one that
 /// brings that of this node where the others come by themselves.
 class AgentLauncher {
@@ -48,6 +50,8 @@ class AgentLauncher {
                             const std::string& /*host*/) {
     return {};
   }
+  /// What gives the nodes of elastic pools; null where nobody does. Not longer than this.
+  [[nodiscard]] virtual NodeLender* lender() { return nullptr; }
   /// A host was not fit. What was made of that, as a sentence; empty: nothing.
   virtual std::string note_unfit(const preflight::Suspect& /*suspect*/) { return ""; }
   /// The token and the port, where agents know them already; empty and 0: they are told.

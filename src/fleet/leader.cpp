@@ -54,6 +54,8 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
       token_(launcher_->token()) {
   if (token_.empty()) token_ = launch::new_token();
   for (const auto& host : launcher_->nodes()) agents_.push_back({.host = host});
+  for (auto node = plan_.node.count; node < plan_.all_nodes(); ++node)
+    agents_.push_back({.host = plan_.name_of_borrowed(node), .lost = "none has come to its place yet"});
 }
 
 Leader::~Leader() {
@@ -66,11 +68,12 @@ Leader::~Leader() {
     if (joining.starter >= 0 && !agents_[node].joins) ::kill(joining.starter, SIGTERM);
   auto running = starters_again_;
   running.insert(starters_.begin(), starters_.end());
-  if (std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.channel; })) {
+  if (std::ranges::any_of(own(), [](const Agent& agent) { return !agent.channel; })) {
     for (const auto starter : starters_) ::kill(starter, SIGTERM);
   }
   const bool all = starters_again_.empty() &&
-                   std::ranges::all_of(agents_, [](const Agent& agent) { return agent.lost.empty(); });
+                   std::ranges::all_of(own(), [](const Agent& agent) { return agent.lost.empty(); });
+  give_back_all();
   if (starter_ < 0 && !is_of_another_) await_their_end();
   const auto begin = std::chrono::steady_clock::now();
   while (!running.empty()) {
@@ -165,7 +168,7 @@ Result<pid_t> Leader::start_program(const AgentLauncher::Start& start) {
 }
 
 bool Leader::all_met() const {
-  return std::ranges::all_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
+  return std::ranges::all_of(own(), [](const Agent& agent) { return agent.channel != nullptr; });
 }
 
 /// Everybody hears where everybody is, and binds its node.
@@ -179,13 +182,13 @@ std::optional<session::AttemptHost::Refused> Leader::introduce() {
   if (const auto why = hand_out(file)) return refuse(*why);
   send_all(message::Bind{});
   const auto answered = [](const Agent& agent) { return agent.bound || agent.refused; };
-  if (!wait_for([&] { return std::ranges::all_of(agents_, answered); }, kToBind)) return refuse(trouble());
+  if (!wait_for([&] { return std::ranges::all_of(own(), answered); }, kToBind)) return refuse(trouble());
   if (auto refused = refused_by_nodes()) return refused;
   take_files();
   const auto& first = *agents_.front().bound;
   bound_.dropped = first.dropped;
   bound_.lock = first.lock;
-  for (const auto& agent : agents_) {
+  for (const auto& agent : own()) {
     launch::add_libraries(bound_.lock, agent.host, agent.bound->libraries);
     for (const auto& note : agent.bound->notes) {
       const auto text = agent.host + ": " + note;
@@ -207,7 +210,7 @@ std::optional<session::AttemptHost::Refused> Leader::refused_by_nodes() const {
     first = not_bound(exit_code, fmt::format("{}: {}", agent.host, sentence));
   }
   // What no node can do is nobody's fault but the plan's.
-  if (first && suspects.size() < agents_.size()) first->suspects = std::move(suspects);
+  if (first && suspects.size() < own().size()) first->suspects = std::move(suspects);
   return first;
 }
 
@@ -228,7 +231,10 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
               .hand_out =
                   [this](const std::string& file) {
                     if (const auto why = hand_out(file)) tell_trouble(*why);
-                  }});
+                  },
+              .rebinder = {[this](const auto& rebinding, auto done) { prepare(rebinding, std::move(done)); },
+                           [this] { adopt(); }},
+              .goes_on = taken_over_});
   tell_ = [&](const supervise::ProcessEvent& process_event) { supervisor.on(process_event); };
   supervise::RemoteBackend backend(
       loop_, plan_, supervisor.rules(),
@@ -246,6 +252,7 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
   }
   auto outcome = supervisor.run(backend);
   backend_ = nullptr;
+  preparing_.reset();  // nobody waits for it any more
   terminal_.reset();
   return outcome;
 }
@@ -264,8 +271,13 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
     agent.output = std::move(arrived.output);
     return;
   }
-  if (joining_.contains(node) && !agent.joins) return let_join(std::move(arrived));
+  if (joining_.contains(node) && !agent.joins && !preparing_) return let_join(std::move(arrived));
   if (backend_ != nullptr) return let_go(std::move(arrived));
+  // Its job began when nobody led the run: what it would take the place of is not known here.
+  const auto job = jobs_.find(node);
+  if (plan_.is_borrowed(node) &&
+      (job == jobs_.end() || job->second.host != arrived.hello.host || agent.channel))
+    return let_go(std::move(arrived));
   if (agent.channel) {
     misfit_ = fmt::format("{} is node {}, and so is {}", arrived.hello.host, node, agent.hello.host);
   } else {
@@ -274,9 +286,13 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
   if (waiting_) loop_.stop();
 }
 
-/// The run goes on without this one, which had lost its connection. What it has ends with it.
+/// The run goes on without this one, which had lost its connection, or whose place another one has or is to
+/// have. What it has ends with it.
 void Leader::let_go(AdmissionServer::AdmittedAgent arrived) {
-  lose(arrived.node, "its agent had lost the connection");
+  const auto& there = agents_[arrived.node];
+  const bool is_another = plan_.is_borrowed(arrived.node) && there.hello.host != arrived.hello.host;
+  const bool is_to_come = joining_.contains(arrived.node) && !there.joins;
+  if (!is_another && !is_to_come) lose(arrived.node, "its agent had lost the connection");
   arrived.channel->send(encode(message::Bye{exit_code::internal}));
   loop_.after(kToLeave, [gone = std::shared_ptr<SealedChannel>(std::move(arrived.channel))] {});
 }
@@ -383,6 +399,7 @@ void Leader::lose(std::uint32_t node, const std::string& why) {
   if (!agent.lost.empty()) return;
   if (agent.joins) return did_not_join(node, why);
   agent.lost = why;
+  stop_preparing(node);
   if (backend_ != nullptr) backend_->lose(node, why);
   if (probes_ != nullptr) probes_->lose(node, why);
   if (waiting_) loop_.stop();
@@ -404,7 +421,7 @@ bool Leader::wait_for(const std::function<bool()>& done, Duration limit) {
   const auto hopeless = [&] {
     return starter_end_ || step_told_to_end_ || !misfit_.empty() || session::Interrupts::received() != 0 ||
            !guardian_.alive() || std::chrono::steady_clock::now() > deadline ||
-           std::ranges::any_of(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
+           std::ranges::any_of(own(), [](const Agent& agent) { return !agent.lost.empty(); });
   };
   waiting_ = done;
   while (!done() && !hopeless()) glance();

@@ -1,12 +1,15 @@
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "base/exit_code.h"
 #include "fleet/admission.h"
 #include "fleet/agent_launcher.h"
+#include "fleet/node_lender.h"
 #include "fleet/recovery.h"
 #include "preflight/ask/remote_probes.h"
 #include "preflight/clocks.h"
@@ -15,6 +18,7 @@
 #include "session/caller.h"
 #include "supervise/remote_backend.h"
 #include "sys/channel.h"
+#include "sys/exec_check.h"
 
 namespace nlaunch::fleet {
 
@@ -95,6 +99,31 @@ class Leader : public session::AttemptHost {
   void go_on_joining(std::uint32_t node);
   void did_not_join(std::uint32_t node, const std::string& why);
   std::optional<preflight::Suspect> unfit_to_join(std::uint32_t node);
+
+  /// Of the nodes of the run's own job; behind them stand those of borrowed ones.
+  [[nodiscard]] std::span<const Agent> own() const;
+  [[nodiscard]] std::span<Agent> own();
+  [[nodiscard]] std::string place_of(std::uint32_t node, const std::string& host) const;
+  [[nodiscard]] std::string unique_name(std::uint32_t node, const std::string& host) const;
+  bool take_back(std::uint32_t node);
+  void borrow(std::uint32_t node);
+  void asked(std::uint32_t node, const std::optional<std::string>& why);
+  void ask_next();
+  void take_job(std::uint32_t node, const std::string& job);
+  void cancel_job(const std::string& job);
+  void keep_jobs();
+  void know_the_jobs();
+  void look_at_queue_later();
+  void look_at_queue();
+  void job_ended(std::uint32_t node, const std::string& job);
+  void give_back(std::uint32_t node);
+  void give_back_all();
+
+  void prepare(const supervise::Rebinding& rebinding, supervise::Rebinder::Done done);
+  void stop_preparing(std::uint32_t node);
+  void look_whether_prepared();
+  void adopt();
+
   void tell_trouble(const std::string& sentence);
   [[nodiscard]] Duration since_supervised() const;
 
@@ -103,6 +132,7 @@ class Leader : public session::AttemptHost {
   void on(std::uint32_t node, message::Bound bound);
   void on(std::uint32_t node, message::NotBound refused);
   void on(std::uint32_t node, preflight::Findings findings);
+  void on(std::uint32_t node, const message::Prepared& prepared);
   void on(std::uint32_t node, const message::Settled& settled);
   void on(std::uint32_t node, const message::ProbeNews& probe);
   void on(std::uint32_t node, supervise::ProcessEvent process_event);
@@ -150,6 +180,7 @@ class Leader : public session::AttemptHost {
   pid_t starter_ = -1;                          ///< the first of those that bring the agents
   std::set<pid_t> starters_;                    ///< all of them that have not ended
   std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any while not all agents were there
+  bool taken_over_ = false;                     ///< another one led this attempt before
   bool is_of_another_ = false;     ///< it could not take the run over: its agents are left as they are
   bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
   Duration kill_wait_{};
@@ -171,6 +202,35 @@ class Leader : public session::AttemptHost {
   HostHistory history_;
   std::map<std::uint32_t, Joining> joining_;  ///< by node
   std::set<pid_t> starters_again_;            ///< of agents that came later
+  struct Job {
+    std::string id;
+    std::string host{};  ///< once its agent takes part; empty: it is awaited
+  };
+  std::map<std::uint32_t, Job> jobs_;  ///< of borrowed nodes, by node
+  bool lender_is_ready_ = false;
+  std::deque<std::uint32_t> to_ask_;
+  /// A request for a node that the scheduler has not answered yet.
+  struct Ask {
+    std::unique_ptr<sys::ExecCheck> program;
+    sys::Loop::TimerId timer{};
+    bool wanted = true;  ///< else its job is given back at once
+  };
+  std::map<std::uint32_t, Ask> asking_;                                 ///< by node
+  std::map<std::string, std::unique_ptr<sys::ExecCheck>> giving_back_;  ///< by job
+  std::unique_ptr<sys::ExecCheck> listing_;
+  std::optional<sys::Loop::TimerId> queue_timer_;
+  /// Another plan, for which the nodes are being bound.
+  struct Preparing {
+    std::string fingerprint;
+    supervise::Rebinder::Done done;
+    sys::Loop::TimerId timer{};
+    std::set<std::uint32_t> awaited{};   ///< nodes that have not answered
+    std::set<std::uint32_t> prepared{};  ///< those that are
+    std::string why{};                   ///< the first that could not be
+  };
+  std::optional<Preparing> preparing_;
+  std::set<std::uint32_t> prepared_;  ///< nodes that may adopt the plan of this fingerprint
+  std::string expected_;
   Audit audit_;
 };
 

@@ -19,21 +19,26 @@ bool Leader::look(const preflight::Options& options) {
   send_all(message::Look{options.level});
   const auto answered = [&] {
     const auto number =
-        std::ranges::count_if(agents_, [](const Agent& one) { return one.findings.has_value(); });
+        std::ranges::count_if(own(), [](const Agent& one) { return one.findings.has_value(); });
     options.tell(
-        fmt::format("{} of {} have looked at themselves", number, text::count(agents_.size(), "node")));
-    return static_cast<std::size_t>(number) == agents_.size();
+        fmt::format("{} of {} have looked at themselves", number, text::count(own().size(), "node")));
+    return static_cast<std::size_t>(number) == own().size();
   };
   return wait_for(answered, kToLook);
 }
 
 preflight::Examination Leader::examination(const preflight::Options& options) {
   std::vector<std::string> addresses;
-  for (const auto& node : directory()) addresses.push_back(node.address);
+  std::vector<std::string> names;
+  for (const auto& node : directory()) {
+    if (names.size() == own().size()) break;
+    addresses.push_back(node.address);
+    names.push_back(node.host);
+  }
   return {.plan = plan_,
           .options = options,
           .folder = paths_.attempt,
-          .hosts = hosts(),
+          .hosts = std::move(names),
           .addresses = std::move(addresses),
           .cancelled = [this] { return session::Interrupts::received() != 0 || !guardian_.alive(); },
           .probes = [this](const preflight::ProbeStart& start) { return make_probes(start); }};
@@ -75,7 +80,7 @@ preflight::Measured Leader::measure(std::vector<preflight::GroupTrial> trials,
 
 std::vector<preflight::Findings> Leader::findings() const {
   std::vector<preflight::Findings> all;
-  for (const auto& agent : agents_) all.push_back(agent.findings.value());
+  for (const auto& agent : own()) all.push_back(agent.findings.value());
   return all;
 }
 
@@ -83,7 +88,7 @@ std::unique_ptr<preflight::Probes> Leader::make_probes(const preflight::ProbeSta
   const auto spec = std::filesystem::path(start.folder).lexically_relative(paths_.attempt) / "spec.json";
   if (const auto why = hand_out(spec)) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
   std::vector<std::string> lost;
-  for (const auto& agent : agents_) lost.push_back(agent.lost);
+  for (const auto& agent : own()) lost.push_back(agent.lost);
   auto probes = std::make_unique<preflight::RemoteProbes>(
       loop_, lost,
       [this](std::uint32_t node, const preflight::ProbeCommand& command) { send(node, as_message(command)); },

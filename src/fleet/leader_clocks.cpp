@@ -10,10 +10,9 @@ constexpr Duration kPatience = std::chrono::seconds(10);
 }  // namespace
 
 std::vector<std::optional<preflight::ClockOffset>> Leader::compare_clocks() {
-  preflight::ClockExchange clocks(agents_.size());
+  preflight::ClockExchange clocks(own().size());
   clocks_ = &clocks;
-  for (std::uint32_t node = 0; node < agents_.size(); ++node)
-    send(node, preflight::ClockExchange::question());
+  for (std::uint32_t node = 0; node < own().size(); ++node) send(node, preflight::ClockExchange::question());
   wait_for([&] { return clocks.complete(); }, kPatience);
   clocks_ = nullptr;
   return clocks.offsets();

@@ -11,7 +11,7 @@ namespace nlaunch::fleet {
 /// A node is known by what its agent calls it where nobody knew before. Two replicas may be on one machine.
 void Leader::name_nodes() {
   std::map<std::string, std::size_t> seen;
-  for (auto& agent : agents_) {
+  for (auto& agent : own()) {
     if (agent.host.empty()) agent.host = agent.hello.host;
     if (const auto before = seen[agent.host]++; before > 0) agent.host += fmt::format("-{}", before + 1);
   }
@@ -31,6 +31,8 @@ launch::NodeAddresses Leader::directory() const {
     const auto& hello = agent.hello;
     const bool inside = hello.address.starts_with("127.") && !ours.empty();
     nodes.push_back({agent.host, inside ? ours : hello.address, hello.ports});
+    const auto node = static_cast<std::uint32_t>(nodes.size() - 1);
+    if (hello.host.empty() && plan_.is_borrowed(node)) nodes.back().ports = launch::ports_of(plan_, node);
   }
   return nodes;
 }
@@ -64,7 +66,7 @@ std::optional<std::string> Leader::hand_out(const std::string& file) {
 
 /// What one node has written for all.
 void Leader::take_files() {
-  for (const auto& agent : agents_) {
+  for (const auto& agent : own()) {
     for (const auto& [file, text] : agent.bound->files) {
       const auto path = launch::common_file(paths_, file);
       if (!path) continue;

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <bit>
 #include <csignal>
 
 #include "base/text.h"
@@ -26,6 +27,13 @@ constexpr Duration kToJoin = 90s;
 void Leader::recover(std::uint32_t node) {
   if (joining_.contains(node)) return;
   const auto& agent = agents_[node];
+  if (plan_.is_borrowed(node)) {
+    if (take_back(node)) return;
+    if (agent.channel) history_.failed(place_of(node, agent.host), since_supervised());
+    give_back(node);
+    joining_[node] = {};
+    return try_next(node);
+  }
   history_.failed(agent.host, since_supervised());
   if (const auto replica = led_from(node); !replica.empty()) {
     return tell_trouble(
@@ -45,7 +53,8 @@ void Leader::recover(std::uint32_t node) {
 void Leader::release(std::uint32_t node) {
   send(node, message::Bye{0});
   agents_[node].lost = "it was drained";
-  history_.rule_out(agents_[node].host);
+  stop_preparing(node);
+  history_.rule_out(agents_[node].hello.host);
   recover(node);
 }
 
@@ -59,7 +68,10 @@ void Leader::try_next(std::uint32_t node) {
     else if (agents_[other].lost.empty())
       in_use.insert(agents_[other].host);
   }
-  const auto choice = history_.choose(launcher_->hosts_for(node), in_use, since_supervised());
+  const auto candidates =
+      plan_.is_borrowed(node) ? std::vector{plan_.name_of_borrowed(node)} : launcher_->hosts_for(node);
+  if (plan_.is_borrowed(node)) in_use.clear();  // its name stands for whichever comes
+  const auto choice = history_.choose(candidates, in_use, since_supervised());
   // One that is in use may be free later.
   joining.timer = loop_.after(choice ? choice->wait : kToJoin, [this, node, choice] {
     const auto joining = joining_.find(node);
@@ -72,6 +84,7 @@ void Leader::try_next(std::uint32_t node) {
 }
 
 void Leader::bring(std::uint32_t node, const std::string& host) {
+  if (plan_.is_borrowed(node)) return borrow(node);
   auto& joining = joining_.at(node);
   const auto start = launcher_->start_again(paths_, node, host);
   const auto pid = start_program(start);
@@ -109,7 +122,7 @@ void Leader::let_join(AdmissionServer::AdmittedAgent arrived) {
   if (auto& timer = joining_.at(node).timer)
     loop_.cancel(*timer);  // it may come while another is about to be tried
   give_up_later(node);
-  agent = {.host = joining_.at(node).host = arrived.hello.host};
+  agent = {.host = joining_.at(node).host = unique_name(node, arrived.hello.host)};
   set_channel(node, std::move(arrived));
   agent.joins = true;
   bound_now_.reset();
@@ -134,28 +147,41 @@ void Leader::go_on_joining(std::uint32_t node) {
   if (is_checked) {
     if (const auto suspect = unfit_to_join(node)) {
       const auto said = launcher_->note_unfit(*suspect);
-      history_.rule_out(agent.host);
+      history_.rule_out(agent.hello.host);
       return did_not_join(node, suspect->reason + (said.empty() ? "" : "; " + said));
     }
-    checked_[node] = *agent.findings;
+    if (!plan_.is_borrowed(node)) checked_[node] = *agent.findings;
   }
   auto joining = joining_.extract(node);
   if (joining.mapped().timer) loop_.cancel(*joining.mapped().timer);
   agent.joins = false;
-  history_.joined(agent.host);
+  history_.joined(place_of(node, agent.host));
+  if (const auto job = jobs_.find(node); job != jobs_.end()) {
+    job->second.host = agent.hello.host;
+    keep_jobs();
+  }
   if (backend_ == nullptr || backend_->is_ending()) return;
   send(node, message::Supervise{kill_wait_});
   backend_->rejoin(node, agent.host);
 }
 
-/// Of a quick preflight, as far as it blames this node; the others are as they were found before.
+/// Of a quick preflight, as far as it blames this node; the others are as they were found before. A borrowed
+/// one is judged as one more node of the run's own job.
 std::optional<preflight::Suspect> Leader::unfit_to_join(std::uint32_t node) {
   const preflight::Options options{.level = PreflightLevel::quick};
   auto all = checked_;
-  all[node] = *agents_[node].findings;
-  const auto asked = examination(options);
+  auto asked = examination(options);
+  if (plan_.is_borrowed(node)) {
+    auto& more = all.emplace_back(*agents_[node].findings);
+    for (auto& rank : more.ranks) rank.node = static_cast<std::uint32_t>(checked_.size());
+    asked.hosts.push_back(agents_[node].host);
+    asked.addresses.push_back(agents_[node].hello.address);
+  } else {
+    all[node] = *agents_[node].findings;
+  }
+  const auto nodes = all.size();
   const auto report = preflight::examine(loop_, asked, std::move(all));
-  for (const auto& suspect : preflight::suspects(report, agents_.size()))
+  for (const auto& suspect : preflight::suspects(report, nodes))
     if (suspect.host == agents_[node].host) return suspect;
   return std::nullopt;
 }
@@ -172,8 +198,15 @@ void Leader::did_not_join(std::uint32_t node, const std::string& why) {
   }
   if (backend_ == nullptr || backend_->is_ending()) return;
   const auto host = joining.host;
-  history_.failed(host, since_supervised());
-  tell_trouble(fmt::format("{} could not take the place of node {} of the plan: {}", host, node, why));
+  history_.failed(place_of(node, host), since_supervised());
+  if (plan_.is_borrowed(node)) {
+    give_back(node);
+    // One that cannot be had for hours is no news each minute.
+    if (const auto times = history_.failures_of(place_of(node, host)); std::has_single_bit(times))
+      tell_trouble(fmt::format("no node could be borrowed for {}: {}", plan_.name_of_borrowed(node), why));
+  } else {
+    tell_trouble(fmt::format("{} could not take the place of node {} of the plan: {}", host, node, why));
+  }
   try_next(node);
 }
 

@@ -39,6 +39,7 @@ std::optional<session::AttemptHost::Refused> Leader::take_over(const launch::Run
   // Whoever leads them is still to be found by agents that come later.
   if (refused) (void)launch::write_step(*before, launch::step_file(paths_));
   is_of_another_ = refused.has_value();
+  taken_over_ = true;
   return refused;
 }
 
@@ -76,6 +77,7 @@ Result<launch::Step> Leader::know_the_nodes() {
     agents_[node].hello.address = known.address;
     agents_[node].hello.ports = known.ports;
   }
+  know_the_jobs();
   bound_.lock =
       parse_ordered_json(sys::read_regular_file(paths_.folder / "lock.json", kLargestRecord).value_or(""));
   return step;
@@ -89,7 +91,9 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
     const bool some =
         std::ranges::any_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
     if (some && !first) first = Clock::now();
-    return all_met() || (first && Clock::now() > *first + kForTheOthers);
+    const bool all =
+        std::ranges::all_of(agents_, [](const Agent& agent) { return agent.channel || !agent.lost.empty(); });
+    return all || (first && Clock::now() > *first + kForTheOthers);
   };
   const auto deadline = Clock::now() + plan_.leader_grace;
   const auto stopped = [&] { return session::Interrupts::received() != 0 || !guardian_.alive(); };
@@ -101,7 +105,8 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
         fmt::format("no agent of the run came within {}: they have ended what they had, or have a leader",
                     format_duration(plan_.leader_grace)));
   for (auto& agent : agents_)
-    if (!agent.channel) agent.lost = "its agent did not come to the nlaunch that took the run over";
+    if (!agent.channel && agent.lost.empty())
+      agent.lost = "its agent did not come to the nlaunch that took the run over";
   return std::nullopt;
 }
 

@@ -42,7 +42,7 @@ session::AttemptHost::Refused Leader::refuse_unmet() {
 preflight::Report Leader::report_of_absent() const {
   preflight::Report report;
   report.cancelled = session::Interrupts::received() != 0 || !guardian_.alive();
-  for (const auto& agent : agents_) {
+  for (const auto& agent : own()) {
     if (agent.findings) continue;
     report.rows.push_back(preflight::failed(
         "node", agent.host, agent.lost.empty() ? "did not answer in time" : agent.lost,
@@ -71,7 +71,7 @@ std::string Leader::trouble() const {
   const auto gave_up = std::ranges::find_if(lines, gives_up);
   if (gave_up != lines.end()) return text::printable(*gave_up);
   std::vector<std::string> missing;
-  for (std::size_t node = 0; node < agents_.size(); ++node) {
+  for (std::size_t node = 0; node < own().size(); ++node) {
     const auto& agent = agents_[node];
     const auto name = agent.host.empty() ? fmt::format("replica {}", node) : agent.host;
     if (!agent.lost.empty()) return fmt::format("node {}: {}", name, agent.lost);
@@ -94,8 +94,8 @@ std::string Leader::trouble() const {
 
 /// The starter's log knows of a node that has died; its agent's end is no more than a sign of that.
 std::string Leader::lost() const {
-  const auto gone = std::ranges::find_if(agents_, [](const Agent& agent) { return !agent.lost.empty(); });
-  if (gone == agents_.end()) return starter_end_ ? trouble() : "";
+  const auto gone = std::ranges::find_if(own(), [](const Agent& agent) { return !agent.lost.empty(); });
+  if (gone == own().end()) return starter_end_ ? trouble() : "";
   const auto log = starter_log();
   const auto said = text::printable(text::join(text::split(text::trim(log), '\n'), "; "));
   return fmt::format("node {}: {}{}{}", gone->host, gone->lost, said.empty() ? "" : "; ", said);

@@ -68,6 +68,13 @@ struct Look {
 struct Supervise {
   Duration kill_wait{};  ///< from the SIGTERM that ends the job to the SIGKILL
 };
+/// The node is to be bound to another plan, for processes of these roles that start from now on; it stays as
+/// it is until Adopt. To be answered by Prepared.
+struct Prepare {
+  std::string file;  ///< that has the plan, by its name in the attempt
+  std::vector<std::string> roles;
+};
+struct Adopt {};
 /// To be answered by Settled, when all that came before is done.
 struct Settle {};
 struct Bye {
@@ -88,6 +95,9 @@ struct NotBound {
   std::string sentence;
   std::string text;  ///< as a person should read it
 };
+struct Prepared {
+  std::string why;  ///< it could not be; empty: it is
+};
 struct Settled {};
 struct ProbeNews {
   unsigned run = 0;  ///< of preflight::probe_command::Start
@@ -106,17 +116,19 @@ struct Lost {
 
 }  // namespace message
 
-using Message = std::variant<
-    message::Challenge, launch::Signed, message::Hello, message::OutputHello, message::Welcome,
-    message::Refused,
-    // to an agent
-    message::Keep, message::Bind, preflight::ClockQuestion, message::Look, preflight::probe_command::Start,
-    preflight::probe_command::Say, preflight::probe_command::Kill, message::Supervise,
-    supervise::node_command::Perform, supervise::node_command::Ending, supervise::node_command::Finish,
-    message::Settle, message::Bye,
-    // to the leader
-    preflight::ClockAnswer, message::Bound, message::NotBound, preflight::Findings, message::Settled,
-    message::ProbeNews, supervise::ProcessEvent, message::Audit, supervise::BackendEnd, message::Lost>;
+using Message =
+    std::variant<message::Challenge, launch::Signed, message::Hello, message::OutputHello, message::Welcome,
+                 message::Refused,
+                 // to an agent
+                 message::Keep, message::Bind, preflight::ClockQuestion, message::Look,
+                 preflight::probe_command::Start, preflight::probe_command::Say,
+                 preflight::probe_command::Kill, message::Supervise, supervise::node_command::Perform,
+                 supervise::node_command::Ending, supervise::node_command::Finish, message::Prepare,
+                 message::Adopt, message::Settle, message::Bye,
+                 // to the leader
+                 preflight::ClockAnswer, message::Bound, message::NotBound, preflight::Findings,
+                 message::Prepared, message::Settled, message::ProbeNews, supervise::ProcessEvent,
+                 message::Audit, supervise::BackendEnd, message::Lost>;
 
 /// A line without its newline: {"type": ..., and the members by name}. Bytes that are no UTF-8 become U+FFFD.
 std::string encode(const Message& message);

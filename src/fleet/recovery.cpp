@@ -23,6 +23,11 @@ void HostHistory::failed(const std::string& host, Duration now) {
   failures.last = now;
 }
 
+unsigned HostHistory::failures_of(const std::string& host) const {
+  const auto found = failures_.find(host);
+  return found == failures_.end() ? 0 : found->second.times;
+}
+
 std::optional<HostHistory::Choice> HostHistory::choose(const std::vector<std::string>& candidates,
                                                        const std::set<std::string>& in_use,
                                                        Duration now) const {

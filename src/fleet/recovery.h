@@ -21,8 +21,11 @@ class HostHistory {
   void failed(const std::string& host, Duration now);
   /// An agent there takes part: what it failed at before counts no more.
   void joined(const std::string& host) { failures_.erase(host); }
+  /// Since an agent there took part for the last time.
+  [[nodiscard]] unsigned failures_of(const std::string& host) const;
   /// It is not to be tried any more.
   void rule_out(const std::string& host) { out_.insert(host); }
+  [[nodiscard]] const std::set<std::string>& ruled_out() const { return out_; }
 
   /// Of `candidates` the one that may be tried first; of several, the one that failed least often, in their
   /// order. A host that was lost may be tried at once, and each failure after that doubles the wait, from two

@@ -21,7 +21,7 @@ class PlanInputBuilder {
 
   LintInput build() {
     input_.plan = true;
-    input_.nodes = plan_.node.count;
+    input_.nodes = plan_.all_nodes();
     input_.gpu = plan_.node.gpu_model;
     input_.nics = plan_.node.nic_kind;
     input_.slurm = traits_of(plan_.scheduler).srun;
@@ -125,7 +125,7 @@ class PlanInputBuilder {
     if (!role.wrapper.empty()) environment.wrapper_span = span_of(role.wrapper_origin);
     add_releases(role, environment);
     auto versions = facts_.library_versions;
-    const plan::ConditionFacts facts{plan_.node.count, plan_.node_of(role).gpu_model, plan_.node.arch,
+    const plan::ConditionFacts facts{plan_.all_nodes(), plan_.node_of(role).gpu_model, plan_.node.arch,
                                      role.kind, versions};
     std::set<std::string> set;
     for (const auto& op : role.env) {

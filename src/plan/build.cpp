@@ -15,6 +15,7 @@
 #include "plan/checkpoint.h"
 #include "plan/container.h"
 #include "plan/demand.h"
+#include "plan/elastic.h"
 #include "plan/fixed_ports.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
@@ -65,6 +66,7 @@ class Builder {
     if (!diagnostics_.has_errors()) check_together(plan_, experiment_, diagnostics_);
     if (!diagnostics_.has_errors()) check_fixed_ports(experiment_, plan_, diagnostics_);
     for (auto& sync : plan_.weight_syncs) sync.world_size = weight_sync_size(plan_, sync);
+    if (!diagnostics_.has_errors()) check_elastic(experiment_, plan_, diagnostics_);
     if (!diagnostics_.has_errors()) check_weight_syncs(experiment_, plan_, diagnostics_);
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     ask_for_places(plan_);
@@ -288,6 +290,15 @@ class Builder {
                        options_.nodes_of);
     check_pool_options("--spares", options_.spares > 0 ? std::optional(options_.spares) : std::nullopt,
                        options_.spares_of);
+    for (const auto& [name, number] : options_.spares_of) {
+      const auto* pool = config::find_pool(experiment_.pools, name);
+      if (number > 0 && pool != nullptr && pool->elastic)
+        diagnostics_
+            .error("plan.spares", {},
+                   fmt::format("--spares {}={}: the nodes of the elastic pool '{}' are no part of the job",
+                               name, number, name))
+            .hint = "leave it out: another node is asked for when one is taken away";
+    }
     check_nodes();
     set_gpus();
   }
@@ -330,10 +341,12 @@ class Builder {
                         : experiment_.pools.size() == 1  ? options_.nodes.value_or(pool.nodes.value)
                                                          : pool.nodes.value;
       made.first = plan_.pools.empty() ? 0 : plan_.pools.back().first + plan_.pools.back().node.count;
+      if (pool.elastic) made.elastic = Elastic{pool.elastic->min.value};
       plan_.pools.push_back(std::move(made));
     }
     if (plan_.pools.empty()) return;
-    plan_.node.count = plan_.pools.back().first + plan_.pools.back().node.count;
+    plan_.node.count = 0;
+    for (const auto& pool : plan_.pools) plan_.node.count += pool.elastic ? 0 : pool.node.count;
   }
 
   static void apply(const config::Pool& from, Node& node) {
@@ -357,6 +370,8 @@ class Builder {
         diagnostics_.error("plan.no-nodes", {},
                            fmt::format("the pool '{}' needs at least one node", pool.name));
     }
+    check_pools(experiment_, plan_, diagnostics_);
+    if (diagnostics_.has_errors()) return;
     if (scheduler_.this_machine && node.count > 1) {
       const bool from_options = options_.nodes || !options_.nodes_of.empty();
       const auto& pools = experiment_.pools;

@@ -109,6 +109,10 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
         std::ranges::find_if(experiment.roles, [&](const auto& r) { return r.name.value == name; });
     return static_cast<std::size_t>(found - experiment.roles.begin());
   };
+  // A role is on borrowed nodes only where it says so.
+  std::vector<std::size_t> own_pools;
+  for (std::size_t i = 0; i < experiment.pools.size(); ++i)
+    if (!experiment.pools[i].elastic) own_pools.push_back(i);
   std::vector<Demand> demands;
   for (const auto& role : experiment.roles) {
     Demand demand{role.name.value, Demand::Spread::count, 1, role.gpus.value, std::nullopt, {}};
@@ -120,6 +124,8 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
     for (const auto& spawner : role.spawned_by) demand.spawners.push_back(index_of(spawner.value));
     for (const auto& partner : role.share_gpus_with) demand.shares_with.push_back(index_of(partner.value));
     for (const auto& pool : role.pools) demand.pools.push_back(pool_of(pool.value));
+    const bool anywhere = role.pools.empty() && role.spawned_by.empty() && role.share_gpus_with.empty();
+    if (anywhere && own_pools.size() < experiment.pools.size()) demand.pools = own_pools;
     if (role.replica) {
       demand.unit_nodes = role.replica->nodes.value;
       demand.unit_per_node = role.replica->per_node.value;

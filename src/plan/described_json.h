@@ -79,7 +79,9 @@ inline constexpr std::string_view kLeftOut<Role> =
 template <>
 inline constexpr std::string_view kLeftOut<Checkpoint> = " dir folder complete tracker partial saved resume ";
 template <>
-inline constexpr std::string_view kLeftOut<Slurm> = " components ";
+inline constexpr std::string_view kLeftOut<Slurm> = " components borrowed ";
+template <>
+inline constexpr std::string_view kLeftOut<Pool> = " elastic ";
 template <>
 inline constexpr std::string_view kLeftOut<KeepTogether> = " nodes ";
 template <>

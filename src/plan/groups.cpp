@@ -76,7 +76,7 @@ std::vector<Group> by_node(const Plan& plan) {
   }
   for (const auto& [place, process] : owners(plan)) {
     const auto& [node, gpu] = place;
-    groups[node].members.push_back({process, gpu});
+    if (!plan.is_borrowed(node)) groups[node].members.push_back({process, gpu});
   }
   return groups;
 }
@@ -102,7 +102,13 @@ std::vector<Group> make_groups(const Plan& plan) {
     if (const auto backend = communicator_of(sync.backend))
       groups.push_back({group_name(sync), GroupKind::weight_sync, *backend, sync_members(plan, sync)});
   }
-  std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
+  // Nobody can try what is not there yet.
+  const auto is_borrowed = [&](const Member& member) {
+    return plan.is_borrowed(plan.processes[member.process].node);
+  };
+  std::erase_if(groups, [&](const Group& group) {
+    return group.members.size() < 2 || std::ranges::any_of(group.members, is_borrowed);
+  });
   return groups;
 }
 

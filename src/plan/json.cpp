@@ -28,7 +28,7 @@ Process read_process(const json& from, const std::map<std::string, std::uint32_t
   Process process{roles.at(from.at("role")), from.at("index"),      from.at("rank"),
                   from.at("node"),           from.at("local_rank"), from.at("local_size"),
                   from.at("node_rank"),      from.at("gpus"),       from.at("ports")};
-  if (process.node >= plan.node.count)
+  if (process.node >= plan.all_nodes())
     throw std::domain_error(fmt::format("there is no node {}", process.node));
   for (const auto gpu : process.gpus) {
     if (gpu >= plan.node_of(process.node).gpus)
@@ -83,15 +83,18 @@ void read_groups(const json& from, Plan& plan) {
   }
 }
 
-/// They have all nodes, one pool after the other.
+/// They have all nodes, one pool after the other, those of the run's own job first.
 void read_pools(const json& from, Plan& plan) {
   read_value(from, plan.pools);
   std::uint64_t next = 0;
+  std::uint64_t own = 0;
   for (const auto& pool : plan.pools) {
-    if (pool.first != next) throw std::domain_error(fmt::format("pool '{}' is not at its place", pool.name));
+    if (pool.first != next || (own < next && !pool.elastic))
+      throw std::domain_error(fmt::format("pool '{}' is not at its place", pool.name));
     next += pool.node.count;
+    if (!pool.elastic) own = next;
   }
-  if (next != plan.node.count) throw std::domain_error("the pools do not have all nodes");
+  if (own != plan.node.count || next > UINT32_MAX) throw std::domain_error("the pools do not have all nodes");
 }
 
 /// Processes stand by role, and those of replicas from the first to the last.
@@ -115,6 +118,11 @@ void check_processes(const Plan& plan) {
 
 /// The components of the job have all nodes and spares.
 void check_components(const Plan& plan) {
+  for (const auto& pool : plan.pools) {
+    const auto has_it = [&](const SlurmComponent& one) { return one.pools == std::vector{pool.name}; };
+    if (pool.elastic && std::ranges::none_of(plan.slurm.borrowed, has_it))
+      throw std::domain_error(fmt::format("nobody lends the nodes of pool '{}'", pool.name));
+  }
   if (plan.slurm.components.empty()) return;
   std::uint64_t nodes = 0;
   std::uint64_t spares = 0;

@@ -19,9 +19,24 @@ InReplica in_replica(const Role& role, const Process& process) {
   return {process.index / size, process.index % size, process.index - process.index % size};
 }
 
-const Node& Plan::node_of(std::uint32_t index) const {
+const Pool* Plan::pool_of(std::uint32_t index) const {
   const auto after = std::ranges::upper_bound(pools, index, {}, &Pool::first);
-  return after == pools.begin() ? node : std::prev(after)->node;
+  return after == pools.begin() ? nullptr : &*std::prev(after);
+}
+
+const Node& Plan::node_of(std::uint32_t index) const {
+  const auto* pool = pool_of(index);
+  return pool == nullptr ? node : pool->node;
+}
+
+bool Plan::is_borrowed(std::uint32_t index) const {
+  const auto* pool = pool_of(index);
+  return pool != nullptr && pool->elastic;
+}
+
+std::string Plan::name_of_borrowed(std::uint32_t index) const {
+  const auto& pool = *pool_of(index);
+  return fmt::format("{}.{}", pool.name, index - pool.first);
 }
 
 const Node& Plan::node_of(const Role& role) const {

@@ -305,13 +305,20 @@ struct Topology {
 };
 BOOST_DESCRIBE_STRUCT(Topology, (), (slurm, domain_nodes, switch_nodes, numa, nics))
 
+/// The nodes of a pool are borrowed: each is a job of its own, which may come late and be taken away.
+struct Elastic {
+  std::uint32_t min = 0;  ///< so many are at work before the stage after them starts
+};
+BOOST_DESCRIBE_STRUCT(Elastic, (), (min))
+
 /// A range of the run's nodes, which are alike.
 struct Pool {
   std::string name;
   std::uint32_t first = 0;  ///< the others follow: `node.count` in all
   Node node;
+  std::optional<Elastic> elastic{};  ///< nothing: they are of the run's own job
 };
-BOOST_DESCRIBE_STRUCT(Pool, (), (name, first, node))
+BOOST_DESCRIBE_STRUCT(Pool, (), (name, first, node, elastic))
 
 /// A long option of a submit command, without its dashes.
 struct Directive {
@@ -340,9 +347,11 @@ struct Slurm {
   std::string bad_nodes;              ///< the site's ledger; empty: none
   Duration bad_nodes_ttl{};
   std::vector<SlurmComponent> components{};  ///< of a heterogeneous job, in its order; empty: one for all
+  std::vector<SlurmComponent> borrowed{};    ///< a job for each of these nodes, of one elastic pool each
 };
 BOOST_DESCRIBE_STRUCT(Slurm, (),
-                      (directives, components, submit, srun, template_file, spares, bad_nodes, bad_nodes_ttl))
+                      (directives, components, borrowed, submit, srun, template_file, spares, bad_nodes,
+                       bad_nodes_ttl))
 
 /// A folder of the container, and where Beaker takes it from.
 struct BeakerMount {
@@ -448,8 +457,9 @@ struct Plan {
   Beaker beaker;
   Flux flux;
   std::optional<Walltime> walltime;
-  Node node;                ///< all nodes; with pools, `gpus` is what a node has at most
-  std::vector<Pool> pools;  ///< as the experiment names them; empty: the nodes are alike
+  /// All nodes of the run's own job; with pools, `gpus` is what a node has at most.
+  Node node;
+  std::vector<Pool> pools;  ///< as the experiment names them, elastic ones last; empty: the nodes are alike
   Topology topology;
   std::vector<Role> roles;
   std::vector<Process> processes;  ///< by role, then index
@@ -476,11 +486,21 @@ struct Plan {
   std::map<std::string, std::string> vars;
 
   [[nodiscard]] const Role& role_of(const Process& process) const { return roles[process.role]; }
+  /// Nodes of the run's own job, and behind them those of the elastic pools.
+  [[nodiscard]] std::uint32_t all_nodes() const {
+    return pools.empty() ? node.count : pools.back().first + pools.back().node.count;
+  }
+  /// It is of an elastic pool.
+  [[nodiscard]] bool is_borrowed(std::uint32_t index) const;
+  /// "rollout.3": a borrowed node, as long as none has come to its place.
+  [[nodiscard]] std::string name_of_borrowed(std::uint32_t index) const;
   /// "learner.0"; of replicas "engine.2.1", the second process of the third
   [[nodiscard]] std::string name_of(const Process& process) const;
   [[nodiscard]] const Role* find_role(std::string_view role_name) const;
   /// What the node of that index is like. Its `count` is that of its pool.
   [[nodiscard]] const Node& node_of(std::uint32_t index) const;
+  /// The pool that it is of; nullptr where there are none.
+  [[nodiscard]] const Pool* pool_of(std::uint32_t index) const;
   /// Of a role: what the nodes are like that its processes are on, the first of them.
   [[nodiscard]] const Node& node_of(const Role& role) const;
 };

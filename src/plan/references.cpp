@@ -10,6 +10,7 @@
 
 #include "base/secrets.h"
 #include "base/text.h"
+#include "config/pools.h"
 #include "plan/groups.h"
 #include "sys/files.h"
 
@@ -250,6 +251,14 @@ Lookup replica_on_node(const AtNode& at) {
 
 // ${pool.NAME.WHAT}
 
+/// What is said to a process when it starts holds for the whole run.
+Unknown unknown_yet(std::string_view name, std::string_view pool) {
+  return {
+      fmt::format("'${{{}}}': the nodes of the elastic pool '{}' come and go while the run goes on; "
+                  "${{role.NAME.addrs_file}} names a file that always has those of now",
+                  name, pool)};
+}
+
 Lookup pool_in_plan(const AtPlan& at) {
   const auto& pools = at.names.experiment().pools;
   std::vector<std::string> names;
@@ -260,7 +269,9 @@ Lookup pool_in_plan(const AtPlan& at) {
   if (!has(names, pool)) return unknown(name, pool, names);
   const auto what = after_dot(at.rest);
   const std::vector<std::string> known{"gpus", "hosts", "nodes"};
-  return has(known, what) ? Lookup(Keep{}) : unknown(name, what, known);
+  if (!has(known, what)) return unknown(name, what, known);
+  const bool comes_and_goes = config::find_pool(pools, pool)->elastic.has_value();
+  return what == "hosts" && comes_and_goes ? Lookup(unknown_yet(name, pool)) : Lookup(Keep{});
 }
 
 Lookup pool_on_node(const AtNode& at) {
@@ -528,9 +539,8 @@ const std::vector<Row> kRows{
     {"self", "replica", replica_in_plan, replica_on_node},
     {"self", "pool", nullptr,
      [](const AtNode& at) -> Lookup {
-       const auto& pools = at.names.plan().pools;
-       const auto after = std::ranges::upper_bound(pools, at.process->node, {}, &Pool::first);
-       return after == pools.begin() ? std::string() : std::prev(after)->name;
+       const auto* pool = at.names.plan().pool_of(at.process->node);
+       return pool == nullptr ? std::string() : pool->name;
      }},
     {"self", "sync_rank", sync_rank_in_plan, sync_rank_on_node},
     {"run", "dir", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().run.string(); }},
@@ -662,6 +672,13 @@ Lookup self_in_plan(const PlanNames& names, std::string_view rest, const config:
   return value_of(*row, {names, rest, role});
 }
 
+/// Whether it says where the processes of a role are.
+bool says_where(const Row& row) {
+  static const std::vector<std::string> kNames{"0.host", "0.ports", "ports", "list|FORM|SEPARATOR",
+                                               "addrs",  "hosts"};
+  return row.family == "role" && has(kNames, row.name);
+}
+
 Lookup role_in_plan(const PlanNames& names, std::string_view rest) {
   const auto& experiment = names.experiment();
   const auto role = rest.substr(0, rest.find('.'));
@@ -676,7 +693,11 @@ Lookup role_in_plan(const PlanNames& names, std::string_view rest) {
   const auto what = after_dot(rest);
   const auto* row = find_row("role", what);
   if (row == nullptr) return unknown(name, what, names_in("role"));
-  return found->whole ? value_of(*row, {names, rest, &*found}) : Lookup(Keep{});
+  if (!found->whole) return Keep{};
+  auto value = value_of(*row, {names, rest, &*found});
+  const auto* pool = config::elastic_pool_of(*found, experiment.pools);
+  const bool comes_and_goes = pool != nullptr && says_where(*row) && std::holds_alternative<Keep>(value);
+  return comes_and_goes ? Lookup(unknown_yet(name, pool->value)) : value;
 }
 
 Lookup look_up_in_plan(const PlanNames& names, std::string_view name, const config::Role* role) {
@@ -803,6 +824,7 @@ std::vector<std::string> NodeNames::addresses(const Role& role) const {
   std::vector<std::string> out;
   for (const auto& process : plan_.processes) {
     if (&plan_.role_of(process) != &role || process.ports.empty() || !is_reached(role, process)) continue;
+    if (plan_.is_borrowed(process.node)) continue;  // it is added when it is there
     out.push_back(fmt::format("{}:{}", address_of(process), process.ports.front()));
   }
   return out;

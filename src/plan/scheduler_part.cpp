@@ -15,15 +15,15 @@ namespace {
 /// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
 void make_slurm_part(const PartInput& input, Plan& plan) {
   auto& slurm = plan.slurm = make_slurm(input.experiment, input.site, input.resolve, input.diagnostics);
-  slurm.components =
-      components_of(input.experiment, input.site, plan, input.spares_of, input.resolve, input.diagnostics);
+  set_components(input.experiment, input.site, input.spares_of, input.resolve, plan, input.diagnostics);
   const auto place_logs = [&](std::vector<Directive>& directives) {
     for (auto& option : directives) {
       if (option.name == "output" || option.name == "error") option.value = input.absolute(option.value, "");
     }
   };
   place_logs(slurm.directives);
-  for (auto& component : slurm.components) place_logs(component.directives);
+  for (auto* components : {&slurm.components, &slurm.borrowed})
+    for (auto& component : *components) place_logs(component.directives);
   const auto of_the_site = [&](const std::optional<config::Text>& path) {
     if (!path) return std::string();
     const auto file = std::filesystem::absolute(path->span.file->name);

@@ -105,12 +105,11 @@ bool are_alike(const std::vector<Directive>& a, const std::vector<Directive>& b)
 
 }  // namespace
 
-std::vector<SlurmComponent> components_of(const config::Experiment& experiment, const config::Site& site,
-                                          const Plan& plan,
-                                          const std::map<std::string, std::uint32_t>& spares,
-                                          const std::function<std::string(const config::Text&)>& resolve,
-                                          Diagnostics& diagnostics) {
-  std::vector<SlurmComponent> components;
+void set_components(const config::Experiment& experiment, const config::Site& site,
+                    const std::map<std::string, std::uint32_t>& spares,
+                    const std::function<std::string(const config::Text&)>& resolve, Plan& plan,
+                    Diagnostics& diagnostics) {
+  auto& components = plan.slurm.components;
   for (std::size_t i = 0; i < plan.pools.size(); ++i) {
     const auto& pool = plan.pools[i];
     const auto* at_site = config::find_pool(site.pools, pool.name);
@@ -123,6 +122,10 @@ std::vector<SlurmComponent> components_of(const config::Experiment& experiment, 
     }
     for (const auto& [name, value] : experiment.pools[i].directives) merger.add(name, value);
     auto directives = std::move(merger).take();
+    if (pool.elastic) {
+      plan.slurm.borrowed.push_back({{pool.name}, 1, 0, std::move(directives)});
+      continue;
+    }
     if (components.empty() || !are_alike(components.back().directives, directives))
       components.push_back({{}, 0, 0, std::move(directives)});
     auto& component = components.back();
@@ -130,7 +133,6 @@ std::vector<SlurmComponent> components_of(const config::Experiment& experiment, 
     component.nodes += pool.node.count;
     if (const auto more = spares.find(pool.name); more != spares.end()) component.spares += more->second;
   }
-  return components;
 }
 
 Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,

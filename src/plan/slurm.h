@@ -18,13 +18,13 @@ namespace nlaunch::plan {
 Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
                  const std::function<std::string(const config::Text&)>& resolve, Diagnostics& diagnostics);
 
-/// The components of the job: those of pools that follow each other and have the same directives are one.
-/// `plan` knows its pools and the directives of all. A pool without GPUs asks for none. `spares`: by pool.
-std::vector<SlurmComponent> components_of(const config::Experiment& experiment, const config::Site& site,
-                                          const Plan& plan,
-                                          const std::map<std::string, std::uint32_t>& spares,
-                                          const std::function<std::string(const config::Text&)>& resolve,
-                                          Diagnostics& diagnostics);
+/// The components of the job: those of pools that follow each other and have the same directives are one. And
+/// the jobs of borrowed nodes, by elastic pool. `plan` knows its pools and the directives of all. A pool
+/// without GPUs asks for none. `spares`: by pool.
+void set_components(const config::Experiment& experiment, const config::Site& site,
+                    const std::map<std::string, std::uint32_t>& spares,
+                    const std::function<std::string(const config::Text&)>& resolve, Plan& plan,
+                    Diagnostics& diagnostics);
 
 /// The options of sbatch that are known, by their long names. A newer Slurm and a site's plugins have more.
 std::vector<std::string> sbatch_options();

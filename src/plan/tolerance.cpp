@@ -31,7 +31,7 @@ std::vector<bool> dispensable_nodes(const Plan& plan) {
   std::vector<bool> out(plan.node.count, true);
   out.front() = false;
   for (const auto& process : plan.processes)
-    if (!plan.role_of(process).tolerate) out[process.node] = false;
+    if (!plan.role_of(process).tolerate && !plan.is_borrowed(process.node)) out[process.node] = false;
   return out;
 }
 

@@ -23,18 +23,20 @@ std::string pool_table(const Plan& plan, const Paint& paint) {
   if (plan.pools.empty()) return "";
   Table table({"pool", "nodes", "GPUs", "model", "asked for with"});
   for (const auto& pool : plan.pools) {
-    const auto component = std::ranges::find_if(plan.slurm.components, [&](const auto& one) {
-      return std::ranges::find(one.pools, pool.name) != one.pools.end();
-    });
+    const auto& jobs = pool.elastic ? plan.slurm.borrowed : plan.slurm.components;
+    const auto component = std::ranges::find_if(
+        jobs, [&](const auto& one) { return std::ranges::find(one.pools, pool.name) != one.pools.end(); });
     std::vector<std::string> options;
-    if (component != plan.slurm.components.end()) {
+    if (component != jobs.end()) {
       for (const auto& option : component->directives)
         options.push_back(option.value.empty() ? option.name
                                                : fmt::format("{}={}", option.name, option.value));
     }
     const auto last = pool.first + pool.node.count - 1;
+    const auto nodes =
+        pool.node.count == 1 ? std::to_string(pool.first) : fmt::format("{}-{}", pool.first, last);
     table.add({paint.bold(pool.name),
-               pool.node.count == 1 ? std::to_string(pool.first) : fmt::format("{}-{}", pool.first, last),
+               pool.elastic ? fmt::format("{}, borrowed, {} at first", nodes, pool.elastic->min) : nodes,
                std::to_string(pool.node.gpus), pool.node.cpu_slots ? "CPU slots" : pool.node.gpu_model,
                text::join(options, " ")});
   }
@@ -82,7 +84,7 @@ std::vector<std::string> near_row(const Plan& plan) {
 }
 
 std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_nodes) {
-  const auto shown = std::min(plan.node.count, most_nodes);
+  const auto shown = std::min(plan.all_nodes(), most_nodes);
   std::vector<std::string> head{"node"};
   for (std::uint32_t gpu = 0; gpu < plan.node.gpus; ++gpu) {
     head.push_back(fmt::format("{} {}", plan.node.cpu_slots ? "slot" : "GPU", gpu));
@@ -107,7 +109,7 @@ std::string node_table(const Plan& plan, const Paint& paint, std::uint32_t most_
   }
   for (auto& row : rows) table.add(std::move(row));
   auto out = table.str(paint);
-  if (shown < plan.node.count) out += fmt::format("… and {} more nodes\n", plan.node.count - shown);
+  if (shown < plan.all_nodes()) out += fmt::format("… and {} more nodes\n", plan.all_nodes() - shown);
   return out;
 }
 

@@ -11,6 +11,12 @@ namespace nlaunch::session {
 Auditor::Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::string probe)
     : plan_(plan), node_(node), probe_(std::move(probe)) {
   facts_.preloaded = launch::preloaded_files(node);
+  renew();
+}
+
+void Auditor::renew() {
+  facts_.named_library.clear();
+  facts_.own_library.clear();
   for (const auto& process : node_.processes) {
     const auto named = preflight::variable_of(process, "VLLM_NCCL_SO_PATH");
     if (auto file = named ? launch::file_of(*named) : std::nullopt)

@@ -14,6 +14,8 @@ class Auditor {
  public:
   Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::string probe);
 
+  /// Processes begin otherwise from now on.
+  void renew();
   /// To have it look while the processes run. They refer to this.
   supervise::Hooks hooks();
 

@@ -59,18 +59,28 @@ preflight::Measured LocalHost::measure(std::vector<preflight::GroupTrial> trials
 supervise::Outcome LocalHost::supervise(unsigned attempt, supervise::EventLog& events) {
   const auto color = caller_.console.result_paint.on() ? Color::always : Color::never;
   const auto here = launch::one_machine(worker_.node().host).front().address;
-  return supervise::run_attempt({.plan = worker_.plan(),
-                                 .node = worker_.node(),
-                                 .run_folder = paths_.folder,
-                                 .number = attempt,
-                                 .events = events,
-                                 .guardian = guardian_,
-                                 .terminal = {1, caller_.console.quiet, color},
-                                 .hooks = worker_.begin_audit(),
-                                 .judge = judge_of(worker_.plan()),
-                                 .address_of = [here](const plan::Process& process) {
-                                   return fmt::format("{}:{}", here, process.ports.front());
-                                 }});
+  return supervise::run_attempt(
+      {.plan = worker_.plan(),
+       .node = worker_.node(),
+       .run_folder = paths_.folder,
+       .number = attempt,
+       .events = events,
+       .guardian = guardian_,
+       .terminal = {1, caller_.console.quiet, color},
+       .hooks = worker_.begin_audit(),
+       .judge = judge_of(worker_.plan()),
+       .address_of =
+           [here](const plan::Process& process) { return fmt::format("{}:{}", here, process.ports.front()); },
+       .rebinder = {[this](const auto& rebinding, const auto& done) { done(prepare(rebinding)); },
+                    [this] { worker_.adopt(); }}});
+}
+
+/// Why it cannot be; empty: it can.
+std::string LocalHost::prepare(const supervise::Rebinding& rebinding) {
+  auto nodes = launch::one_machine(worker_.node().host);
+  nodes.front().ports = worker_.ports();
+  const auto refused = worker_.prepare(rebinding.after, nodes, rebinding.roles);
+  return refused ? refused->why.first_message() : "";
 }
 
 AttemptHost::Audit LocalHost::audit() {

@@ -24,6 +24,7 @@ class LocalHost : public AttemptHost {
  private:
   [[nodiscard]] bool cancelled() const;
   [[nodiscard]] preflight::Request request(const preflight::Options& options) const;
+  std::string prepare(const supervise::Rebinding& rebinding);
 
   bool share_;
   const Caller& caller_;

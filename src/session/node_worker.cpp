@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/exit_code.h"
 #include "base/json.h"
@@ -36,6 +37,20 @@ Result<void> check_open_files(const plan::Plan& plan, unsigned node) {
                  most, wanted, text::count(static_cast<std::size_t>(here), "process"));
 }
 
+/// A plan from a file has no value of a variable that looks like a secret: it stays as it is.
+void keep_masked(const plan::Plan& before, plan::Plan& after) {
+  for (auto& role : after.roles) {
+    const auto* same = before.find_role(role.name);
+    for (auto& op : role.env) {
+      if (!op.masked || same == nullptr) continue;
+      const auto known = std::ranges::find_if(same->env, [&](const plan::EnvOp& one) {
+        return one.name == op.name && one.kind == op.kind && one.layer == op.layer && !one.masked;
+      });
+      if (known != same->env.end()) op = *known;
+    }
+  }
+}
+
 }  // namespace
 
 NodeWorker::NodeWorker(plan::Plan plan, Options options) : plan_(std::move(plan)), options_(options) {}
@@ -62,10 +77,10 @@ std::optional<NodeWorker::Refused> NodeWorker::bind(const launch::RunPaths& path
   if (auto taken = launch::take_ports(plan_, nodes); !taken) return refused(std::move(taken.error()));
   const auto machine = options_.machine.get_for(plan_);
   if (!machine) return Refused{exit_code::internal, machine.error()};
-  auto node =
-      launch::bind_node({plan_, options_.index, paths_, *machine, options_.machine.install(),
-                         options_.environment, launch::claim_ras_ports(plan_, options_.index, ports_)},
-                        nodes);
+  ras_ports_ = launch::claim_ras_ports(plan_, options_.index, ports_);
+  auto node = launch::bind_node(
+      {plan_, options_.index, paths_, *machine, options_.machine.install(), options_.environment, ras_ports_},
+      nodes);
   if (!node) return refused(std::move(node.error()));
   node_ = std::move(*node);
   if (!share_gpus) {
@@ -73,11 +88,43 @@ std::optional<NodeWorker::Refused> NodeWorker::bind(const launch::RunPaths& path
     if (!locks) return refused(std::move(locks.error()));
     locks_ = std::move(*locks);
   }
+  save_bound();
+  return std::nullopt;
+}
+
+void NodeWorker::save_bound() {
   const auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
                                                 json_text(plan::to_json(plan_, node_), 2) + "\n");
   // It explains the run, which does not need it.
   if (!saved) node_.notes.push_back(saved.error().first_message());
+}
+
+std::optional<NodeWorker::Refused> NodeWorker::prepare(plan::Plan after, const launch::NodeAddresses& nodes,
+                                                       std::vector<std::string> roles) {
+  prepared_.reset();
+  keep_masked(plan_, after);
+  if (auto taken = launch::take_ports(after, nodes); !taken) return refused(std::move(taken.error()));
+  const auto machine = options_.machine.get_for(after);
+  if (!machine) return Refused{exit_code::internal, machine.error()};
+  auto node = launch::bind_node({after, options_.index, paths_, *machine, options_.machine.install(),
+                                 options_.environment, ras_ports_, true},
+                                nodes);
+  if (!node) return refused(std::move(node.error()));
+  prepared_.emplace(Prepared{std::move(after), std::move(*node), std::move(roles)});
   return std::nullopt;
+}
+
+/// Who runs the processes refers to them: each stays where it is.
+void NodeWorker::adopt() {
+  if (!prepared_) return;
+  auto [plan, node, roles] = *std::exchange(prepared_, std::nullopt);
+  for (std::size_t i = 0; i < node_.processes.size(); ++i) {
+    const auto& role = plan.role_of(plan.processes[node_.processes[i].process]).name;
+    if (std::ranges::find(roles, role) != roles.end()) node_.processes[i] = std::move(node.processes[i]);
+  }
+  plan_ = std::move(plan);
+  if (auditor_) auditor_->renew();
+  save_bound();
 }
 
 std::optional<NodeWorker::Refused> NodeWorker::bind_alone(const launch::RunPaths& paths, bool share_gpus) {

@@ -45,6 +45,13 @@ class NodeWorker {
   /// The same for a plan's only node; claims its ports first.
   std::optional<Refused> bind_alone(const launch::RunPaths& paths, bool share_gpus);
 
+  /// Binds the node to another plan, which differs from its own in what the processes of `roles` begin with,
+  /// and changes nothing yet. Why it cannot be; nothing: `adopt` may follow.
+  std::optional<Refused> prepare(plan::Plan after, const launch::NodeAddresses& nodes,
+                                 std::vector<std::string> roles);
+  /// From now on these processes begin with what was prepared.
+  void adopt();
+
   /// As it is now: with the ports that were claimed, those of all nodes once this one is bound.
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] const plan::BoundNode& node() const { return node_; }
@@ -59,9 +66,18 @@ class NodeWorker {
   launch::AuditReport audit();
 
  private:
+  void save_bound();
+
+  struct Prepared {
+    plan::Plan plan;
+    plan::BoundNode node;
+    std::vector<std::string> roles;
+  };
   plan::Plan plan_;
   Options options_;
   launch::Ports ports_;
+  std::vector<std::uint16_t> ras_ports_;
+  std::optional<Prepared> prepared_;
   std::optional<launch::GpuLocks> locks_;
   launch::RunPaths paths_;
   plan::BoundNode node_;

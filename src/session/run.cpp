@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "base/exit_code.h"
@@ -51,7 +53,7 @@ std::string job_of(const std::vector<std::string>& environment) {
 
 }  // namespace
 
-Run::Run(const plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target)
+Run::Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target)
     : plan_(plan),
       options_(std::move(options)),
       caller_(caller),
@@ -222,11 +224,39 @@ std::optional<AttemptHost::Refused> Run::stopped(std::string_view when,
 
 supervise::Outcome Run::supervise(unsigned attempt) {
   auto outcome = host_->supervise(attempt, events_);
+  if (outcome.updated) plan_ = *outcome.updated;
   interrupts_.take();
   audit_ = host_->audit();
   save("audit.json", audit_.json, paths_.attempt);
   nccl_ = launch::compare_nccl_logs(paths_.attempt, lint::plan_input(plan_, {}));
+  if (outcome.slowest) look_for_slow_node();
   return outcome;
+}
+
+/// One that is slow again and again costs all others their time. It goes to the site's list, and is left out
+/// of the attempts to come where there are others.
+void Run::look_for_slow_node() {
+  const auto events = supervise::read_events(paths_.folder / "events.jsonl");
+  if (!events) return;
+  std::map<unsigned, std::optional<watch::SlowestNode>> attempts;
+  std::set<std::string> known;
+  for (const auto& event : *events) {
+    const auto what = event.value("event", "");
+    if (what == "attempt") attempts[event.value("number", 0U)];
+    if (what == "slow-node") known.insert(event.value("host", ""));
+    if (what == "slowest-node" && !attempts.empty())
+      attempts.rbegin()->second = watch::SlowestNode{event.value("host", ""), event.value("seconds", 0.0),
+                                                     event.value("others", 0.0)};
+  }
+  std::vector<std::optional<watch::SlowestNode>> in_order;
+  for (const auto& [number, slowest] : attempts) in_order.push_back(slowest);
+  const auto slow = watch::slow_in_most(in_order);
+  if (!slow || known.contains(slow->host)) return;
+  events_.write("slow-node", {{"host", slow->host}, {"reason", slow->reason}});
+  caller_.console.say(fmt::format("nlaunch: {}: {}\n", slow->host, slow->reason));
+  const std::vector<preflight::Suspect> suspects{{slow->host, slow->reason, preflight::Responsible::admin}};
+  target_.record(suspects);
+  target_.leave_out(suspects);
 }
 
 bool Run::stalled_to_restart(const supervise::Outcome& outcome) const {
@@ -248,6 +278,9 @@ bool Run::again(const supervise::Outcome& outcome) {
   std::string host;
   if (lost != nullptr) host = lost->host;
   if (outcome.first) host = outcome.processes[*outcome.first].host;
+  for (std::size_t i = 0; i < outcome.processes.size(); ++i)
+    if (rules_.processes[i].borrowed && outcome.processes[i].host == host)
+      host.clear();  // no node of the job
   const bool without = !host.empty() && target_.leave_out({{host, supervise::sentence(outcome)}});
   if (lost != nullptr && !without) return false;
   restarts_.push_back(std::chrono::steady_clock::now());

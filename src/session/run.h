@@ -28,8 +28,8 @@ struct RunOptions {
 /// well.
 class Run {
  public:
-  /// All arguments outlive this.
-  Run(const plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target);
+  /// All arguments outlive this. `plan` is replaced when an attempt ends during which it was updated.
+  Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target);
 
   int execute(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
   /// Goes on with a run whose nlaunch has ended and whose agents keep its processes.
@@ -48,6 +48,7 @@ class Run {
   [[nodiscard]] std::optional<AttemptHost::Refused> stopped(std::string_view when,
                                                             const supervise::GuardianLink& guardian) const;
   supervise::Outcome supervise(unsigned attempt);
+  void look_for_slow_node();
   bool again(const supervise::Outcome& outcome);
   [[nodiscard]] unsigned counted_restarts() const;
   [[nodiscard]] bool stalled_to_restart(const supervise::Outcome& outcome) const;
@@ -61,7 +62,7 @@ class Run {
   int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
 
-  const plan::Plan& plan_;
+  plan::Plan& plan_;
   RunOptions options_;
   const Caller& caller_;
   RunTarget& target_;

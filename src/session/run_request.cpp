@@ -8,8 +8,10 @@ namespace nlaunch::session {
 
 int ask_run(const std::string& runs_dir, const std::string& run, const supervise::RunRequest& request,
             const Caller& caller) {
-  /// A run looks every two seconds; a file server takes its time to show a file.
-  constexpr Duration kToHear = std::chrono::seconds(20);
+  /// A run looks every two seconds; a file server takes its time to show a file. To be bound to another plan,
+  /// nodes load their modules again.
+  const Duration to_hear =
+      std::chrono::seconds(request.kind == supervise::RunRequest::Kind::update ? 180 : 20);
   const auto view = view_run(runs_dir, run);
   if (!view) return caller.console.error(view.error());
   if (const auto own = check_owner(*view); !own) return caller.console.error(own.error());
@@ -20,13 +22,14 @@ int ask_run(const std::string& runs_dir, const std::string& run, const supervise
   if (!view->alive)
     return refuse(fmt::format("run {} is not going on: {}", view->id, view->state), exit_code::bad_input);
   const auto answer =
-      supervise::ask(supervise::attempt_folder(view->folder, view->attempt), request, kToHear);
+      supervise::ask(supervise::attempt_folder(view->folder, view->attempt), request, to_hear);
   if (!answer) return caller.console.error(answer.error());
   if (!*answer) {
     return refuse(
-        fmt::format("run {} did not answer within {}: its processes may not have started yet, or it is "
-                    "ending",
-                    view->id, format_duration(kToHear)),
+        fmt::format("run {} did not answer within {}: {}", view->id, format_duration(to_hear),
+                    request.kind == supervise::RunRequest::Kind::update
+                        ? "its nodes may still be about to get the plan; `nlaunch ps` tells when they have it"
+                        : "its processes may not have started yet, or it is ending"),
         exit_code::internal);
   }
   if (!(*answer)->granted) return refuse((*answer)->text, exit_code::bad_input);

@@ -9,6 +9,7 @@
 #include "supervise/events.h"
 #include "supervise/state_machine.h"
 #include "supervise/terminal.h"
+#include "watch/slow_nodes.h"
 
 namespace nlaunch::supervise {
 
@@ -65,7 +66,9 @@ struct Outcome {
       checkpoint{};  ///< the newest when it ended; nothing: there is none, or nobody asked
   /// Somebody had asked for the end, and waited for a checkpoint, when something else decided.
   bool stop_asked = false;
-  std::optional<std::uint64_t> last_step{};  ///< that was seen; nothing: none was
+  std::optional<std::uint64_t> last_step{};     ///< that was seen; nothing: none was
+  std::optional<plan::Plan> updated{};          ///< in place of the plan that the attempt began with
+  std::optional<watch::SlowestNode> slowest{};  ///< nothing: none was slower than the others
 };
 
 /// How long a server has that has lost one of its parts. vLLM's ends within a second where nobody waits for

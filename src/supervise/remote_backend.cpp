@@ -26,6 +26,10 @@ bool was_killed(const ProcessEvent& process_event) {
 RemoteBackend::RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, Options options)
     : loop_(loop), options_(std::move(options)) {
   for (auto& host : options_.hosts) nodes_.push_back({.host = host});
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    nodes_[node].lost = plan.is_borrowed(node);
+    nodes_[node].came = !nodes_[node].lost;
+  }
   for (ProcessIndex process = 0; process < rules.processes.size(); ++process) {
     node_of_.push_back(plan.processes[rules.processes[process].process].node);
     nodes_[node_of_.back()].processes.push_back(process);
@@ -57,10 +61,13 @@ void RemoteBackend::perform(const NodeAction& action) {
       },
       action);
   if (!std::holds_alternative<action::Collect>(action)) return;
-  // Whoever waits for all nodes does not wait for those that are gone.
-  for (const auto& node : nodes_)
-    if (node.lost)
-      options_.tell({since_start(), process_event::Collected{fmt::format("node {} is lost", node.host)}});
+  // Whoever waits for all nodes that have processes does not wait for those that are not there.
+  for (const auto& node : nodes_) {
+    if (!node.lost || node.processes.empty()) continue;
+    const auto why =
+        node.came ? fmt::format("node {} is lost", node.host) : fmt::format("{} has no node yet", node.host);
+    options_.tell({since_start(), process_event::Collected{why}});
+  }
 }
 
 void RemoteBackend::recover(const std::vector<ProcessIndex>& processes) {
@@ -83,6 +90,7 @@ void RemoteBackend::rejoin(std::uint32_t index, const std::string& host) {
   auto& node = nodes_[index];
   node.host = host;
   node.lost = node.ended = false;
+  node.came = true;
   node.offset.reset();
   options_.tell({since_start(), process_event::NodeBack{host, node.processes}});
 }

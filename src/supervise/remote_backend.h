@@ -33,7 +33,7 @@ class RemoteBackend : public ProcessBackend {
   /// More than an agent needs to kill what is left (LocalBackend's limit).
   static constexpr Duration kForTheEnd = std::chrono::seconds(30);
   struct Options {
-    std::vector<std::string> hosts;  ///< by index of the node in the plan
+    std::vector<std::string> hosts;  ///< by index of the node in the plan; borrowed ones have yet to come
     Send send;
     Tell tell;
     /// Another agent is wanted in the place of a node that is lost. To be answered by `rejoin`, some time or
@@ -68,6 +68,7 @@ class RemoteBackend : public ProcessBackend {
   struct State {
     std::string host;
     bool lost = false;
+    bool came = true;                  ///< a borrowed one: some time
     bool ended = false;                ///< its end has come
     std::optional<Duration> offset{};  ///< from its clock to ours, too large by the fastest message's way
     std::vector<ProcessIndex> processes{};

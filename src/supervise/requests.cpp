@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::uint64_t kLargest = 4096;  ///< of a request; an answer names a few things at most
+constexpr std::uint64_t kLargest = 4096;  ///< of a request
+constexpr std::uint64_t kLongestAnswer = 1U << 20U;
 constexpr std::string_view kRequest = ".request";
 constexpr std::string_view kAnswer = ".answer";
 
@@ -38,7 +39,7 @@ std::optional<RunRequest> request_of(const std::string& text) {
 }
 
 std::optional<Answer> answer_in(const fs::path& path) {
-  const auto text = sys::read_regular_file(path, kLargest, sys::Links::refused);
+  const auto text = sys::read_regular_file(path, kLongestAnswer, sys::Links::refused);
   const auto from = text ? parse_json(*text) : json();
   if (!from.is_object()) return std::nullopt;
   try {

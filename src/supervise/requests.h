@@ -18,10 +18,11 @@ struct RunRequest {
     restart,  ///< of a role, a replica
     drain,    ///< a node
     scale,    ///< a role, to `count` replicas
+    update,   ///< roles, to another plan
   };
-  BOOST_DESCRIBE_NESTED_ENUM(Kind, restart, drain, scale)
+  BOOST_DESCRIBE_NESTED_ENUM(Kind, restart, drain, scale, update)
   Kind kind = Kind::restart;
-  std::string what;         ///< "engine", "engine.3", "nid001"
+  std::string what;         ///< "engine", "engine.3", "nid001"; of `update` the plan's file in the attempt
   std::uint32_t count = 0;  ///< of `scale`
 };
 
@@ -29,6 +30,9 @@ struct Answer {
   bool granted = false;
   std::string text;  ///< what is done, or why not
 };
+
+/// The plan that an `update` names. Its name begins so, and it is in the attempt's folder itself.
+inline constexpr std::string_view kUpdatePlan = "update-";
 
 /// Asks the run of this attempt, and waits up to `limit` for the answer; nothing: it did not take the
 /// request.

@@ -12,7 +12,8 @@ Roster::Roster(const plan::Plan& plan, const Rules& rules, AddressOf address_of)
     const auto& of = process_of(process);
     if (of.ports.empty() || leader_of(process) != process) continue;
     auto& role = roles_[of.role];
-    fit_[process] = role.members.size() < plan::active_replicas(plan_.role_of(of));
+    fit_[process] =
+        !rules_.processes[process].borrowed && role.members.size() < plan::active_replicas(plan_.role_of(of));
     role.members.push_back({process, fit_[process]});
   }
 }

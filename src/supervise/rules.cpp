@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/scheduler_traits.h"
+#include "plan/elastic.h"
 #include "supervise/state_machine.h"
 
 namespace nlaunch::supervise {
@@ -13,6 +14,21 @@ ProcessRules::Ready ready_of(const plan::Ready& ready, bool leads) {
   if (!leads && !ready.exited) return ProcessRules::Ready::started;
   if (ready.exited) return ProcessRules::Ready::exited;
   return ready.given() ? ProcessRules::Ready::checked : ProcessRules::Ready::started;
+}
+
+void add_borrowed(const plan::Plan& plan, Rules& rules) {
+  const auto index_of = [&](std::uint32_t process) {
+    const auto found = std::ranges::lower_bound(rules.processes, process, {}, &ProcessRules::process);
+    return static_cast<ProcessIndex>(found - rules.processes.begin());
+  };
+  for (const auto& pool : plan.pools) {
+    if (!pool.elastic) continue;
+    auto& borrowed = rules.borrowed.emplace_back(BorrowedNodes{pool.elastic->min, {}});
+    for (const auto& node : plan::processes_by_node(plan, pool)) {
+      auto& own = borrowed.nodes.emplace_back();
+      for (const auto process : node) own.push_back(index_of(process));
+    }
+  }
 }
 
 }  // namespace
@@ -46,7 +62,8 @@ Rules rules_of(const plan::Plan& plan) {
                                .saves = role.kind == RoleKind::learner,
                                .watched = (role.alive || role.throughput) && in.rank == 0,
                                .gets_fresh = role.fresh && in.rank == 0,
-                               .tolerate = role.tolerate});
+                               .tolerate = role.tolerate,
+                               .borrowed = plan.is_borrowed(plan.processes[process].node)});
     if (rules.walltime && role.kind == RoleKind::learner) {
       rules.processes.back().walltime_signal = plan.walltime->signal;
     }
@@ -57,6 +74,7 @@ Rules rules_of(const plan::Plan& plan) {
       rules.processes[member].replica = static_cast<std::uint32_t>(rules.replicas.size());
     rules.replicas.push_back(std::move(members));
   }
+  add_borrowed(plan, rules);
   return rules;
 }
 

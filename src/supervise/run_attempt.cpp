@@ -25,7 +25,8 @@ Outcome run_attempt(const Attempt& attempt) {
                                .guardian = attempt.guardian,
                                .terminal = terminal.get(),
                                .judge = attempt.judge,
-                               .address_of = attempt.address_of});
+                               .address_of = attempt.address_of,
+                               .rebinder = attempt.rebinder});
   LocalBackend backend(loop, supervisor.rules(),
                        {attempt.node, logs, terminal.get(), attempt.terminal.color, 0, attempt.hooks,
                         attempt.plan.watch, attempt.plan.checkpoint ? attempt.plan.checkpoint->saved : ""},

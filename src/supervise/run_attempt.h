@@ -9,6 +9,7 @@
 #include "supervise/local_backend.h"
 #include "supervise/outcome.h"
 #include "supervise/roster.h"
+#include "supervise/steering.h"
 
 namespace nlaunch::supervise {
 
@@ -29,6 +30,7 @@ struct Attempt {
   Hooks hooks;
   Judge judge{};                   ///< of evidence; see Investigation
   Roster::AddressOf address_of{};  ///< see Supervisor
+  Rebinder rebinder{};             ///< likewise
 };
 
 /// "attempt-0" in the run's folder.

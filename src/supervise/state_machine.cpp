@@ -44,6 +44,12 @@ class Transition {
   Step take() && { return {std::move(state_), std::move(actions_)}; }
 
   void begin() {
+    for (const auto& pool : rules_.borrowed) {
+      for (const auto& node : pool.nodes) {
+        for (const auto process : node) state_.processes[process].missing = ProcessState::Missing::away;
+        if (!node.empty()) act(action::Recover{node});
+      }
+    }
     start_stage(0);
     advance();
     if (rules_.processes.empty()) decide(Finished{});
@@ -137,9 +143,11 @@ class Transition {
   void on(const event::RestartWanted& event) {
     if (!std::holds_alternative<Going>(state_.phase)) return;
     for (const auto process : event.processes) {
-      if (is_lost(state_.processes[process]) || !is_any<Running, Serving>(life_of(process))) continue;
+      if (is_lost(state_.processes[process])) continue;
+      auto* starting = std::get_if<Starting>(&life_of(process));
+      if (starting == nullptr && !is_any<Running, Serving>(life_of(process))) continue;
       state_.processes[process].again = true;
-      stop(process);
+      starting != nullptr ? void(starting->stop = true) : stop(process);
     }
   }
 
@@ -272,7 +280,7 @@ class Transition {
       for (const auto member : replica_of(process)) without[member] = true;
     return std::ranges::all_of(processes, [&](ProcessIndex process) {
       const auto& rules = rules_.processes[process];
-      return rules.tolerate && left_of(rules.role, without) >= *rules.tolerate;
+      return rules.tolerate && (left_of(rules.role, without) >= *rules.tolerate || is_gathering(process));
     });
   }
 
@@ -410,14 +418,33 @@ class Transition {
       state.missing = ProcessState::Missing::no;
       state.alike = 0;
       state.failure.reset();
-      if (is_any<Waiting>(state.phase)) continue;  // for its stage
-      ++state.restarts;
+      const bool is_first = is_any<Waiting>(state.phase);
+      if (is_first && !is_in_turn(other)) continue;
+      if (!is_first) ++state.restarts;
       start(other);
     }
   }
 
+  [[nodiscard]] std::size_t stage_of(ProcessIndex process) const {
+    const auto stage = std::ranges::find_if(
+        rules_.stages, [&](const auto& processes) { return std::ranges::binary_search(processes, process); });
+    return static_cast<std::size_t>(stage - rules_.stages.begin());
+  }
+
+  /// Its stage has been started.
+  [[nodiscard]] bool is_in_turn(ProcessIndex process) const {
+    return stage_of(process) <= std::get<Going>(state_.phase).stage;
+  }
+
+  /// What comes after it still waits for borrowed nodes, of which one may go before enough have come.
+  [[nodiscard]] bool is_gathering(ProcessIndex process) const {
+    const auto stage = stage_of(process);
+    return rules_.processes[process].borrowed && stage + 1 < rules_.stages.size() &&
+           stage >= std::get<Going>(state_.phase).stage;
+  }
+
   void serve(ProcessIndex process) {
-    const bool stale = rules_.processes[process].gets_fresh && state_.processes[process].restarts > 0;
+    const bool stale = begins_stale(rules_, state_, process);
     life_of(process) = Serving{stale};
     if (stale) act(action::AwaitFresh{process});
     if (rules_.processes[process].watched) act(action::Watch{process});
@@ -452,10 +479,10 @@ class Transition {
 
   void start_stage(std::size_t stage) {
     for (const auto process : rules_.stages[stage]) {
-      if (is_lost(state_.processes[process]))
-        life_of(process) = Ended{};  // with its node, before its turn
-      else
+      if (!is_lost(state_.processes[process]))
         start(process);
+      else if (!rules_.processes[process].borrowed)
+        life_of(process) = Ended{};  // with its node, before its turn
     }
   }
 
@@ -464,12 +491,38 @@ class Transition {
     auto* going = std::get_if<Going>(&state_.phase);
     if (going == nullptr) return;
     const auto satisfied = [&](ProcessIndex process) {
-      return is_any<Serving>(life_of(process)) || is_over(life_of(process));
+      return rules_.processes[process].borrowed || is_at_work(process) || is_over(life_of(process));
     };
     while (going->stage + 1 < rules_.stages.size() &&
-           std::ranges::all_of(rules_.stages[going->stage], satisfied)) {
+           std::ranges::all_of(rules_.stages[going->stage], satisfied) && enough_are_lent(going->stage)) {
       start_stage(++going->stage);
     }
+  }
+
+  [[nodiscard]] bool is_at_work(ProcessIndex process) const {
+    return is_any<Serving>(state_.processes[process].phase);
+  }
+
+  /// Of each elastic pool that has processes of this stage.
+  [[nodiscard]] bool enough_are_lent(std::size_t stage) const {
+    const auto& processes = rules_.stages[stage];
+    const auto is_here = [&](ProcessIndex process) { return std::ranges::binary_search(processes, process); };
+    const auto is_given_up = [&](ProcessIndex process) {
+      const auto& one = state_.processes[process];
+      return one.missing == ProcessState::Missing::given_up || one.parked;
+    };
+    return std::ranges::all_of(rules_.borrowed, [&](const BorrowedNodes& pool) {
+      std::size_t wanted = 0;
+      std::size_t there = 0;
+      for (const auto& node : pool.nodes) {
+        if (std::ranges::none_of(node, is_here) || std::ranges::any_of(node, is_given_up)) continue;
+        ++wanted;
+        const bool works =
+            std::ranges::all_of(node, [&](ProcessIndex one) { return !is_here(one) || is_at_work(one); });
+        there += works ? 1 : 0;
+      }
+      return there >= std::min(pool.min, wanted);
+    });
   }
 
   [[nodiscard]] bool some_end_the_run() const {
@@ -505,7 +558,8 @@ class Transition {
     const bool some = some_end_the_run();
     for (std::size_t i = 0; i < rules_.processes.size(); ++i) {
       if (some && !rules_.processes[i].ends_run && !is_task(static_cast<ProcessIndex>(i))) continue;
-      if (!is_over(state_.processes[i].phase)) return false;
+      const bool never_came = is_lost(state_.processes[i]) && is_any<Waiting>(state_.processes[i].phase);
+      if (!never_came && !is_over(state_.processes[i].phase)) return false;
     }
     return true;
   }
@@ -616,6 +670,15 @@ class Transition {
 
 bool can_do_without(const Rules& rules, const State& state, const std::vector<ProcessIndex>& processes) {
   return Transition(rules, state).can_do_without(processes);
+}
+
+bool begins_stale(const Rules& rules, const State& state, ProcessIndex process) {
+  const auto& own = rules.processes[process];
+  if (!own.gets_fresh || state.processes[process].restarts > 0) return own.gets_fresh;
+  if (!own.borrowed) return false;
+  for (ProcessIndex other = 0; other < state.processes.size(); ++other)
+    if (rules.processes[other].saves && is_any<Running, Serving>(state.processes[other].phase)) return true;
+  return false;
 }
 
 bool is_listed(const State& state, ProcessIndex process) {

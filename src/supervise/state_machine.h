@@ -34,6 +34,13 @@ struct ProcessRules {
   std::optional<std::uint32_t> tolerate{};  ///< replicas of its role with which the run goes on
   std::optional<int> walltime_signal{};     ///< in place of the stop signal when the walltime comes near
   std::optional<std::uint32_t> replica{};   ///< index into Rules::replicas; nothing: it stands for itself
+  bool borrowed = false;                    ///< its node comes by itself, and may be taken away
+};
+
+/// Nodes that are no part of the run's own job. Each may come while the run goes on, and go.
+struct BorrowedNodes {
+  std::size_t min = 0;                           ///< so many are at work before what comes after them starts
+  std::vector<std::vector<ProcessIndex>> nodes;  ///< the processes of each
 };
 
 /// What holds for the run.
@@ -42,6 +49,7 @@ struct Rules {
   std::vector<std::vector<ProcessIndex>> stages;  ///< every process stands in exactly one
   /// Processes that are one: when one of them fails, all are started again.
   std::vector<std::vector<ProcessIndex>> replicas{};
+  std::vector<BorrowedNodes> borrowed{};  ///< by elastic pool
   std::map<int, SignalRule> signals;
   /// SIGUSR2 says that the walltime comes near, as the batch script asks Slurm for (--signal=B:USR2@...).
   bool walltime = false;
@@ -348,6 +356,9 @@ using Action =
 
 /// The run goes on without these: enough of their roles are left.
 bool can_do_without(const Rules& rules, const State& state, const std::vector<ProcessIndex>& processes);
+/// When it is ready it has the weights of its start, and others have later ones: it has started again, or its
+/// node has come when the run was at work.
+bool begins_stale(const Rules& rules, const State& state, ProcessIndex process);
 /// It may be addressed: it serves, or has yet to be ready for the first time.
 bool is_listed(const State& state, ProcessIndex process);
 

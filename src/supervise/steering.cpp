@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "plan/update.h"
 
 namespace nlaunch::supervise {
 namespace {
@@ -32,9 +33,8 @@ std::string some_of(std::vector<std::string> names) {
 
 class Steering {
  public:
-  Steering(const plan::Plan& plan, const Rules& rules, const State& state,
-           const std::vector<std::string>& hosts)
-      : plan_(plan), rules_(rules), state_(state), hosts_(hosts) {
+  Steering(const plan::Plan& plan, const Rules& rules, const State& state, std::vector<std::string> hosts)
+      : plan_(plan), rules_(rules), state_(state), hosts_(std::move(hosts)) {
     for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
       const auto& of = plan_.processes[rules_.processes[process].process];
       const auto& role = plan_.role_of(of);
@@ -70,6 +70,16 @@ class Steering {
     if (names.empty()) return refuse(fmt::format("'{}' does not run now", what));
     return {{true, fmt::format("{} {} again", some_of(names), names.size() == 1 ? "starts" : "start")},
             {std::move(event)}};
+  }
+
+  /// Why a role cannot start again at all; empty: it can, if it runs.
+  std::string why_not_again(const std::string& role) const {
+    const auto found = units_.find(role);
+    if (found == units_.end())
+      return fmt::format("role '{}' is started by another one: start that again", role);
+    if (role_of(found->second.front()).kind == RoleKind::task)
+      return fmt::format("'{}' is a task, which ends by itself", role);
+    return "";
   }
 
   Decision drain(const std::string& node) const {
@@ -182,7 +192,8 @@ class Steering {
   [[nodiscard]] bool runs(ProcessIndex process) const {
     const auto& state = state_.processes[process];
     return state.missing == Missing::no &&
-           (std::holds_alternative<Running>(state.phase) || std::holds_alternative<Serving>(state.phase));
+           (std::holds_alternative<Starting>(state.phase) || std::holds_alternative<Running>(state.phase) ||
+            std::holds_alternative<Serving>(state.phase));
   }
   [[nodiscard]] const plan::Role& role_of(const Unit& unit) const {
     return plan_.role_of(plan_.processes[rules_.processes[unit.members.front()].process]);
@@ -215,11 +226,43 @@ class Steering {
   const plan::Plan& plan_;
   const Rules& rules_;
   const State& state_;
-  const std::vector<std::string>& hosts_;
+  std::vector<std::string> hosts_;
   std::map<std::string, std::vector<Unit>> units_;  ///< by role, in their order
 };
 
 }  // namespace
+
+std::expected<std::vector<std::string>, std::string> updatable_roles(const plan::Plan& before,
+                                                                     const plan::Plan& after,
+                                                                     const Rules& rules, const State& state) {
+  if (!std::holds_alternative<Going>(state.phase)) return std::unexpected("the run is ending");
+  const auto update = plan::update_of(before, after);
+  if (!update.refused.empty())
+    return std::unexpected(
+        fmt::format("{} cannot change while the run goes on", text::join(update.refused, ", ")));
+  if (update.roles.empty()) return std::unexpected("the plan is the same");
+  std::vector<std::string> roles;
+  for (const auto& role : update.roles) {
+    const auto why = Steering(before, rules, state, {}).why_not_again(role.role);
+    if (!why.empty()) return std::unexpected(why);
+    roles.push_back(role.role);
+  }
+  return roles;
+}
+
+Decision start_again(const plan::Plan& plan, const Rules& rules, const State& state,
+                     const std::vector<std::string>& roles) {
+  const Steering steering(plan, rules, state, {});
+  Decision all{{true, ""}, {}};
+  for (const auto& role : roles) {
+    const auto one = steering.restart(role);
+    all.answer.text +=
+        (all.answer.text.empty() ? "" : "; ") +
+        (one.answer.granted ? one.answer.text : fmt::format("'{}' gets the new plan when it starts", role));
+    all.events.insert(all.events.end(), one.events.begin(), one.events.end());
+  }
+  return all;
+}
 
 Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
                 const std::vector<std::string>& hosts, const RunRequest& request) {
@@ -232,6 +275,8 @@ Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
       return steering.drain(request.what);
     case RunRequest::Kind::scale:
       return steering.scale(request.what, request.count);
+    case RunRequest::Kind::update:
+      break;  // takes a plan
   }
   return {{false, "nobody knows how"}, {}};
 }

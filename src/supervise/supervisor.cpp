@@ -8,7 +8,9 @@
 #include <csignal>
 #include <utility>
 
+#include "base/json.h"
 #include "base/text.h"
+#include "plan/json.h"
 #include "supervise/requests.h"
 #include "supervise/steering.h"
 #include "supervise/stop_signal.h"
@@ -30,6 +32,13 @@ std::string in_short(const std::vector<std::string>& names) {
   return names.size() == 1 ? names.front() : fmt::format("{} and {} more", names.front(), names.size() - 1);
 }
 
+Result<plan::Plan> read_plan(const std::filesystem::path& file) {
+  constexpr std::uint64_t kLargest = 1U << 30U;
+  const auto text = sys::read_regular_file(file, kLargest, sys::Links::refused);
+  if (!text) return std::unexpected(text.error());
+  return plan::from_json(*text, file.filename());
+}
+
 }  // namespace
 
 Supervisor::Supervisor(sys::Loop& loop, Options options)
@@ -40,7 +49,7 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
       not_ready_(options_.plan.roles.size()) {
   for (const auto& rules : rules_.processes) {
     const auto& process = options_.plan.processes[rules.process];
-    if (rules.ready != ProcessRules::Ready::started)
+    if (rules.ready != ProcessRules::Ready::started && !rules.borrowed)
       not_ready_[process.role].insert(static_cast<ProcessIndex>(outcome_.processes.size()));
     auto& report = outcome_.processes.emplace_back();
     report.name = options_.plan.name_of(process);
@@ -49,6 +58,8 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
     if (!options_.hosts.empty()) report.host = options_.hosts.at(process.node);
     report.log = (options_.logs / (report.name + ".log")).string();
   }
+  if (options_.goes_on)
+    for (auto& pool : rules_.borrowed) pool.min = 0;
   outcome_.started_at = utc_now();
   // Logs are in the attempt's folder, and that is in the run's.
   if (const auto& how = options_.plan.checkpoint; how && !how->dir.empty())
@@ -145,27 +156,89 @@ void Supervisor::look_for_request() {
 
 void Supervisor::look_for_run_requests() {
   for (const auto& pending : take_requests(options_.logs.parent_path())) {
-    std::vector<std::string> hosts;
-    for (const auto& process : outcome_.processes) hosts.push_back(process.host);
-    const auto decision = decide(options_.plan, rules_, state_, hosts, pending.request);
-    record("request", {{"kind", nlaunch::name_of(pending.request.kind)},
-                       {"what", pending.request.what},
-                       {"count", pending.request.count},
-                       {"granted", decision.answer.granted},
-                       {"answer", decision.answer.text}});
-    if (decision.answer.granted) say(fmt::format("as requested: {}", decision.answer.text));
-    answer(pending, decision.answer);
-    auto then = [this, events = decision.events] {
-      for (const auto& event : events) handle(event);
-    };
-    const bool stops_learner = std::ranges::any_of(decision.events, [this](const Event& event) {
-      const auto* restart = std::get_if<event::RestartWanted>(&event);
-      return restart != nullptr && std::ranges::any_of(restart->processes, [this](ProcessIndex process) {
-               return rules_.processes[process].saves;
-             });
-    });
-    if (!stops_learner || !hold_for_checkpoint(false, then)) then();
+    if (pending.request.kind == RunRequest::Kind::update) {
+      update(pending);
+      continue;
+    }
+    const auto decision = decide(options_.plan, rules_, state_, hosts_now(), pending.request);
+    note_request(pending, decision.answer);
+    grant(decision);
   }
+}
+
+std::vector<std::string> Supervisor::hosts_now() const {
+  std::vector<std::string> hosts;
+  for (const auto& process : outcome_.processes) hosts.push_back(process.host);
+  return hosts;
+}
+
+void Supervisor::note_request(const PendingRequest& pending, const Answer& given) {
+  record("request", {{"kind", nlaunch::name_of(pending.request.kind)},
+                     {"what", pending.request.what},
+                     {"count", pending.request.count},
+                     {"granted", given.granted},
+                     {"answer", given.text}});
+  if (given.granted) say(fmt::format("as requested: {}", given.text));
+  answer(pending, given);
+}
+
+void Supervisor::grant(const Decision& decision) {
+  auto then = [this, events = decision.events] {
+    for (const auto& event : events) handle(event);
+  };
+  const bool stops_learner = std::ranges::any_of(decision.events, [this](const Event& event) {
+    const auto* restart = std::get_if<event::RestartWanted>(&event);
+    return restart != nullptr && std::ranges::any_of(restart->processes, [this](ProcessIndex process) {
+             return rules_.processes[process].saves;
+           });
+  });
+  if (!stops_learner || !hold_for_checkpoint(false, then)) then();
+}
+
+/// All nodes are bound to the other plan before anything of the one before is stopped.
+void Supervisor::update(const PendingRequest& pending) {
+  const auto& name = pending.request.what;
+  const auto refuse = [&](const std::string& why) { note_request(pending, {false, why}); };
+  if (!options_.rebinder.prepare) return refuse("a run here cannot be updated");
+  if (updates_) return refuse("another update goes on");
+  if (!name.starts_with(kUpdatePlan) || name.contains('/')) return refuse("the request names no plan file");
+  const auto after = read_plan(options_.logs.parent_path() / name);
+  const auto before = read_plan(plan_file());
+  for (const auto* plan : {&after, &before})
+    if (!*plan) return refuse(plan->error().first_message());
+  const auto roles = updatable_roles(*before, *after, rules_, state_);
+  if (!roles) return refuse(roles.error());
+  updates_ = true;
+  options_.rebinder.prepare({*after, *roles, name},
+                            [this, pending, other = *after, roles = *roles](const std::string& why) {
+                              updates_ = false;
+                              if (!why.empty()) return note_request(pending, {false, why});
+                              adopt(pending, other, roles);
+                            });
+}
+
+/// Whoever takes the run over, and agents that come later, read the plan from its file: it is there before
+/// anybody has it.
+void Supervisor::adopt(const PendingRequest& pending, const plan::Plan& after,
+                       const std::vector<std::string>& roles) {
+  const auto refuse = [&](const std::string& why) { note_request(pending, {false, why}); };
+  if (!std::holds_alternative<Going>(state_.phase)) return refuse("the run is ending");
+  if (const auto kept = sys::write_file_atomically(plan_file(), json_text(plan::to_json(after), 2) + "\n");
+      !kept)
+    return refuse(kept.error().first_message());
+  options_.rebinder.adopt();
+  outcome_.updated = after;
+  for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
+    const auto& role = after.role_of(after.processes[rules_.processes[process].process]);
+    outcome_.processes[process].program = sys::process_title(role.command, "");
+  }
+  const auto decision = start_again(options_.plan, rules_, state_, roles);
+  note_request(pending, decision.answer);
+  grant(decision);
+}
+
+std::filesystem::path Supervisor::plan_file() const {
+  return options_.logs.parent_path().parent_path() / "plan.json";
 }
 
 /// `then` is done once no checkpoint is being written. False: none is, and nothing waits. What stops the run
@@ -455,6 +528,7 @@ void Supervisor::conclude(BackendEnd end) {
   if (watching_) {
     note_unfinished();
     outcome_.watch = watching_->summary();
+    note_slowest();
   }
   note_checkpoint();
   outcome_.ended_at = utc_now();
@@ -478,6 +552,21 @@ void Supervisor::note_logs(std::map<std::string, std::uint64_t> sizes) {
     const auto found = sizes.find(process.name);
     if (found != sizes.end()) process.log_when_decided = found->second;
   }
+}
+
+void Supervisor::note_slowest() {
+  const auto seconds = watching_->progress().own_seconds;
+  std::vector<watch::ProcessSteps> processes;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const auto& rules = rules_.processes[i];
+    if (!rules.borrowed)  // it comes and goes
+      processes.push_back(
+          {rules.role, outcome_.processes[i].host, watch::median(seconds[i]), seconds[i].size()});
+  }
+  outcome_.slowest = watch::slowest_node(processes);
+  if (const auto& slowest = outcome_.slowest)
+    record("slowest-node",
+           {{"host", slowest->host}, {"seconds", slowest->seconds}, {"others", slowest->others}});
 }
 
 /// Who ended well by itself before its last step.

@@ -14,8 +14,10 @@
 #include "supervise/investigation.h"
 #include "supervise/outcome.h"
 #include "supervise/process_backend.h"
+#include "supervise/requests.h"
 #include "supervise/roster.h"
 #include "supervise/stall_monitor.h"
+#include "supervise/steering.h"
 #include "sys/loop.h"
 
 namespace nlaunch::supervise {
@@ -36,6 +38,8 @@ class Supervisor {
     Roster::AddressOf address_of{};  ///< of the processes that others address
     /// A file of the attempt is new, by its name there: for nodes that share no folder.
     std::function<void(const std::string& file)> hand_out{};
+    Rebinder rebinder{};   ///< not given: the plan cannot be updated
+    bool goes_on = false;  ///< another one led this attempt before: borrowed nodes are not waited for
   };
   Supervisor(sys::Loop& loop, Options options);
   ~Supervisor();
@@ -54,6 +58,12 @@ class Supervisor {
   void look_at_files();
   void look_for_request();
   void look_for_run_requests();
+  void note_request(const PendingRequest& pending, const Answer& given);
+  void grant(const Decision& decision);
+  void update(const PendingRequest& pending);
+  void adopt(const PendingRequest& pending, const plan::Plan& after, const std::vector<std::string>& roles);
+  [[nodiscard]] std::filesystem::path plan_file() const;
+  [[nodiscard]] std::vector<std::string> hosts_now() const;
   bool hold_for_checkpoint(bool stops, std::function<void()> then);
   void look_at_checkpoint();
   void note_checkpoint();
@@ -109,6 +119,7 @@ class Supervisor {
   void conclude(BackendEnd end);
   void note_logs(std::map<std::string, std::uint64_t> sizes);
   void note_unfinished();
+  void note_slowest();
   [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
   [[nodiscard]] Duration since_start() const;
   [[nodiscard]] const std::string& name_of(ProcessIndex process) const;
@@ -136,6 +147,7 @@ class Supervisor {
   };
   std::optional<Held> held_;
   Duration held_until_{};
+  bool updates_ = false;               ///< its nodes are being bound to another plan
   std::vector<ProcessIndex> touched_;  ///< since the roster was looked at
   std::deque<Event> events_;
   std::deque<Action> actions_;

@@ -48,8 +48,9 @@ void Supervisor::note_ready(ProcessIndex process, Duration at) {
   report.ready = at;
   record("process-ready",
          {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
-  if (rules_.processes[process].gets_fresh && report.restarts > 0)
-    record("process-stale", {{"process", report.name}});
+  if (begins_stale(rules_, state_, process)) record("process-stale", {{"process", report.name}});
+  if (rules_.processes[process].borrowed && report.restarts == 0)
+    say(fmt::format("{} is ready on {}", report.name, report.host));
   say_once_all_are_ready(process, at);
   say_ready_again(process, at);
 }
@@ -76,7 +77,11 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
     if (role_of(other) == role) first = std::min(first, outcome_.processes[other].started.value_or(at));
   }
   const auto& of = options_.plan.roles[role];
-  say(fmt::format("{0}: {1} of {1} {2} after {3}", of.name, plan::replicas(of),
+  const auto borrowed = std::ranges::count_if(rules_.processes, [&](const ProcessRules& rules) {
+    const auto& other = options_.plan.processes[rules.process];
+    return rules.borrowed && other.role == role && plan::in_replica(of, other).rank == 0;
+  });
+  say(fmt::format("{0}: {1} of {1} {2} after {3}", of.name, plan::replicas(of) - borrowed,
                   of.ready.exited ? "done" : "ready", in_seconds(at - first)));
 }
 
@@ -178,8 +183,11 @@ void Supervisor::on(Duration, const process_event::NodeBack& back) {
     names.push_back(report.name);
   }
   record("node-back", {{"host", back.host}, {"before", before}, {"processes", names}});
-  say(back.host == before ? fmt::format("{} is there again", back.host)
-                          : fmt::format("{} takes the place of {}", back.host, before));
+  const auto node = options_.plan.processes[rules_.processes[back.processes.front()].process].node;
+  const bool is_new = options_.plan.is_borrowed(node) && before == options_.plan.name_of_borrowed(node);
+  say(is_new                ? fmt::format("{} joins the run as {}", back.host, before)
+      : back.host == before ? fmt::format("{} is there again", back.host)
+                            : fmt::format("{} takes the place of {}", back.host, before));
   handle(back);
 }
 

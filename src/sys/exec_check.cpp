@@ -66,6 +66,14 @@ ExecCheck::~ExecCheck() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+std::string ExecCheck::said() const {
+  constexpr std::size_t kMost = 1U << 20U;
+  std::string all(kMost, '\0');
+  const auto got = ::pread(state_->output.get(), all.data(), all.size(), 0);
+  all.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  return all;
+}
+
 std::string ExecCheck::last_line() const {
   return state_->last_line();
 }

@@ -22,7 +22,9 @@ class ExecCheck {
   ExecCheck(const ExecCheck&) = delete;
   ExecCheck& operator=(const ExecCheck&) = delete;
 
-  /// The last line that it has written so far.
+  /// All that it has written so far, as far as it is no more than a mebibyte.
+  [[nodiscard]] std::string said() const;
+  /// The last line of that.
   [[nodiscard]] std::string last_line() const;
 
  private:

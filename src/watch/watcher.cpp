@@ -13,6 +13,8 @@ constexpr std::uint64_t kApart = 2;
 constexpr double kToCatchUp = 10;  ///< seconds
 /// Steps of the others before a process that has reported none is missed.
 constexpr std::uint64_t kMissedAfter = 5;
+/// Steps of each process whose seconds are kept.
+constexpr std::size_t kKeptOfEach = 32;
 /// Totals of a process that are told apart.
 constexpr std::size_t kMostBars = 16;
 
@@ -76,6 +78,8 @@ void Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64
   const bool again = process.last && *step < *process.last;
   process.step = process.last = step;
   process.step_at = at;
+  if (seconds) process.seconds.push_back(*seconds);
+  if (process.seconds.size() > kKeptOfEach) process.seconds.pop_front();
   again ? steps_.again(at, *step) : steps_.done(at, *step, seconds);
 }
 
@@ -138,9 +142,10 @@ void Watcher::find_stragglers(Duration now, std::vector<Finding>& found) {
 
 Progress Watcher::summary() const {
   Progress progress{
-      steps_.last(), steps_.count(), {steps_.seconds().begin(), steps_.seconds().end()}, {}, {}};
+      steps_.last(), steps_.count(), {steps_.seconds().begin(), steps_.seconds().end()}, {}, {}, {}};
   for (const auto& process : processes_) {
     progress.by_process.push_back(process.step);
+    progress.own_seconds.emplace_back(process.seconds.begin(), process.seconds.end());
     // Training begins before its evaluations, and goes on for longer than what comes before it.
     Duration longest{};
     for (const auto& bar : process.bars) longest = std::max(longest, bar.last - bar.first);

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <optional>
 #include <string>
 #include <variant>
@@ -42,6 +43,8 @@ struct Progress {
   std::vector<double> seconds;                           ///< that steps took, the first ones left out
   std::vector<std::optional<std::uint64_t>> by_process;  ///< the last step of each
   std::vector<std::optional<Reached>> reached;           ///< of each that tells a total
+  /// Of each, what its newest steps take by its own word. Empty: it does not say it.
+  std::vector<std::vector<double>> own_seconds;
 };
 
 class Watcher {
@@ -76,6 +79,7 @@ class Watcher {
     Duration step_at{};
     bool told = false;  ///< that it is behind, or mute
     std::vector<Bar> bars{};
+    std::deque<double> seconds{};  ///< what its newest steps take by its own word
   };
 
   static void note_total(Process& process, Duration at, const Reached& reached);

@@ -55,7 +55,7 @@ class Bash(CliTest):
             (runs / run / "plan.json").write_text("{}")
         listed = sorted(self.nlaunch("completion", "runs", runs).stdout.split())
         self.assertEqual(listed, ["20260101-000000-1", "20260102-000000-1", "20260103-000000-1", "grpo", "sft"])
-        for command in ("ps", "logs", "stop", "restart", "drain", "scale", "exec", "evidence", "bundle", "diff"):
+        for command in ("ps", "logs", "stop", "restart", "update", "drain", "scale", "exec", "evidence", "bundle", "diff"):
             self.assertEqual(sorted(self.complete(command, "--runs-dir", runs, "20260102")), ["20260102-000000-1"], command)
         self.assertEqual(self.complete("logs", "--runs-dir", runs, "gr"), ["grpo"])
         self.assertEqual(self.complete("ps", "configs/quickstart.y"), ["configs/quickstart.yaml"])

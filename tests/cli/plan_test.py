@@ -236,7 +236,7 @@ class Usage(CliTest):
             with self.subTest(arguments):
                 self.assertEqual(self.nlaunch(*arguments).returncode, 64)
 
-    COMMANDS = "run, preflight, bench, plan, render, import, lint, diagnose, env, sites, ps, logs, stop, resume, restart, drain, scale, exec, evidence, bundle, diff, schema, completion, help"
+    COMMANDS = "run, preflight, bench, plan, render, import, lint, diagnose, env, sites, ps, logs, stop, resume, restart, update, drain, scale, exec, evidence, bundle, diff, schema, completion, help"
 
     def test_a_word_that_nobody_knows_is_said_with_the_nearest(self):
         cases = {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who uses engines is told which of them there are; and what a run is asked for while it goes on: restart, scale, drain."""
+"""Who uses engines is told which of them there are; and what a run is asked for while it goes on: restart, scale, drain, update."""
 import json
 import re
 import subprocess
@@ -216,6 +216,43 @@ class Steer(CliTest):
         self.wait_until(lambda: self.addresses() == every)
         self.end()
         self.assertEqual(json.loads((self.run_folder / "summary.json").read_text())["outcome"], "finished")
+
+    def update(self, *more):
+        return self.nlaunch("update", "steered", str(self.folder / "steered.yaml"), "--site", "local", *more)
+
+    def test_a_role_gets_other_settings(self):
+        self.begin("{of: engine, signal: USR1}")
+        every = self.addresses()
+        self.assertEqual(self.update(), (0, "", f"run {self.run_folder.name} has this plan already; after a change of code alone, `nlaunch restart {self.run_folder.name} ROLE`\n"))
+        file = self.folder / "steered.yaml"
+        file.write_text(file.read_text().replace("loaded weights of step 7", "loaded weights of step 8").replace("    ports: [http]\n", "    ports: [http]\n    env: {EXTRA: \"1\"}\n"))
+        code, out, err = self.update()
+        self.assertEqual((code, err), (0, "nothing is changed yet: with --yes these roles start again\n"))
+        self.assertRegex(out, r"^engine\n  command\n    - python3 -c .*step 7.*\n    \+ python3 -c .*step 8.*\n  env EXTRA\n    \+ 1\n$")
+        self.assertEqual(self.update("--yes")[::2], (0, ""))
+        self.wait_until(lambda: all("step 8" in self.log(f"engine.{index}") for index in range(3)))
+        self.wait_until(lambda: len(self.events("process-ready")) >= 6)
+        self.assertEqual(len([event for event in self.events("process-started") if event["process"] == "learner.0"]), 1)
+        self.assertEqual(self.addresses(), every)
+        self.assertEqual(self.update()[0], 0)
+        said = self.end()
+        self.assertIn("nlaunch: as requested: engine.0, engine.1, engine.2 start again\n", said)
+        plan = json.loads((self.run_folder / "plan.json").read_text())
+        self.assertIn("step 8", json.dumps(plan["roles"]))
+
+    def test_an_update_that_cannot_be_changes_nothing(self):
+        self.begin("{of: engine, signal: USR1}")
+        file = self.folder / "steered.yaml"
+        before = file.read_text()
+        file.write_text(before.replace("count: 3", "count: 2"))
+        code, _, err = self.update("--yes")
+        self.assertEqual((code, err), (65, "nlaunch update: processes, engine count cannot change while the run goes on\n"))
+        file.write_text(before.replace("command: [python3, -c", "command: [no-such-python3, -c", 1))
+        code, _, err = self.update("--yes")
+        self.assertEqual(code, 65)
+        self.assertRegex(err, r"^nlaunch update: engine: [^\n]*no-such-python3")
+        self.assertEqual(len(self.events("process-started")), 4)
+        self.end()
 
     def test_what_cannot_be_is_refused_with_the_reason(self):
         self.begin("{of: engine, signal: USR1}")

@@ -5,14 +5,13 @@ import pathlib
 import signal
 import unittest
 
-from runs import NLAUNCH, NODES, SITE, Runs
-from survive_test import EXPERIMENT, LEARNER
+from runs import COUNTER, NLAUNCH, NODES, OUTLIVING, SITE, Runs
 
 
 class Resume(Runs):
     def begun(self, steps, grace="20s", detach=False):
-        (self.folder / "counter.py").write_text(LEARNER)
-        (self.folder / "fleet.yaml").write_text(EXPERIMENT.replace("FOLDER", str(self.folder)).replace(
+        (self.folder / "counter.py").write_text(COUNTER)
+        (self.folder / "fleet.yaml").write_text(OUTLIVING.replace("FOLDER", str(self.folder)).replace(
             "    tolerate:", "    restart: {policy: on-failure, max: 3, backoff: 100ms}\n    tolerate:") + f"leader_grace: {grace}\n")
         own = ["nlaunch", "run", self.folder / "fleet.yaml", "--site", SITE, "--no-preflight", "--runs-dir", self.folder / "runs",
                "--set", f"vars.steps={steps}"]

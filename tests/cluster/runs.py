@@ -57,6 +57,37 @@ roles:
 start: [[engine], [learner]]
 """
 
+# Says who it is, and counts its steps.
+COUNTER = """
+import os, sys, time
+print("learner", os.getpid(), flush=True)
+for step in range(int(sys.argv[1])):
+    print("step", step, flush=True)
+    time.sleep(0.1)
+"""
+# A run that goes on as long as one engine of three is left.
+OUTLIVING = """
+version: 1
+name: fleet
+pools:
+  train: {nodes: 1}
+  serve: {nodes: 3}
+weight_sync: {backend: none}
+vars: {steps: "60"}
+roles:
+  learner: {kind: learner, pool: train, command: [/usr/bin/python3, FOLDER/counter.py, "${vars.steps}"], stop: {grace: 3s}}
+  engine:
+    kind: engine
+    pool: serve
+    per_node: 1
+    ports: [http]
+    command: [/usr/bin/python3, -m, http.server, --directory, FOLDER/empty, "${self.ports.http}"]
+    ready: {http: "http://${self.host}:${self.ports.http}/", timeout: 20s}
+    tolerate: {min: 1}
+    stop: {grace: 3s}
+start: [[engine], [learner]]
+"""
+
 
 class LooksAtRuns(unittest.TestCase):
     """`run_folder` is its own."""
@@ -79,10 +110,11 @@ class Runs(LooksAtRuns):
     """What the tests of this file share; each class has a cluster of its own."""
 
     hosts = False
+    conf = "SlurmdTimeout=5\nMessageTimeout=3\n"
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(nodes=NODES, gpus=4, hosts=cls.hosts, conf="SlurmdTimeout=5\nMessageTimeout=3\n")
+        cls.cluster = Cluster(nodes=NODES, gpus=4, hosts=cls.hosts, conf=cls.conf)
         cls.cluster.up()
         cls.addClassCleanup(cls.cluster.down)
 

@@ -5,43 +5,14 @@ import os
 import signal
 import unittest
 
-from runs import NLAUNCH, NODES, SITE, WHEN, Runs
-
-LEARNER = """
-import os, sys, time
-print("learner", os.getpid(), flush=True)
-for step in range(int(sys.argv[1])):
-    print("step", step, flush=True)
-    time.sleep(0.1)
-"""
-EXPERIMENT = """
-version: 1
-name: fleet
-pools:
-  train: {nodes: 1}
-  serve: {nodes: 3}
-weight_sync: {backend: none}
-vars: {steps: "60"}
-roles:
-  learner: {kind: learner, pool: train, command: [/usr/bin/python3, FOLDER/counter.py, "${vars.steps}"], stop: {grace: 3s}}
-  engine:
-    kind: engine
-    pool: serve
-    per_node: 1
-    ports: [http]
-    command: [/usr/bin/python3, -m, http.server, --directory, FOLDER/empty, "${self.ports.http}"]
-    ready: {http: "http://${self.host}:${self.ports.http}/", timeout: 20s}
-    tolerate: {min: 1}
-    stop: {grace: 3s}
-start: [[engine], [learner]]
-"""
+from runs import COUNTER, NLAUNCH, NODES, OUTLIVING, SITE, WHEN, Runs
 
 
 class Survive(Runs):
     def setUp(self):
         super().setUp()
-        (self.folder / "counter.py").write_text(LEARNER)
-        (self.folder / "fleet.yaml").write_text(EXPERIMENT.replace("FOLDER", str(self.folder)))
+        (self.folder / "counter.py").write_text(COUNTER)
+        (self.folder / "fleet.yaml").write_text(OUTLIVING.replace("FOLDER", str(self.folder)))
 
     def begun(self, steps, *more):
         options = more or ("--no-preflight",)
@@ -121,6 +92,44 @@ class Survive(Runs):
         engines = [(self.run_folder / "attempt-0" / "addrs" / "engine").read_text().split(), [event["removed"] for event in self.events("addresses")]]
         self.assertEqual((len(engines[0]), [len(one) for one in engines[1]]), (2, [1, 0]))
         self.nothing_is_left()
+
+    def update(self, steps):
+        return self.nlaunch("update", "fleet", self.folder / "fleet.yaml", "--site", SITE, "--set", f"vars.steps={steps}", "--yes")
+
+    def test_engines_get_other_settings_on_all_nodes(self):
+        process = self.begun(200)
+        experiment = (self.folder / "fleet.yaml").read_text()
+        (self.folder / "fleet.yaml").write_text(experiment.replace("FOLDER/empty".replace("FOLDER", str(self.folder)), f"{self.folder}/other"))
+        (self.folder / "other").mkdir()
+        updated = self.update(200)
+        self.assertEqual(updated.returncode, 0, updated.stderr)
+        self.assertIn(f"engine\n  command\n    - /usr/bin/python3 -m http.server --directory {self.folder}/empty ", updated.stdout)
+        self.wait_until(lambda: len(self.events("process-ready")) == 6)
+        self.assertEqual([self.starts_of(f"engine.{n}") for n in range(3)], [[f"node{n + 1}"] * 2 for n in range(3)])
+        # An agent that comes later has the same plan.
+        os.kill(self.agents()["node2"][0], signal.SIGKILL)
+        self.wait_until(lambda: self.back() == ["engine.1"])
+        bound = json.loads((self.run_folder / "attempt-0" / "bound.node2.json").read_text())
+        self.assertIn(f"{self.folder}/other", json.dumps(bound))
+        code, _, err = self.end_of(process, 60)
+        self.assertEqual(code, 0, err)
+        self.counted_all(200)
+        self.nothing_is_left()
+
+    def test_an_update_that_one_node_cannot_have_changes_none(self):
+        process = self.begun(100)
+        program = self.folder / "serve"
+        program.write_text("#!/bin/sh\nexec /usr/bin/python3 \"$@\"\n")
+        experiment = (self.folder / "fleet.yaml").read_text()
+        (self.folder / "fleet.yaml").write_text(experiment.replace("command: [/usr/bin/python3, -m", f"command: [{program}, -m"))
+        refused = self.update(100)
+        self.assertEqual(refused.returncode, 65)
+        self.assertRegex(refused.stderr, rf"^nlaunch update: node\d: engine: '{program}' is not executable[^\n]*\n$")
+        self.assertEqual(len(self.events("process-started")), 4)
+        self.assertNotIn("serve", json.loads((self.run_folder / "plan.json").read_text())["roles"][1]["command"][0])
+        code, _, err = self.end_of(process, 60)
+        self.assertEqual(code, 0, err)
+        self.counted_all(100)
 
     def test_the_node_of_the_learner_ends_the_run(self):
         process = self.begun(600)

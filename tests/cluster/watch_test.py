@@ -3,7 +3,7 @@ import json
 import time
 import unittest
 
-from runs import NODES, Runs
+from runs import NODES, SITE, Runs
 
 # A star around rank 0 over TCP, in steps. In the third, one rank sleeps.
 LEARNER = """
@@ -47,6 +47,27 @@ watch: {progress: '^step (\\d+)', stall: 4s, on_stall: abort}
 """
 
 
+# Steps whose times are said, longer on node1; the last rank fails after twelve.
+TIMED = """
+import os, sys, time
+for step in range(12):
+    print("step", step, "took", 1.5 if os.environ["SLURMD_NODENAME"] == "node1" else 1.0, flush=True)
+    time.sleep(0.05)
+time.sleep(1)
+sys.exit(3 if os.environ["RANK"] == "0" else 0)
+"""
+SLOW = """
+version: 1
+name: fleet
+nodes: 3
+weight_sync: {backend: gloo}
+roles:
+  learner: {kind: learner, per_node: 1, rendezvous: torch, command: [/usr/bin/python3, FOLDER/timed.py], stop: {grace: 1s}}
+watch: {progress: '^step (?P<step>\\d+) took (?P<seconds>[0-9.]+)'}
+restart: {policy: on-failure, max: 3, backoff: 100ms}
+"""
+
+
 class Watch(Runs):
     hosts = True
 
@@ -75,6 +96,20 @@ class Watch(Runs):
         self.assertEqual(len(hosts), NODES, hosts)
         for host in hosts:
             self.assertTrue(json.loads((evidence / host / "collected.json").read_text())["processes"])
+
+    def test_a_node_that_is_slow_in_three_attempts_is_left_out(self):
+        (self.folder / "timed.py").write_text(TIMED)
+        (self.folder / "site.yaml").write_text(f"version: 1\nname: ours\nextends: {SITE}\nscheduler: {{bad_nodes: {{file: bad, ttl: 1h}}}}\n")
+        (self.folder / "fleet.yaml").write_text(SLOW.replace("FOLDER", str(self.folder)))
+        command = [self.folder / "site.yaml" if word == SITE else word for word in self.command()]
+        done = self.cluster.run(*command)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual([event["host"] for event in self.events("slowest-node")], ["node1"] * 3)
+        reason = r"its steps were the slowest in 3 of the last 3 attempts: 1\.50 s against 1\.00 s on the others in the newest"
+        self.assertRegex(done.stderr, rf"nlaunch: node1: {reason}\n(.*\n)*?nlaunch: node1 is now in {self.folder}/bad \({reason}\)\n")
+        self.assertRegex((self.folder / "bad").read_text(), rf"^\d+\tnode1\t{reason}\t\w+\n$")
+        hosts = [event["host"] for event in self.events("process-started") if event["process"] == "learner.1"]
+        self.assertEqual(hosts, ["node1", "node1", "node1", "node2"])
 
     def test_evidence_of_all_nodes_is_had_from_any_host(self):
         process = self.cluster.start(*self.command("--set", "vars.bad=2", "--set", "watch.on_stall=warn"))

@@ -197,7 +197,7 @@ class RunFiles(unittest.TestCase):
         self.goes_on(host="elsewhere", job="4711")
         os.chown(self.run_folder, 65534, 65534)
         for command in (["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"], ["restart", RUNS[1], "engine"], ["drain", RUNS[1], "node1"],
-                        ["scale", RUNS[1], "engine=1"], ["resume", RUNS[1]]):
+                        ["scale", RUNS[1], "engine=1"], ["resume", RUNS[1]], ["update", RUNS[1], "x.yaml"]):
             done = self.nlaunch(*command)
             self.assertEqual(done.returncode, 65)
             self.assertRegex(done.stderr, r"^error: \S+/runs/quickstart/\S+ belongs to nobody: only they can act on this run \[run\.owner\]\n$")

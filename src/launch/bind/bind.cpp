@@ -157,7 +157,7 @@ class Binder {
 
   [[nodiscard]] plan::ConditionFacts facts_for(const plan::Role& role) const {
     plan::ConditionFacts facts{
-        plan_.node.count, plan_.node_of(request_.node).gpu_model, request_.machine.arch, role.kind, {}};
+        plan_.all_nodes(), plan_.node_of(request_.node).gpu_model, request_.machine.arch, role.kind, {}};
     for (const auto& [name, library] : node_.libraries) {
       if (!library.version.empty()) facts.library_versions[name] = library.version;
     }
@@ -351,7 +351,7 @@ class Binder {
   void write_role_files(const plan::NodeNames& names) {
     for (const auto& role : plan_.roles) {
       // The same on all nodes, which share the run directory, and start nothing until all are bound.
-      if (request_.node == 0) {
+      if (request_.node == 0 && !request_.again) {
         write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
         write(names.addrs_file(role.name).string() + ".generation", "1\n");
       }
@@ -396,7 +396,7 @@ class Binder {
 std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id) {
   auto scratch = fmt::format("{}/nlaunch-{}-{}", plan.node.scratch, ::getuid(), run_id);
   // Nodes that share a machine must not share this.
-  if (plan.node.count > 1) scratch += fmt::format("-{}", node);
+  if (plan.all_nodes() > 1) scratch += fmt::format("-{}", node);
   return scratch;
 }
 
@@ -414,7 +414,7 @@ void remove_scratch(const fs::path& scratch) {
 Result<BoundNode> bind_node(const BindRequest& request, const NodeAddresses& directory) {
   auto node = Binder(request, directory).run();
   // Nobody else knows of it.
-  if (!node) remove_scratch(scratch_of(request.plan, request.node, request.paths.id));
+  if (!node && !request.again) remove_scratch(scratch_of(request.plan, request.node, request.paths.id));
   return node;
 }
 

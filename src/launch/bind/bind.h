@@ -31,6 +31,7 @@ struct BindRequest {
   const Install& install;
   std::vector<std::string> environment;    ///< of the caller
   std::vector<std::uint16_t> ras_ports{};  ///< as claimed, by index of the process
+  bool again = false;  ///< to another plan while processes run: what others were told of stays as it is
 };
 
 /// The scratch folder that a run has on a node of its plan.

@@ -101,7 +101,7 @@ std::vector<std::uint16_t> ports_of(const plan::Plan& plan, std::uint32_t node) 
 
 Result<void> take_ports(plan::Plan& plan, const NodeAddresses& nodes) {
   std::vector<std::size_t> next(nodes.size());
-  bool all = nodes.size() == plan.node.count;
+  bool all = nodes.size() == plan.all_nodes();
   for_each_port(plan, [&](std::uint32_t where, std::uint16_t& port) {
     const bool known = where < nodes.size() && next[where] < nodes[where].ports.size();
     if (known) port = nodes[where].ports[next[where]++];
@@ -109,7 +109,7 @@ Result<void> take_ports(plan::Plan& plan, const NodeAddresses& nodes) {
   });
   if (all) return {};
   return failure("launch.nodes", "nodes.json does not have every port of the plan's {}",
-                 text::count(plan.node.count, "node"));
+                 text::count(plan.all_nodes(), "node"));
 }
 
 }  // namespace nlaunch::launch

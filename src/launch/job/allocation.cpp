@@ -170,9 +170,11 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
     return fmt::format("job {} has {}, and the plan uses {}", allocation.job_id,
                        text::count(allocation.nodes.size(), "node"), plan.node.count);
   }
-  if (!plan.node.cpu_slots && allocation.gpus && *allocation.gpus < plan.node.gpus) {
+  auto gpus = plan.pools.empty() ? plan.node.gpus : 0;
+  for (const auto& pool : plan.pools) gpus = std::max(gpus, pool.elastic ? 0 : pool.node.gpus);
+  if (!plan.node.cpu_slots && allocation.gpus && *allocation.gpus < gpus) {
     return fmt::format("job {} has {} on a node (SLURM_GPUS_PER_NODE), and the plan uses {}",
-                       allocation.job_id, text::count(*allocation.gpus, "GPU"), plan.node.gpus);
+                       allocation.job_id, text::count(*allocation.gpus, "GPU"), gpus);
   }
   return "";
 }

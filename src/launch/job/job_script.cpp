@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "emit/slurm_script.h"
 #include "emit/slurm_template.h"
+#include "launch/job/step.h"
 #include "plan/json.h"
 #include "sys/files.h"
 #include "sys/proc.h"
@@ -99,16 +100,15 @@ Result<fs::path> folder_of(const plan::Directive& log, const std::string& job_na
   return folder;
 }
 
-/// The folders of Slurm's logs, where the plan says where these are.
-Result<std::vector<fs::path>> log_folders(const plan::Plan& plan) {
-  // The first component runs the script.
-  const auto& options =
-      plan.slurm.components.empty() ? plan.slurm.directives : plan.slurm.components.front().directives;
+/// The folders of Slurm's logs, where a job's directives say where these are. `name`: of the job, unless they
+/// name it.
+Result<std::vector<fs::path>> log_folders(const std::vector<plan::Directive>& options,
+                                          const std::string& name) {
   const auto named = std::ranges::find(options, "job-name", &plan::Directive::name);
   std::vector<fs::path> folders;
   for (const auto& option : options) {
     if (option.name != "output" && option.name != "error") continue;
-    auto folder = folder_of(option, named == options.end() ? plan.name : named->value);
+    auto folder = folder_of(option, named == options.end() ? name : named->value);
     if (!folder) return std::unexpected(folder.error());
     folders.push_back(std::move(*folder));
   }
@@ -121,6 +121,15 @@ Result<void> make_folder(const fs::path& folder) {
   if (!error) return {};
   return failure("launch.log-folder", "cannot make the folder '{}' for Slurm's log: {}", folder.string(),
                  error.message());
+}
+
+Result<void> make_log_folders(const std::vector<plan::Directive>& options, const std::string& name) {
+  const auto folders = log_folders(options, name);
+  if (!folders) return std::unexpected(folders.error());
+  for (const auto& folder : *folders) {
+    if (auto made = make_folder(folder); !made) return made;
+  }
+  return {};
 }
 
 }  // namespace
@@ -160,14 +169,33 @@ Result<JobScript> make_job_script(const plan::Plan& plan, const fs::path& runs, 
   job.arguments.insert(job.arguments.end(), arguments.begin(), arguments.end());
   auto script = emit::slurm_script(plan, job, *from);
   if (!script) return std::unexpected(script.error());
-  const auto folders = log_folders(plan);
-  if (!folders) return std::unexpected(folders.error());
-
-  for (const auto& folder : *folders) {
-    if (const auto made = make_folder(folder); !made) return std::unexpected(made.error());
-  }
+  // The first component runs the script.
+  const auto& options =
+      plan.slurm.components.empty() ? plan.slurm.directives : plan.slurm.components.front().directives;
+  if (const auto made = make_log_folders(options, plan.name); !made) return std::unexpected(made.error());
   if (const auto saved = save(*frozen); !saved) return std::unexpected(saved.error());
   return JobScript{std::move(*script), frozen->file};
+}
+
+fs::path borrowing_log(const RunPaths& paths, const std::string& job) {
+  return paths.attempt / fmt::format("borrowed-{}.log", job);
+}
+
+Result<fs::path> make_borrowing_script(const plan::Plan& plan, const plan::SlurmComponent& pool,
+                                       const RunPaths& paths, const std::string& program) {
+  const auto from = template_of(plan.slurm);
+  if (!from) return std::unexpected(from.error());
+  const auto name = fmt::format("{}-{}", plan.name, pool.pools.front());
+  const auto logs =
+      emit::slurm_path(paths.attempt.string()) + "/" + borrowing_log(paths, "%j").filename().string();
+  const auto script = emit::borrowing_script(
+      plan, pool, {program, (paths.folder / "plan.json").string(), step_file(paths).string(), logs}, *from);
+  if (!script) return std::unexpected(script.error());
+  if (const auto made = make_log_folders(pool.directives, name); !made) return std::unexpected(made.error());
+  auto file = paths.attempt / fmt::format("borrow-{}.sbatch", pool.pools.front());
+  if (const auto written = sys::write_file_atomically(file, *script); !written)
+    return std::unexpected(written.error());
+  return file;
 }
 
 }  // namespace nlaunch::launch

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "launch/bind/bind.h"
 #include "plan/plan.h"
 
 namespace nlaunch::launch {
@@ -36,5 +37,12 @@ Result<void> save(const FrozenPlan& plan);
 /// where there can be no script. `program` is nlaunch; `arguments` go to its `run`.
 Result<JobScript> make_job_script(const plan::Plan& plan, const std::filesystem::path& runs,
                                   const std::string& program, const std::vector<std::string>& arguments);
+
+/// Writes the batch script for the jobs that bring nodes of an elastic pool to a run, and makes the folders
+/// of their logs. Its argument is the index of a node in the plan.
+Result<std::filesystem::path> make_borrowing_script(const plan::Plan& plan, const plan::SlurmComponent& pool,
+                                                    const RunPaths& paths, const std::string& program);
+/// Where the agent of such a job writes, unless the pool's directives say otherwise. `job`: its id, or "%j".
+std::filesystem::path borrowing_log(const RunPaths& paths, const std::string& job);
 
 }  // namespace nlaunch::launch

@@ -28,7 +28,7 @@ std::string field(std::string_view line, std::string_view name) {
   return "";
 }
 
-/// A job, or a component of one: what is asked for by itself.
+/// A job, or a component of one, or the job of a borrowed node: what is asked for by itself.
 struct Asked {
   const std::vector<plan::Directive>& directives;
   std::uint32_t nodes = 0;  ///< of the plan
@@ -36,9 +36,11 @@ struct Asked {
 };
 
 std::vector<Asked> parts_of(const plan::Plan& plan) {
-  if (plan.slurm.components.empty()) return {{plan.slurm.directives, plan.node.count, plan.slurm.spares}};
   std::vector<Asked> parts;
-  for (const auto& one : plan.slurm.components) parts.push_back({one.directives, one.nodes, one.spares});
+  if (plan.slurm.components.empty())
+    parts.push_back({plan.slurm.directives, plan.node.count, plan.slurm.spares});
+  for (const auto* jobs : {&plan.slurm.components, &plan.slurm.borrowed})
+    for (const auto& one : *jobs) parts.push_back({one.directives, one.nodes, one.spares});
   return parts;
 }
 

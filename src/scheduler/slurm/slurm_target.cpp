@@ -1,11 +1,14 @@
 #include "scheduler/slurm/slurm_target.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "fleet/leader.h"
+#include "fleet/node_lender.h"
 #include "launch/install.h"
 #include "launch/job/bad_nodes.h"
+#include "launch/job/job_script.h"
 #include "launch/job/node_order.h"
 #include "launch/job/pyxis.h"
 #include "launch/job/slurm_job.h"
@@ -25,6 +28,84 @@ std::string record_bad(const plan::Plan& plan, const preflight::Suspect& suspect
                   : recorded.error().first_message();
 }
 
+/// Jobs of one node each.
+class SlurmLender : public fleet::NodeLender {
+ public:
+  using Start = fleet::AgentLauncher::Start;
+  SlurmLender(const plan::Plan& plan, const session::Caller& caller) : plan_(plan), caller_(caller) {}
+
+  Result<void> prepare(const launch::RunPaths& paths) override {
+    paths_ = paths;
+    auto program = launch::find_submit_command(plan_, caller_.environment);
+    if (!program) return std::unexpected(program.error());
+    submit_ = std::move(*program);
+    for (const auto& pool : plan_.slurm.borrowed) {
+      auto script = launch::make_borrowing_script(plan_, pool, paths, launch::find_install().program);
+      if (!script) return std::unexpected(script.error());
+      scripts_[pool.pools.front()] = std::move(*script);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Start ask(std::uint32_t node, const std::set<std::string>& out) const override {
+    const auto& pool = plan_.pool_of(node)->name;
+    std::vector<std::string> words{submit_};
+    const auto options = without(pool, out);
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {scripts_.at(pool).string(), std::to_string(node)});
+    return {std::move(words), outside_of_the_job()};
+  }
+  [[nodiscard]] std::string job_in(std::string_view said) const override {
+    return launch::submitted_id(said);
+  }
+  [[nodiscard]] Start list() const override {
+    return {{"squeue", "--noheader", "--all", "--format=%A", "--user=" + sys::user_name()},
+            outside_of_the_job()};
+  }
+  [[nodiscard]] Start give_back(const std::vector<std::string>& jobs) const override {
+    std::vector<std::string> words{"scancel", "--"};
+    words.insert(words.end(), jobs.begin(), jobs.end());
+    return {std::move(words), outside_of_the_job()};
+  }
+  [[nodiscard]] std::string log_of(const std::string& job) const override {
+    return launch::borrowing_log(paths_, job).string();
+  }
+
+ private:
+  /// The options that leave hosts out, with those that the site's list and the pool itself leave out: what is
+  /// said here takes the place of the script's.
+  [[nodiscard]] std::vector<std::string> without(const std::string& pool,
+                                                 const std::set<std::string>& out) const {
+    auto slurm = plan_.slurm;
+    const auto own = std::ranges::find_if(
+        slurm.borrowed, [&](const plan::SlurmComponent& one) { return one.pools.front() == pool; });
+    slurm.components.clear();
+    slurm.directives = own->directives;
+    auto bad = launch::read_ledger(slurm.bad_nodes, slurm.bad_nodes_ttl).value_or(launch::BadNodeList());
+    for (const auto& host : out) bad.nodes.push_back({host, 0, "", ""});
+    return launch::exclude(slurm, bad).options;
+  }
+  /// A job that is submitted from within another is none of its steps, and what is asked here is asked of
+  /// all.
+  [[nodiscard]] std::vector<std::string> outside_of_the_job() const {
+    auto environment = caller_.environment;
+    std::erase_if(environment, [](const std::string& entry) {
+      constexpr std::array kOfSlurm{"SLURM_", "SBATCH_", "SRUN_", "SQUEUE_", "SCANCEL_", "PMI"};
+      const bool scheduler =
+          std::ranges::any_of(kOfSlurm, [&](const char* prefix) { return entry.starts_with(prefix); });
+      const bool cluster = entry.starts_with("SLURM_CONF=") || entry.starts_with("SLURM_CLUSTER_NAME=");
+      return (scheduler && !cluster) || entry.starts_with("CUDA_VISIBLE_DEVICES=");
+    });
+    return environment;
+  }
+
+  const plan::Plan& plan_;
+  const session::Caller& caller_;
+  launch::RunPaths paths_;
+  std::string submit_;
+  std::map<std::string, std::filesystem::path> scripts_;  ///< by pool
+};
+
 /// A step of the allocation: srun starts an agent on each node.
 class SlurmStep : public StepLauncher {
  public:
@@ -36,13 +117,20 @@ class SlurmStep : public StepLauncher {
   };
   SlurmStep(const plan::Plan& plan, const launch::Allocation& allocation, Choice choice,
             const session::Caller& caller)
-      : StepLauncher(plan), allocation_(allocation), choice_(std::move(choice)), caller_(caller) {}
+      : StepLauncher(plan),
+        allocation_(allocation),
+        choice_(std::move(choice)),
+        caller_(caller),
+        lender_(plan, caller) {}
 
   [[nodiscard]] std::string unfit() const override { return choice_.refusal; }
 
   [[nodiscard]] std::vector<std::string> nodes() const override { return choice_.nodes; }
   [[nodiscard]] std::vector<std::string> hosts_for(std::uint32_t node) const override {
     return launch::hosts_for(plan(), allocation_, choice_.out, choice_.places, node, choice_.nodes.at(node));
+  }
+  [[nodiscard]] fleet::NodeLender* lender() override {
+    return plan().slurm.borrowed.empty() ? nullptr : &lender_;
   }
   std::string note_unfit(const preflight::Suspect& suspect) override {
     choice_.out.insert(suspect.host);
@@ -75,6 +163,7 @@ class SlurmStep : public StepLauncher {
   const launch::Allocation& allocation_;
   Choice choice_;
   const session::Caller& caller_;
+  SlurmLender lender_;
 };
 
 }  // namespace

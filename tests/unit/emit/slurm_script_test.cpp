@@ -31,6 +31,34 @@ std::string script(const plan::Plan& plan, const SlurmJob& job = a_job()) {
   return made ? *made : render(made.error());
 }
 
+TEST(BorrowingScript, IsAJobOfOneNodeWhoseStepHasItsAgent) {
+  const plan::SlurmComponent pool{{"rollout"}, 1, 0, {{"partition", "preempt", ""}, {"qos", "low", ""}}};
+  const BorrowingJob job{"/opt/my bin/nlaunch", "/runs/grpo/1/plan.json", "/runs/grpo/1/attempt-0/step.json",
+                         "/runs/grpo/1/attempt-0/borrowed-%j.log"};
+  const auto from = a_template("#!/bin/bash\n# {{PLAN}}\n{{DIRECTIVES}}\nexec {{COMMAND}}\n");
+  EXPECT_EQ(
+      borrowing_script(a_plan(), pool, job, from).value(),
+      "#!/bin/bash\n"
+      "# /runs/grpo/1/plan.json\n"
+      "#SBATCH --job-name=grpo-rollout\n"
+      "#SBATCH --nodes=1\n"
+      "#SBATCH --ntasks-per-node=1\n"
+      "#SBATCH --output=/runs/grpo/1/attempt-0/borrowed-%j.log\n"
+      "#SBATCH --open-mode=append\n"
+      "#SBATCH --no-requeue\n"
+      "#SBATCH --partition=preempt\n"
+      "#SBATCH --qos=low\n"
+      "exec '/opt/my bin/nlaunch' agent --step /runs/grpo/1/attempt-0/step.json --by-srun --node \"$1\"\n");
+}
+
+TEST(BorrowingScript, RefusesWhatSbatchCouldNotBeTold) {
+  const plan::SlurmComponent pool{{"rollout"}, 1, 0, {{"comment", "two\nlines", "grpo.yaml:4:5"}}};
+  const auto made = borrowing_script(a_plan(), pool, {"/n", "/p", "/s", "/o"},
+                                     a_template("#!/bin/bash\n{{DIRECTIVES}}\nexec {{COMMAND}}\n"));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().first_message(), "'--comment=two\\x0alines' cannot stand in an #SBATCH line");
+}
+
 /// The line of a directive, or all that is said where there is no script.
 std::string directive(const plan::Directive& option) {
   auto plan = a_plan();

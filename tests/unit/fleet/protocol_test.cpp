@@ -67,6 +67,9 @@ const std::tuple kMessages{
     Example{command::Perform{action::KillAll{}}, R"({"action":{"type":"kill-all"},"type":"perform"})"},
     Example{command::Ending{}, R"({"type":"ending"})"},
     Example{command::Finish{3}, R"({"of":3,"type":"finish"})"},
+    Example{message::Prepare{"update-1.json", {"engine"}},
+            R"({"file":"update-1.json","roles":["engine"],"type":"prepare"})"},
+    Example{message::Adopt{}, R"({"type":"adopt"})"},
     Example{message::Settle{}, R"({"type":"settle"})"},
     Example{message::Bye{69}, R"({"exit_code":69,"type":"bye"})"},
     Example{preflight::ClockAnswer{1, 2, -3},
@@ -80,6 +83,7 @@ const std::tuple kMessages{
     Example{preflight::Findings{},
             R"({"findings":{"figures":[],"fingerprints":[],"ranks":[],"rows":[],"summary":)"
             R"({"arch":"","driver":"","gpu":"","gpus":0,"host":"","nccl":""}},"type":"findings"})"},
+    Example{message::Prepared{"no program"}, R"({"type":"prepared","why":"no program"})"},
     Example{message::Settled{}, R"({"type":"settled"})"},
     Example{message::ProbeNews{2, {8, news::Said{"ready"}}},
             R"({"news":{"rank":8,"what":{"line":"ready","type":"said"}},"run":2,"type":"probe"})"},

@@ -400,6 +400,14 @@ TEST_F(Machine, OneThatIsWishedToStartAgainIsNoFailure) {
   EXPECT_EQ(on(event::RestartWanted{{3}}), "") << "the run ends";
 }
 
+TEST_F(Machine, OneThatIsAboutToStartStartsAgainAsWell) {
+  start();
+  EXPECT_EQ(on(event::RestartWanted{{2}}), "");
+  EXPECT_EQ(on(event::Started{2}), "SIGINT to group 2, grace 2 5s");
+  EXPECT_EQ(ended(2), "clean 2");
+  EXPECT_EQ(on(event::CleanedUp{2}), "backoff 2 0s");
+}
+
 TEST_F(TolerantReplicas, AWishedRestartIsThatOfTheWholeReplica) {
   EXPECT_EQ(on(event::RestartWanted{{2, 3}}), "SIGINT to group 2, grace 2 5s, SIGINT to group 3, grace 3 5s");
   ended(3);

@@ -75,6 +75,16 @@ class SteeringTest : public testing::Test {
     return decision.answer.granted ? text : "no: " + text;
   }
 
+  /// What another plan comes to: the answer and what the table hears, as above, or "no: " and why.
+  std::string updated(const plan::Plan& after) {
+    const auto roles = updatable_roles(plan, after, rules, state);
+    if (!roles) return "no: " + roles.error();
+    const auto decision = start_again(plan, rules, state, *roles);
+    auto text = decision.answer.text;
+    for (const auto& event : decision.events) text += " -> " + std::visit(Describe{}, event);
+    return text;
+  }
+
   plan::Plan plan;
   Rules rules;
   State state{Going{}, {}, {}};
@@ -173,6 +183,40 @@ TEST_F(SteeringTest, OfManyTheFirstAreNamed) {
 TEST_F(SteeringTest, ARunThatEndsGrantsNothing) {
   state.phase = Ending{Finished{}};
   EXPECT_EQ(request(Kind::restart, "engine"), "no: the run is ending");
+}
+
+TEST_F(SteeringTest, AnUpdateStartsTheRolesAgainThatDiffer) {
+  auto after = plan;
+  after.roles[1].command = {"serve", "--more"};
+  EXPECT_EQ(updated(after), "engine.0, engine.1, engine.2 start again -> restart 2+3+4");
+  after.roles[0].command = {"train", "--more"};
+  EXPECT_EQ(updated(after),
+            "learner.0, learner.1 start again; engine.0, engine.1, engine.2 start again -> restart 0+1 -> "
+            "restart 2+3+4");
+  for (const ProcessIndex process : {2U, 3U, 4U})
+    state.processes[process].missing = ProcessState::Missing::away;
+  after.roles[0].command.clear();
+  EXPECT_EQ(updated(after), "'engine' gets the new plan when it starts");
+}
+
+TEST_F(SteeringTest, AnUpdateIsRefusedWhole) {
+  auto after = plan;
+  EXPECT_EQ(updated(after), "no: the plan is the same");
+  after.roles[1].command = {"serve", "--more"};
+  after.roles[1].gpus = 4;
+  EXPECT_EQ(updated(after), "no: engine gpus cannot change while the run goes on");
+  after.roles[1].gpus = plan.roles[1].gpus;
+  after.roles[3].command = {"prepare", "--more"};
+  EXPECT_EQ(updated(after), "no: 'prepare' is a task, which ends by itself");
+  state.phase = Ending{};
+  EXPECT_EQ(updated(after), "no: the run is ending");
+}
+
+TEST_F(SteeringTest, WhatIsAboutToStartBeginsWithTheOldPlanAndStartsAgain) {
+  auto after = plan;
+  after.roles[2].command = {"route", "--more"};
+  state.processes[5].phase = Starting{};
+  EXPECT_EQ(updated(after), "router.0 starts again -> restart 5");
 }
 
 }  // namespace

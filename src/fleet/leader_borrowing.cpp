@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "fleet/leader.h"
+#include "sys/command.h"
+#include "sys/files.h"
+
+// Nodes of elastic pools: each is a job of its own, whose agent comes when the job has started, and leaves
+// when the scheduler takes the node back. Another job is then asked for.
+namespace nlaunch::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A scheduler serves others, too.
+constexpr std::size_t kAskedAtOnce = 4;
+/// Between two looks at the queue, for jobs that end before their agents come.
+constexpr Duration kBetweenQueueLooks = 30s;
+/// For the scheduler to take a job.
+constexpr Duration kToTakeJob = 60s;
+/// For what was asked for to be known, and for jobs to be taken out of the queue, when the run ends.
+constexpr Duration kToGiveBack = 10s;
+constexpr std::uint64_t kLargestJobs = 16U << 20U;
+
+sys::SpawnRequest request_of(AgentLauncher::Start start) {
+  sys::SpawnRequest request;
+  request.argv = std::move(start.argv);
+  request.env = std::move(start.env);
+  return request;
+}
+
+}  // namespace
+
+std::span<const Leader::Agent> Leader::own() const {
+  return std::span(agents_).first(plan_.node.count);
+}
+
+std::span<Leader::Agent> Leader::own() {
+  return std::span(agents_).first(plan_.node.count);
+}
+
+/// What its failures are counted under.
+std::string Leader::place_of(std::uint32_t node, const std::string& host) const {
+  return plan_.is_borrowed(node) ? plan_.name_of_borrowed(node) : host;
+}
+
+/// Small jobs may be on one host.
+std::string Leader::unique_name(std::uint32_t node, const std::string& host) const {
+  const auto is_taken = [&](const std::string& name) {
+    for (std::uint32_t other = 0; other < agents_.size(); ++other)
+      if (other != node && agents_[other].host == name && agents_[other].lost.empty()) return true;
+    return false;
+  };
+  auto name = host;
+  for (int number = 2; is_taken(name); ++number) name = fmt::format("{}-{}", host, number);
+  return name;
+}
+
+/// After the run was taken over: its agent is there, or its job is in the queue. False: neither is.
+bool Leader::take_back(std::uint32_t node) {
+  const auto& agent = agents_[node];
+  if (agent.channel && agent.lost.empty()) {
+    loop_.post([this, node] {
+      if (backend_ == nullptr || backend_->is_ending()) return;
+      const auto& agent = agents_[node];
+      agent.lost.empty() ? backend_->rejoin(node, agent.host) : recover(node);
+    });
+    return true;
+  }
+  if (!jobs_.contains(node) || agent.channel) return false;
+  joining_[node].host = plan_.name_of_borrowed(node);
+  look_at_queue_later();
+  return true;
+}
+
+void Leader::borrow(std::uint32_t node) {
+  if (asking_.size() >= kAskedAtOnce || asking_.contains(node)) return to_ask_.push_back(node);
+  auto& lender = *launcher_->lender();
+  if (!lender_is_ready_) {
+    if (const auto prepared = lender.prepare(paths_); !prepared)
+      return did_not_join(node, prepared.error().first_message());
+    lender_is_ready_ = true;
+  }
+  auto& ask = asking_[node] = {};
+  ask.program =
+      std::make_unique<sys::ExecCheck>(loop_, request_of(lender.ask(node, history_.ruled_out())),
+                                       [this, node](std::optional<std::string> why) {
+                                         loop_.post([this, node, why = std::move(why)] { asked(node, why); });
+                                       });
+  ask.timer = loop_.after(kToTakeJob, [this, node] {
+    asking_.erase(node);
+    if (joining_.contains(node))
+      did_not_join(node, fmt::format("the scheduler did not answer within {}", format_duration(kToTakeJob)));
+    ask_next();
+  });
+}
+
+void Leader::asked(std::uint32_t node, const std::optional<std::string>& why) {
+  const auto found = asking_.find(node);
+  if (found == asking_.end()) return;  // its time was over
+  loop_.cancel(found->second.timer);
+  const auto said = found->second.program->said();
+  const bool wanted = found->second.wanted;
+  asking_.erase(found);
+  const auto job = why ? std::string() : launcher_->lender()->job_in(said);
+  if (!wanted && !job.empty())
+    cancel_job(job);
+  else if (!job.empty())
+    take_job(node, job);
+  else if (wanted && joining_.contains(node))
+    did_not_join(node, why.value_or("the scheduler named no job: " + text::printable(said)));
+  ask_next();
+}
+
+void Leader::ask_next() {
+  while (!to_ask_.empty() && asking_.size() < kAskedAtOnce && !asking_.contains(to_ask_.front())) {
+    const auto next = to_ask_.front();
+    to_ask_.pop_front();
+    const auto joining = joining_.find(next);
+    if (joining != joining_.end() && !agents_[next].joins) borrow(next);
+  }
+}
+
+/// Its agent may have come before this.
+void Leader::take_job(std::uint32_t node, const std::string& job) {
+  const auto& agent = agents_[node];
+  const bool takes_part = agent.channel && agent.lost.empty() && !agent.joins;
+  jobs_[node] = {job, takes_part ? agent.hello.host : ""};
+  keep_jobs();
+  if (backend_ == nullptr || backend_->is_ending()) return;
+  caller_.console.say(fmt::format("nlaunch: job {} asks for {}\n", job, plan_.name_of_borrowed(node)));
+  look_at_queue_later();
+}
+
+/// For who takes the run over, and for people.
+void Leader::keep_jobs() {
+  auto jobs = nlohmann::ordered_json::object();
+  for (const auto& [node, job] : jobs_)
+    jobs[plan_.name_of_borrowed(node)] = {{"job", job.id}, {"host", job.host}};
+  const auto kept = sys::write_file_atomically(paths_.attempt / "borrowed.json", json_text(jobs, 1) + "\n");
+  if (!kept && backend_ != nullptr) tell_trouble(kept.error().first_message());
+}
+
+/// As the leader before has left them. Its agents are awaited.
+void Leader::know_the_jobs() {
+  const auto text = sys::read_regular_file(paths_.attempt / "borrowed.json", kLargestJobs);
+  const auto jobs = parse_ordered_json(text.value_or(""));
+  if (!jobs.is_object()) return;
+  for (auto node = plan_.node.count; node < agents_.size(); ++node) {
+    const auto known = jobs.find(plan_.name_of_borrowed(node));
+    if (known == jobs.end() || !known->is_object()) continue;
+    const auto text_of = [&](const char* key) {
+      return known->contains(key) && (*known)[key].is_string() ? (*known)[key].get<std::string>() : "";
+    };
+    const auto id = text_of("job");
+    if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos) continue;
+    jobs_[node] = {id, text_of("host")};
+    if (!jobs_[node].host.empty()) agents_[node].lost.clear();
+  }
+}
+
+void Leader::look_at_queue_later() {
+  if (queue_timer_ || listing_) return;
+  queue_timer_ = loop_.after(kBetweenQueueLooks, [this] {
+    queue_timer_.reset();
+    look_at_queue();
+  });
+}
+
+void Leader::look_at_queue() {
+  std::map<std::uint32_t, std::string> awaited;
+  for (const auto& [node, job] : jobs_)
+    if (joining_.contains(node) && !agents_[node].joins) awaited[node] = job.id;
+  if (awaited.empty() || backend_ == nullptr || backend_->is_ending()) return;
+  listing_ = std::make_unique<sys::ExecCheck>(
+      loop_, request_of(launcher_->lender()->list()),
+      [this, awaited = std::move(awaited)](const std::optional<std::string>& why) {
+        loop_.post([this, awaited, failed = why.has_value()] {
+          const auto lines = text::split(listing_->said(), '\n');
+          listing_.reset();
+          look_at_queue_later();
+          for (const auto& [node, job] : awaited) {
+            if (!failed && std::ranges::find(lines, job) == lines.end()) job_ended(node, job);
+          }
+        });
+      });
+}
+
+/// Before its agent came.
+void Leader::job_ended(std::uint32_t node, const std::string& job) {
+  const auto found = jobs_.find(node);
+  const bool is_awaited = joining_.contains(node) && !agents_[node].joins;
+  if (found == jobs_.end() || found->second.id != job || !is_awaited) return;
+  const auto log = launcher_->lender()->log_of(job);
+  const auto said = text::trim(sys::read_regular_file(log, kLargestJobs).value_or(""));
+  did_not_join(node, fmt::format("job {} ended before its agent came{}", job,
+                                 said.empty() ? std::string()
+                                              : ": " + text::printable(said.substr(said.rfind('\n') + 1))));
+}
+
+/// What is left of the job of a node that has gone.
+void Leader::give_back(std::uint32_t node) {
+  if (const auto ask = asking_.find(node); ask != asking_.end()) ask->second.wanted = false;
+  const auto job = jobs_.extract(node);
+  if (job.empty()) return;
+  keep_jobs();
+  cancel_job(job.mapped().id);
+}
+
+void Leader::cancel_job(const std::string& job) {
+  giving_back_[job] =
+      std::make_unique<sys::ExecCheck>(loop_, request_of(launcher_->lender()->give_back({job})),
+                                       [this, job](const std::optional<std::string>&) {
+                                         loop_.post([this, job] { giving_back_.erase(job); });
+                                       });
+}
+
+/// The run ends. Agents that are there end their jobs themselves.
+void Leader::give_back_all() {
+  if (is_of_another_ || launcher_->lender() == nullptr) return;
+  to_ask_.clear();
+  const auto deadline = std::chrono::steady_clock::now() + kToGiveBack;
+  while ((!asking_.empty() || !giving_back_.empty()) && std::chrono::steady_clock::now() < deadline) glance();
+  std::vector<std::string> jobs;
+  for (const auto& [node, job] : jobs_)
+    if (!agents_[node].channel || !agents_[node].lost.empty()) jobs.push_back(job.id);
+  const bool were_jobs = !jobs_.empty();
+  jobs_.clear();
+  if (!jobs.empty()) {
+    const auto given = sys::run_command(request_of(launcher_->lender()->give_back(jobs)), kToGiveBack);
+    if (!given || !given->status.ok())
+      return caller_.console.say(fmt::format(
+          "nlaunch: these jobs could not be cancelled, and end by themselves: {}\n", text::join(jobs, ", ")));
+  }
+  if (were_jobs) keep_jobs();
+}
+
+}  // namespace nlaunch::fleet
