@@ -27,6 +27,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -100,7 +101,7 @@ name: survive
 pools:
   train: {{nodes: 1}}
   serve: {{nodes: {ENGINES - 1}}}
-  lent: {{elastic: {{max: 1}}, slurm: {{partition: low}}}}
+  lent: {{elastic: {{max: 1}}, slurm: {{partition: low, gpus-per-node: 1}}}}
 weight_sync: {{backend: none}}
 roles:
   trainer:
@@ -186,6 +187,14 @@ class Run:
                     found.append(int(entry.name))
         return found
 
+    def pid_of(self, own):
+        """Of an nlaunch of this run that leads it, which has the pid `own` on its host."""
+        for pid in self.pids_with("--runs-dir", str(self.folder / "runs")) + self.pids_with("resume", str(self.run.resolve())):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            if int(re.search(r"^NSpid:.*?(\d+)$", status, re.M)[1]) == own:
+                return pid
+        raise RuntimeError(f"no nlaunch has pid {own}")
+
     def agent_of(self, host):
         for pid in self.cluster.processes():
             try:
@@ -230,7 +239,7 @@ class Run:
         before, at_step = self.events(), self.step()
         pids = {event["process"]: event["pid"] for event in before if event["event"] == "process-started"}
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
-        os.kill([event for event in before if event["event"] == "attempt-started"][-1]["supervisor"], signal.SIGKILL)
+        os.kill(self.pid_of([event for event in before if event["event"] == "attempt-started"][-1]["supervisor"]), signal.SIGKILL)
 
         def led():
             new = self.events()[len(before):]

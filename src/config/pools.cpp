@@ -29,8 +29,9 @@ void read_elastic(const Value& value, Pool& pool) {
 
 /// How many nodes: of the run's own job, or borrowed.
 void read_nodes(Keys& keys, Pool& pool) {
+  auto nodes = keys.get("nodes");
   const auto elastic = keys.get("elastic");
-  const auto nodes = elastic ? keys.get("nodes") : keys.require("nodes", "nodes: 4");
+  if (!elastic) nodes = keys.require("nodes", "nodes: 4");
   if (elastic) read_elastic(*elastic, pool);
   if (elastic && nodes) {
     auto& problem = nodes->problems().error("config.exclusive", nodes->key_span(),

@@ -251,7 +251,10 @@ void Agent::on(const supervise::node_command::Finish& finish) {
 }
 
 void Agent::on(const message::Prepare& prepare) {
-  const auto refuse = [this](const Diagnostics& why) { send(message::Prepared{why.first_message()}); };
+  prepared_.clear();
+  const auto refuse = [&](const Diagnostics& why) {
+    send(message::Prepared{prepare.file, why.first_message()});
+  };
   if (prepare.file.contains('/')) return refuse(failure("fleet.update", "it names no plan").error());
   const auto text = sys::read_regular_file(assignment_.paths.attempt / prepare.file, kLargestFile);
   if (!text) return refuse(text.error());
@@ -270,7 +273,7 @@ void Agent::on(const message::Prepare& prepare) {
   if (const auto refused = worker_.prepare(std::move(*plan), *directory, prepare.roles))
     return refuse(refused->why);
   prepared_ = *fingerprint;
-  send(message::Prepared{});
+  send(message::Prepared{prepare.file, ""});
 }
 
 void Agent::on(const message::Adopt& /*adopt*/) {

@@ -131,6 +131,7 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
          caller_.console.say(fmt::format("nlaunch: {}\n", why));
        },
        [this](const std::string& why) {
+         if (taken_over_) return caller_.console.say(fmt::format("nlaunch: {}\n", why));  // others may fit
          misfit_ = why;
          if (waiting_) loop_.stop();
        }});
@@ -252,6 +253,7 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
   }
   auto outcome = supervisor.run(backend);
   backend_ = nullptr;
+  if (preparing_) loop_.cancel(preparing_->timer);
   preparing_.reset();  // nobody waits for it any more
   terminal_.reset();
   return outcome;

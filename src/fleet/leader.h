@@ -221,6 +221,7 @@ class Leader : public session::AttemptHost {
   std::optional<sys::Loop::TimerId> queue_timer_;
   /// Another plan, for which the nodes are being bound.
   struct Preparing {
+    std::string file;
     std::string fingerprint;
     supervise::Rebinder::Done done;
     sys::Loop::TimerId timer{};

@@ -76,7 +76,10 @@ bool Leader::take_back(std::uint32_t node) {
 }
 
 void Leader::borrow(std::uint32_t node) {
-  if (asking_.size() >= kAskedAtOnce || asking_.contains(node)) return to_ask_.push_back(node);
+  if (asking_.size() >= kAskedAtOnce || asking_.contains(node)) {
+    if (std::ranges::find(to_ask_, node) == to_ask_.end()) to_ask_.push_back(node);
+    return;
+  }
   auto& lender = *launcher_->lender();
   if (!lender_is_ready_) {
     if (const auto prepared = lender.prepare(paths_); !prepared)
@@ -90,8 +93,8 @@ void Leader::borrow(std::uint32_t node) {
                                          loop_.post([this, node, why = std::move(why)] { asked(node, why); });
                                        });
   ask.timer = loop_.after(kToTakeJob, [this, node] {
-    asking_.erase(node);
-    if (joining_.contains(node))
+    const bool wanted = asking_.extract(node).mapped().wanted;
+    if (wanted && joining_.contains(node) && !agents_[node].joins)
       did_not_join(node, fmt::format("the scheduler did not answer within {}", format_duration(kToTakeJob)));
     ask_next();
   });
@@ -109,7 +112,7 @@ void Leader::asked(std::uint32_t node, const std::optional<std::string>& why) {
     cancel_job(job);
   else if (!job.empty())
     take_job(node, job);
-  else if (wanted && joining_.contains(node))
+  else if (wanted && joining_.contains(node) && !agents_[node].joins)
     did_not_join(node, why.value_or("the scheduler named no job: " + text::printable(said)));
   ask_next();
 }
@@ -119,7 +122,8 @@ void Leader::ask_next() {
     const auto next = to_ask_.front();
     to_ask_.pop_front();
     const auto joining = joining_.find(next);
-    if (joining != joining_.end() && !agents_[next].joins) borrow(next);
+    const bool waits = joining != joining_.end() && !joining->second.timer && !agents_[next].joins;
+    if (waits && !jobs_.contains(next)) borrow(next);
   }
 }
 

@@ -25,6 +25,7 @@ constexpr std::uint64_t kLargestRecord = 1U << 30U;
 
 std::optional<session::AttemptHost::Refused> Leader::take_over(const launch::RunPaths& paths) {
   begin(paths);
+  taken_over_ = true;
   if (!launcher_->shares_a_folder())
     return refuse("its nodes share no folder in which its agents could find another nlaunch");
   const auto before = know_the_nodes();
@@ -39,7 +40,6 @@ std::optional<session::AttemptHost::Refused> Leader::take_over(const launch::Run
   // Whoever leads them is still to be found by agents that come later.
   if (refused) (void)launch::write_step(*before, launch::step_file(paths_));
   is_of_another_ = refused.has_value();
-  taken_over_ = true;
   return refused;
 }
 

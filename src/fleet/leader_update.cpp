@@ -18,8 +18,9 @@ void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder:
       return done(agents_[node].host + " is about to join the run: try again in a moment");
   const auto fingerprint = launch::fingerprint(rebinding.after);
   if (!fingerprint) return done(fingerprint.error().first_message());
-  preparing_ = Preparing{.fingerprint = *fingerprint, .done = std::move(done)};
+  preparing_ = Preparing{.file = rebinding.file, .fingerprint = *fingerprint, .done = std::move(done)};
   preparing_->timer = loop_.after(kForAllToPrepare, [this] {
+    if (!preparing_) return;
     preparing_->why = fmt::format("not all nodes had it within {}", format_duration(kForAllToPrepare));
     preparing_->awaited.clear();
     look_whether_prepared();
@@ -34,7 +35,7 @@ void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder:
 }
 
 void Leader::on(std::uint32_t node, const message::Prepared& prepared) {
-  if (!preparing_ || preparing_->awaited.erase(node) == 0) return;
+  if (!preparing_ || prepared.file != preparing_->file || preparing_->awaited.erase(node) == 0) return;
   if (prepared.why.empty())
     preparing_->prepared.insert(node);
   else if (preparing_->why.empty())

@@ -96,6 +96,7 @@ struct NotBound {
   std::string text;  ///< as a person should read it
 };
 struct Prepared {
+  std::string file;
   std::string why;  ///< it could not be; empty: it is
 };
 struct Settled {};

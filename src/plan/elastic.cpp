@@ -25,6 +25,7 @@ std::size_t replicas_at_first(const Plan& plan, std::uint32_t role) {
     if (!pool.elastic) continue;
     std::vector<std::size_t> by_node;
     for (const auto& node : processes_by_node(plan, pool)) {
+      if (node.empty()) continue;  // nobody asks for it
       by_node.push_back(static_cast<std::size_t>(std::ranges::count_if(node, [&](std::uint32_t process) {
         const auto& one = plan.processes[process];
         return one.role == role && in_replica(plan.roles[role], one).rank == 0;

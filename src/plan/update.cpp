@@ -141,4 +141,17 @@ Update update_of(const Plan& before, const Plan& after) {
   return update;
 }
 
+void keep_masked(const Plan& before, Plan& after) {
+  for (auto& role : after.roles) {
+    const auto* same = before.find_role(role.name);
+    for (auto& op : role.env) {
+      if (!op.masked || same == nullptr) continue;
+      const auto known = std::ranges::find_if(same->env, [&](const EnvOp& one) {
+        return one.name == op.name && one.kind == op.kind && one.layer == op.layer && !one.masked;
+      });
+      if (known != same->env.end()) op = *known;
+    }
+  }
+}
+
 }  // namespace nlaunch::plan

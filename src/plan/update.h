@@ -26,4 +26,7 @@ struct Update {
 /// The places where something was asked for are no difference.
 Update update_of(const Plan& before, const Plan& after);
 
+/// A plan from a file has no values of variables that look like secrets: they stay as they are.
+void keep_masked(const Plan& before, Plan& after);
+
 }  // namespace nlaunch::plan

@@ -15,6 +15,7 @@ Auditor::Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::strin
 }
 
 void Auditor::renew() {
+  seen_ = {};  // what ran before was judged by other facts
   facts_.named_library.clear();
   facts_.own_library.clear();
   for (const auto& process : node_.processes) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "launch/run_dir/ray_logs.h"
 #include "plan/bound_json.h"
+#include "plan/update.h"
 #include "session/run_evidence.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -35,20 +36,6 @@ Result<void> check_open_files(const plan::Plan& plan, unsigned node) {
   return failure("session.files",
                  "nlaunch may have {} open files here and needs {} for {}: raise the hard limit (ulimit -Hn)",
                  most, wanted, text::count(static_cast<std::size_t>(here), "process"));
-}
-
-/// A plan from a file has no value of a variable that looks like a secret: it stays as it is.
-void keep_masked(const plan::Plan& before, plan::Plan& after) {
-  for (auto& role : after.roles) {
-    const auto* same = before.find_role(role.name);
-    for (auto& op : role.env) {
-      if (!op.masked || same == nullptr) continue;
-      const auto known = std::ranges::find_if(same->env, [&](const plan::EnvOp& one) {
-        return one.name == op.name && one.kind == op.kind && one.layer == op.layer && !one.masked;
-      });
-      if (known != same->env.end()) op = *known;
-    }
-  }
 }
 
 }  // namespace
@@ -102,7 +89,7 @@ void NodeWorker::save_bound() {
 std::optional<NodeWorker::Refused> NodeWorker::prepare(plan::Plan after, const launch::NodeAddresses& nodes,
                                                        std::vector<std::string> roles) {
   prepared_.reset();
-  keep_masked(plan_, after);
+  plan::keep_masked(plan_, after);
   if (auto taken = launch::take_ports(after, nodes); !taken) return refused(std::move(taken.error()));
   const auto machine = options_.machine.get_for(after);
   if (!machine) return Refused{exit_code::internal, machine.error()};
@@ -122,6 +109,7 @@ void NodeWorker::adopt() {
     const auto& role = plan.role_of(plan.processes[node_.processes[i].process]).name;
     if (std::ranges::find(roles, role) != roles.end()) node_.processes[i] = std::move(node.processes[i]);
   }
+  for (const auto& secret : node.masker.values()) node_.masker.add(secret);
   plan_ = std::move(plan);
   if (auditor_) auditor_->renew();
   save_bound();

@@ -24,6 +24,7 @@
 #include "lint/plan_input.h"
 #include "plan/json.h"
 #include "plan/tolerance.h"
+#include "plan/update.h"
 #include "preflight/report/report_json.h"
 #include "report/plan_text.h"
 #include "report/preflight_text.h"
@@ -224,7 +225,11 @@ std::optional<AttemptHost::Refused> Run::stopped(std::string_view when,
 
 supervise::Outcome Run::supervise(unsigned attempt) {
   auto outcome = host_->supervise(attempt, events_);
-  if (outcome.updated) plan_ = *outcome.updated;
+  if (outcome.updated) {
+    auto updated = *outcome.updated;
+    plan::keep_masked(plan_, updated);
+    plan_ = std::move(updated);
+  }
   interrupts_.take();
   audit_ = host_->audit();
   save("audit.json", audit_.json, paths_.attempt);

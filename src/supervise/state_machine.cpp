@@ -235,6 +235,7 @@ class Transition {
     std::vector<ProcessIndex> gone;
     std::vector<ProcessIndex> awaited;  // its place had been taken, and they had not started yet
     bool known = false;                 // one that is lost was there, and the run goes on without it already
+    bool early = std::holds_alternative<Going>(state_.phase);
     for (const auto process : event.processes) {
       auto& state = state_.processes[process];
       if (is_lost(state)) {
@@ -243,6 +244,7 @@ class Transition {
         if (state.missing == may_start || state.missing == draining) awaited.push_back(process);
       } else if (!is_over(state.phase)) {
         gone.push_back(process);
+        early = early && is_early(process);
       }
       if (!is_any<Waiting>(state.phase)) state.phase = Ended{};
     }
@@ -252,7 +254,7 @@ class Transition {
       });
     });
     const Cause cause = NodeLost{event.host, event.why};
-    if (gone.empty() ? !known : !can_do_without(gone)) return decide(cause);
+    if (gone.empty() ? !known : !early && !can_do_without(gone)) return decide(cause);
     for (const auto process : gone) lose(process, cause, ProcessState::Missing::may_start);
     gone.insert(gone.end(), awaited.begin(), awaited.end());
     for (const auto process : gone) state_.processes[process].missing = ProcessState::Missing::away;
@@ -280,7 +282,7 @@ class Transition {
       for (const auto member : replica_of(process)) without[member] = true;
     return std::ranges::all_of(processes, [&](ProcessIndex process) {
       const auto& rules = rules_.processes[process];
-      return rules.tolerate && (left_of(rules.role, without) >= *rules.tolerate || is_gathering(process));
+      return rules.tolerate && left_of(rules.role, without) >= *rules.tolerate;
     });
   }
 
@@ -436,11 +438,12 @@ class Transition {
     return stage_of(process) <= std::get<Going>(state_.phase).stage;
   }
 
-  /// What comes after it still waits for borrowed nodes, of which one may go before enough have come.
-  [[nodiscard]] bool is_gathering(ProcessIndex process) const {
+  /// Its borrowed node may go: it does not serve yet, or what comes after it still waits for such nodes.
+  [[nodiscard]] bool is_early(ProcessIndex process) const {
+    if (!rules_.processes[process].borrowed) return false;
     const auto stage = stage_of(process);
-    return rules_.processes[process].borrowed && stage + 1 < rules_.stages.size() &&
-           stage >= std::get<Going>(state_.phase).stage;
+    const bool gathers = stage + 1 < rules_.stages.size() && stage >= std::get<Going>(state_.phase).stage;
+    return gathers || !is_any<Serving>(state_.processes[process].phase);
   }
 
   void serve(ProcessIndex process) {

@@ -100,8 +100,9 @@ void Supervisor::listen() {
     });
   }
   if (const int guardian = options_.guardian.fd(); guardian >= 0) {
-    loop_.watch(guardian, [this, guardian] {
-      loop_.unwatch(guardian);
+    loop_.watch(guardian, [this, guardian, &loop = loop_, here = std::weak_ptr(here_)] {
+      loop.unwatch(guardian);
+      if (here.expired()) return;
       record("guardian-lost");
       handle(event::GuardianLost{});
     });

@@ -56,7 +56,7 @@ TEST(BorrowingScript, RefusesWhatSbatchCouldNotBeTold) {
   const auto made = borrowing_script(a_plan(), pool, {"/n", "/p", "/s", "/o"},
                                      a_template("#!/bin/bash\n{{DIRECTIVES}}\nexec {{COMMAND}}\n"));
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().first_message(), "'--comment=two\\x0alines' cannot stand in an #SBATCH line");
+  EXPECT_EQ(made.error().first_message(), "'--comment=two\nlines' cannot stand in an #SBATCH line");
 }
 
 /// The line of a directive, or all that is said where there is no script.

@@ -83,7 +83,8 @@ const std::tuple kMessages{
     Example{preflight::Findings{},
             R"({"findings":{"figures":[],"fingerprints":[],"ranks":[],"rows":[],"summary":)"
             R"({"arch":"","driver":"","gpu":"","gpus":0,"host":"","nccl":""}},"type":"findings"})"},
-    Example{message::Prepared{"no program"}, R"({"type":"prepared","why":"no program"})"},
+    Example{message::Prepared{"update-1.json", "no program"},
+            R"({"file":"update-1.json","type":"prepared","why":"no program"})"},
     Example{message::Settled{}, R"({"type":"settled"})"},
     Example{message::ProbeNews{2, {8, news::Said{"ready"}}},
             R"({"news":{"rank":8,"what":{"line":"ready","type":"said"}},"run":2,"type":"probe"})"},

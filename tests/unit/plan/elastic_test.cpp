@@ -54,7 +54,7 @@ TEST_F(ElasticPools, AreJobsOfTheirOwn) {
   Lines options;
   for (const auto& option : plan.slurm.borrowed.front().directives)
     options.push_back(option.name + "=" + option.value);
-  EXPECT_EQ(options, (Lines{"partition=preempt", "gpus-per-node=4", "time=12:00:00", "qos=low"}));
+  EXPECT_EQ(options, (Lines{"gpus-per-node=4", "time=12:00:00", "partition=preempt", "qos=low"}));
   EXPECT_EQ(plan.slurm.borrowed.front().pools, (Lines{"rollout"}));
 }
 
@@ -139,7 +139,7 @@ TEST_F(ElasticPools, BeginWithWhatHasToBeLeft) {
   EXPECT_EQ(
       mistakes(kPools + roles, kSite),
       (Lines{
-          "9:83 5 of role 'engine' have to be left, and the run begins with 4 -> a smaller number here, or "
+          "9:85 5 of role 'engine' have to be left, and the run begins with 4 -> a smaller number here, or "
           "a larger `elastic.min` of the pool 'rollout'"}));
 }
 

@@ -76,7 +76,7 @@ TEST_F(UpdateTest, RefusesWhatOthersRelyOn) {
   EXPECT_EQ(
       described(with({{"gpus: 1, command", "restart: {policy: on-failure, max: 1}, gpus: 1, command"}})),
       (Lines{"no: learner restart"}));
-  EXPECT_EQ(described(with({{"  learner: ", "  trainer: "}})).back(), "no: roles");
+  EXPECT_EQ(described(with({{"  learner: ", "  trainer: "}})).front(), "no: roles");
 }
 
 }  // namespace
