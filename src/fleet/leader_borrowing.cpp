@@ -142,7 +142,7 @@ void Leader::take_job(std::uint32_t node, const std::string& job) {
 void Leader::keep_jobs() {
   auto jobs = nlohmann::ordered_json::object();
   for (const auto& [node, job] : jobs_)
-    jobs[plan_.name_of_borrowed(node)] = {{"job", job.id}, {"host", job.host}};
+    jobs[plan_.name_of_borrowed(node)] = {{"job", job.id}, {"on", job.host}};
   const auto kept = sys::write_file_atomically(paths_.attempt / "borrowed.json", json_text(jobs, 1) + "\n");
   if (!kept && backend_ != nullptr) tell_trouble(kept.error().first_message());
 }
@@ -160,7 +160,7 @@ void Leader::know_the_jobs() {
     };
     const auto id = text_of("job");
     if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos) continue;
-    jobs_[node] = {id, text_of("host")};
+    jobs_[node] = {id, text_of("on")};
     if (!jobs_[node].host.empty()) agents_[node].lost.clear();
   }
 }

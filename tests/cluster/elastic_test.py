@@ -86,7 +86,7 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         process = self.begun("--level", "quick")
         self.wait_until(lambda: self.addresses() == 3)
         self.assertEqual(sorted(self.jobs().values()), ["RUNNING"] * 3)
-        self.assertEqual({name: one["host"] for name, one in self.borrowed().items()}.keys(), {"lent.0", "lent.1", "lent.2"})
+        self.assertEqual({name: one["on"] for name, one in self.borrowed().items()}.keys(), {"lent.0", "lent.1", "lent.2"})
         self.assertEqual({one["job"] for one in self.borrowed().values()}, self.jobs().keys())
         out, _ = self.ends(process)
         self.assertRegex(out, r"nlaunch: node\d joins the run as lent\.\d\n")
