@@ -130,7 +130,7 @@ class Agent:
         engines = [process for process in self.all.nodes[self.node] if process not in self.all.learners]
         of_learners = 2 if self.node == 0 else 0  # for the weights, and their rendezvous
         come, self.to, challenge = await self.connect(
-            type="hello", challenge=OWN_CHALLENGE, host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
+            type="hello", challenge=OWN_CHALLENGE, agent=f"a{self.node}", host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
             ports=[20000 + number for number in range(len(engines) + (1 if self.all.outlives and self.node == 0 else of_learners))])
         answer = json.loads(json.loads(await come.readline())["says"])
         if answer["type"] != "welcome":

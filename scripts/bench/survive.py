@@ -264,11 +264,16 @@ class Run:
         name, host = self.dice.choice(sorted((name, host) for name, host in engines.items() if (host == lent if kind == "preempted" else not of_a_node or host != lent)))
         if kind == "spare-bad":
             self.switch_a_spare_off(set(engines.values()))
-        before = len(self.events())
+        before, number = len(self.events()), int(host.removeprefix("node"))
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.hit(kind, name, host)
+        alone = kind == "node-cut" and self.spares() == 0  # it takes its own place
         limit = {"engine-hung": 2 * EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "node-off": SILENT, "node-cut": SILENT,
                  "spare-bad": SILENT, "preempted": 9}.get(kind, 0) + 1
+
+        if alone:
+            wait_until(lambda: any(event["event"] == "node-lost" for event in self.events()[before:]), limit + 10, f"the loss of {host}")
+            self.cluster.connect(number)
 
         def again():
             new = self.events()[before:]
@@ -286,13 +291,13 @@ class Run:
         if detected - begin > limit:
             wrong.append(f"detected after {detected - begin:.1f} s")
         since = detected
-        if host == lent or kind == "spare-bad":  # Slurm has its share, or a spare that does not answer
+        if host == lent or kind == "spare-bad" or alone:  # Slurm has its share, or a spare that does not answer
             since = [event["mono_ms"] / 1000 for event in new if event["event"] == "node-back" and event["mono_ms"] / 1000 <= started + 0.1][-1:] or [detected]
             since = since[0]
         if started - since > SHARE:
             wrong.append(f"started {started - since:.1f} s after {'it was detected' if since == detected else 'its node had come'}")
-        if kind == "node-cut":
-            self.cluster.connect(int(host.removeprefix("node")))
+        if kind == "node-cut" and not alone:
+            self.cluster.connect(number)
         if kind == "preempted":
             self.urgent.communicate()
         wait_until(lambda: self.step() >= at_step + STEPS_EACH, STEPS_EACH * STEP * 10, "ten steps")

@@ -92,7 +92,7 @@ message::Hello Agent::introduce(const sys::Channel& channel) {
     give_up(address.error().first_message());
     leave(exit_code::bad_input);
   }
-  return {.host = options_.host, .address = address.value_or(""), .ports = worker_.ports()};
+  return {.host = options_.host, .address = address.value_or(""), .ports = worker_.ports(), .agent = id_};
 }
 
 void Agent::admit(LeaderConnection::End end) {

@@ -82,8 +82,9 @@ class Agent {
   pid_t parent_ = 0;  ///< of the guardian, at the beginning: Slurm's stepd
   launch::MachineSource machine_;
   session::NodeWorker worker_;
-  std::string prepared_;  ///< the fingerprint of the plan that was prepared
-  std::string address_;   ///< by which the other nodes reach this one
+  std::string id_ = launch::new_token();  ///< see message::Hello
+  std::string prepared_;                  ///< the fingerprint of the plan that was prepared
+  std::string address_;                   ///< by which the other nodes reach this one
   preflight::Findings findings_;
   supervise::Rules rules_;
 

@@ -280,6 +280,7 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
   if (plan_.is_borrowed(node) &&
       (job == jobs_.end() || job->second.host != arrived.hello.host || agent.channel))
     return let_go(std::move(arrived));
+  if (agent.channel && taken_over_) return let_go(std::move(arrived));
   if (agent.channel) {
     misfit_ = fmt::format("{} is node {}, and so is {}", arrived.hello.host, node, agent.hello.host);
   } else {
@@ -288,13 +289,11 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
   if (waiting_) loop_.stop();
 }
 
-/// The run goes on without this one, which had lost its connection, or whose place another one has or is to
-/// have. What it has ends with it.
+/// The run goes on without this one, which had lost its connection. Where another agent has the place by now,
+/// or is to have it, that one stays. What this one has ends with it.
 void Leader::let_go(AdmissionServer::AdmittedAgent arrived) {
-  const auto& there = agents_[arrived.node];
-  const bool is_another = plan_.is_borrowed(arrived.node) && there.hello.host != arrived.hello.host;
-  const bool is_to_come = joining_.contains(arrived.node) && !there.joins;
-  if (!is_another && !is_to_come) lose(arrived.node, "its agent had lost the connection");
+  const bool has_the_place = agents_[arrived.node].hello.agent == arrived.hello.agent;
+  if (has_the_place) lose(arrived.node, "its agent had lost the connection");
   arrived.channel->send(encode(message::Bye{exit_code::internal}));
   loop_.after(kToLeave, [gone = std::shared_ptr<SealedChannel>(std::move(arrived.channel))] {});
 }

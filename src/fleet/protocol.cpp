@@ -267,7 +267,7 @@ constexpr std::tuple kMessages{
     form("signed", field("says", &launch::Signed::says), field("proof", &launch::Signed::proof)),
     form("hello", field("node", &Hello::node), field("plan", &Hello::plan),
          field("challenge", &Hello::challenge), field("host", &Hello::host),
-         field("address", &Hello::address), field("ports", &Hello::ports)),
+         field("address", &Hello::address), field("ports", &Hello::ports), field("agent", &Hello::agent)),
     form("output", field("node", &OutputHello::node), field("plan", &OutputHello::plan)),
     form("welcome", field("assignment", &Welcome::assignment)), form("refused", field("why", &Refused::why)),
     // to an agent

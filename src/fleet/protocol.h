@@ -39,6 +39,7 @@ struct Hello {
   std::string host{};                ///< by which name the node is known
   std::string address{};             ///< by which the other nodes reach it
   std::vector<std::uint16_t> ports;  ///< as launch::ports_of() has them
+  std::string agent{};               ///< by which it is known from another agent of the same node
 };
 /// The connection for what a node's processes write: plain text follows, and there is no answer.
 struct OutputHello {

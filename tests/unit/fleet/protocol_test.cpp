@@ -45,8 +45,8 @@ const std::tuple kMessages{
     Example{message::Challenge{"c"}, R"({"challenge":"c","type":"challenge"})"},
     Example{launch::Signed{"text", "f00"}, R"({"proof":"f00","says":"text","type":"signed"})"},
     Example{
-        message::Hello{1, "plan", "c", "n1", "10.0.0.2", {20100, 65535}},
-        R"({"address":"10.0.0.2","challenge":"c","host":"n1","node":1,"plan":"plan","ports":[20100,65535],"type":"hello"})"},
+        message::Hello{1, "plan", "c", "n1", "10.0.0.2", {20100, 65535}, "f1"},
+        R"({"address":"10.0.0.2","agent":"f1","challenge":"c","host":"n1","node":1,"plan":"plan","ports":[20100,65535],"type":"hello"})"},
     Example{message::OutputHello{1, "plan"}, R"({"node":1,"plan":"plan","type":"output"})"},
     Example{
         message::Welcome{{{"id", "/runs/id", "/runs/id/attempt-0", "/ckpt/step_7"}, true, false, true, 9}},
