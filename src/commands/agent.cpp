@@ -41,6 +41,12 @@ std::optional<std::uint32_t> index_of(const std::string& host, const std::vector
                               : std::optional(static_cast<std::uint32_t>(found - nodes.begin()));
 }
 
+Result<plan::Plan> plan_of(const launch::Step& step) {
+  const auto text = sys::read_regular_file(step.plan, kLargestFile);
+  if (!text) return std::unexpected(text.error());
+  return plan::from_json(*text, step.plan);
+}
+
 /// `given`: the node of the plan, for one that takes a place later.
 int agent_of_step(const std::string& step_file, std::optional<unsigned> given, const Context& context) {
   const auto host = launch::node_name(context.environment);
@@ -54,9 +60,7 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
   };
   auto step = launch::read_step(step_file);
   if (!step) return complain_here(step.error());
-  const auto text = sys::read_regular_file(step->plan, kLargestFile);
-  if (!text) return complain_here(text.error());
-  auto plan = plan::from_json(*text, step->plan);
+  auto plan = plan_of(*step);
   if (!plan) return complain_here(plan.error());
   const auto& traits = traits_of(plan->scheduler);
   const auto id = std::string(sys::env_value(context.environment, traits.rank_variable));
@@ -90,9 +94,7 @@ int agent_by_srun(const std::string& step_file, unsigned node, const Context& co
   };
   const auto step = launch::read_step(step_file);
   if (!step) return complain(step.error().first_message());
-  const auto text = sys::read_regular_file(step->plan, kLargestFile);
-  if (!text) return complain(text.error().first_message());
-  const auto plan = plan::from_json(*text, step->plan);
+  const auto plan = plan_of(*step);
   if (!plan) return complain(plan.error().first_message());
   const auto allocation = launch::find_allocation(context.environment);
   if (!allocation) return complain(allocation.error().first_message());

@@ -59,6 +59,13 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         self.wait_until(lambda: "step 3 " in self.log("learner.0"), 40)
         return process
 
+    def begun_where_two_nodes_are_free(self):
+        taken = self.cluster.start("srun", "-Q", "-wnode3", "--exclusive", "sleep", "300")
+        self.addCleanup(taken.communicate)
+        self.addCleanup(self.cluster.end_all_jobs)
+        self.wait_until(lambda: self.cluster.state(3) == "allocated")
+        return self.begun()
+
     def ends(self, process, seconds=40):
         """Well, with a learner that was one and the same, and with no job left."""
         (self.folder / "enough").touch()
@@ -110,21 +117,13 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         self.assertRegex(err, rf"node node2 was lost after {WHEN}: its job was told to end \(SIGTERM\); the run goes on without engine\.\d, with 2 of 'engine'\n")
 
     def test_jobs_that_wait_in_the_queue_are_cancelled_with_the_run(self):
-        taken = self.cluster.start("srun", "-Q", "-wnode3", "--exclusive", "sleep", "300")
-        self.addCleanup(taken.communicate)
-        self.addCleanup(self.cluster.end_all_jobs)
-        self.wait_until(lambda: self.cluster.state(3) == "allocated")
-        process = self.begun()
+        process = self.begun_where_two_nodes_are_free()
         self.wait_until(lambda: self.addresses() == 2)
         self.assertEqual(sorted(self.jobs().values()), ["PENDING", "RUNNING", "RUNNING"])
         self.ends(process)
 
     def test_a_job_that_ends_in_the_queue_is_asked_for_again(self):
-        taken = self.cluster.start("srun", "-Q", "-wnode3", "--exclusive", "sleep", "300")
-        self.addCleanup(taken.communicate)
-        self.addCleanup(self.cluster.end_all_jobs)
-        self.wait_until(lambda: self.cluster.state(3) == "allocated")
-        process = self.begun()
+        process = self.begun_where_two_nodes_are_free()
         self.wait_until(lambda: "PENDING" in self.jobs().values())
         job = next(job for job, state in self.jobs().items() if state == "PENDING")
         self.cluster.run("scancel", job)
