@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <set>
 #include <utility>
 
@@ -16,9 +17,15 @@ constexpr Duration kHold = std::chrono::milliseconds(150);
 /// Two nodes' clocks are compared by messages, whose ways take this long at most on a busy machine.
 constexpr Duration kClocksTell = std::chrono::milliseconds(10);
 
-bool was_killed(const ProcessEvent& process_event) {
+bool ended_by_signal(const ProcessEvent& process_event) {
   const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
   return ended != nullptr && ended->status.by_signal();
+}
+
+/// From outside of the run: nothing in it sends SIGKILL before it is decided how the run ends.
+bool was_killed(const ProcessEvent& process_event) {
+  const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
+  return ended != nullptr && ended->status.signal() == SIGKILL;
 }
 
 }  // namespace
@@ -159,11 +166,22 @@ void RemoteBackend::release() {
   release_.reset();
   auto held = std::exchange(held_, {});
   if (held.empty()) return;
-  // Of what is too close to tell apart, a process that was killed is the cause of one that gave up.
+  // A process that was killed is a cause, never a consequence, whatever the clocks say: the first messages of
+  // a node on a busy machine place it too late.
+  for (auto one = held.begin(); one != held.end();) {
+    if (!was_killed(one->second)) {
+      ++one;
+      continue;
+    }
+    options_.tell(std::move(one->second));
+    one = held.erase(one);
+  }
+  if (held.empty()) return;
+  // Of what is too close to tell apart, one that a signal ended is the cause of one that gave up.
   const auto close = held.upper_bound(held.begin()->first + kClocksTell);
-  for (const bool killed : {true, false}) {
+  for (const bool by_signal : {true, false}) {
     for (auto one = held.begin(); one != close; ++one) {
-      if (was_killed(one->second) == killed) options_.tell(one->second);
+      if (ended_by_signal(one->second) == by_signal) options_.tell(one->second);
     }
   }
   for (auto one = close; one != held.end(); ++one) options_.tell(std::move(one->second));

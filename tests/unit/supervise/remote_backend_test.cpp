@@ -89,15 +89,24 @@ TEST_F(Remote, FailuresAreToldInTheOrderInWhichTheyHappened) {
   EXPECT_EQ(ended(3), 1);
 }
 
-TEST_F(Remote, WhoWasKilledComesBeforeWhoGaveUpWhereClocksCannotTell) {
+TEST_F(Remote, ACrashComesBeforeAnExitWhereClocksCannotTell) {
   for (const Duration apart : {4ms, 40ms}) {
     told_.clear();
     say(0, 1000ms, {0, sys::WaitStatus(1 << 8)});
     backend_->on_event(1, {1000ms, process_event::Ready{1}});  // sets its clock
-    say(1, 1000ms + apart, {1, sys::WaitStatus(SIGKILL)});
+    say(1, 1000ms + apart, {1, sys::WaitStatus(SIGSEGV)});
     run_until(loop_, [&] { return told_.size() == 3; });
     EXPECT_EQ(ended(1), apart < 10ms ? 1 : 0) << apart.count();
   }
+}
+
+TEST_F(Remote, AKilledProcessComesFirstWhateverTheClocksSay) {
+  say(0, 1000ms, {0, sys::WaitStatus(1 << 8)});
+  backend_->on_event(1, {1000ms, process_event::Ready{1}});  // sets its clock
+  say(1, 1060ms, {1, sys::WaitStatus(SIGKILL)});
+  run_until(loop_, [&] { return told_.size() == 3; });
+  EXPECT_EQ(ended(1), 1);
+  EXPECT_EQ(ended(2), 0);
 }
 
 TEST_F(Remote, ALostNodeIsToldBeforeWhatItBroughtAbout) {
