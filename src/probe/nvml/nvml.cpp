@@ -9,17 +9,13 @@
 namespace nlaunch::probe {
 namespace {
 
-struct Memory {  // nvmlMemory_t
-  unsigned long long total, free, used;
-};
-
 NvmlGpu describe(const nvml::Session& session, nvml::Device device) {
   NvmlGpu gpu;
   gpu.bus_id = session.bus_id(device);
   gpu.uuid = session.text<nvml::Device>("nvmlDeviceGetUUID", device);
   gpu.name = session.text<nvml::Device>("nvmlDeviceGetName", device);
   gpu.domain = nvlink_domain(session, device);
-  const auto memory = session.number<Memory>("nvmlDeviceGetMemoryInfo", device).value_or(Memory{});
+  const auto memory = session.number<nvml::Memory>("nvmlDeviceGetMemoryInfo", device).value_or(nvml::Memory{});
   gpu.memory_total = memory.total;
   gpu.memory_used = memory.used;
   return gpu;

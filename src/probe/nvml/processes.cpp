@@ -86,10 +86,7 @@ void add_memory(json& gpu, const nvml::Session& nvml, Device device) {
     gpu["memory"] = {{"total", memory.total}, {"used", memory.used}};
     return;
   }
-  struct Memory {  // nvmlMemory_t
-    unsigned long long total, free, used;
-  };
-  if (const auto old = nvml.number<Memory>("nvmlDeviceGetMemoryInfo", device))
+  if (const auto old = nvml.number<nvml::Memory>("nvmlDeviceGetMemoryInfo", device))
     gpu["memory"] = {{"total", old->total}, {"used", old->used}};
 }
 

@@ -17,6 +17,10 @@ namespace nvml {
 
 using Device = void*;
 
+struct Memory {  // nvmlMemory_t, bytes
+  unsigned long long total, free, used;
+};
+
 /// nvmlReturn_t, as far as something follows from it.
 enum : int {
   kMissing = -1,  ///< this NVML does not have the function

@@ -23,6 +23,10 @@ json sample(const nvml::Session& nvml, Device device, const std::string& bus_id)
   json gpu{{"bus_id", bus_id}};
   if (const auto use = nvml.number<Utilization>("nvmlDeviceGetUtilizationRates", device))
     gpu["busy"] = use->gpu;
+  if (const auto memory = nvml.number<nvml::Memory>("nvmlDeviceGetMemoryInfo", device)) {
+    gpu["memory_used"] = memory->used;
+    gpu["memory_total"] = memory->total;
+  }
   if (const auto power = nvml.number("nvmlDeviceGetPowerUsage", device)) gpu["power"] = *power * kMilli;
   if (const auto limit = nvml.number("nvmlDeviceGetEnforcedPowerLimit", device))
     gpu["power_limit"] = *limit * kMilli;
@@ -43,7 +47,8 @@ double unix_time() {
 /// `gpu-use FILE [SECONDS]`: how busy the GPUs are, until it is killed. Every SECONDS (5) it appends a line
 /// to FILE:
 ///   at (Unix time, seconds), gpus [{bus_id, busy (percent of the last sampling period of NVML in which a
-///   kernel ran; a kernel that waits for another rank counts), power (watts), power_limit (watts)}]
+///   kernel ran; a kernel that waits for another rank counts), memory_used and memory_total (bytes), power
+///   (watts), power_limit (watts)}]
 /// What this NVML or this GPU does not give is absent. Ends with 1 where there is nothing to be sampled: the
 /// file then has one line, error.
 int sample_gpu_use(Arguments arguments) {
