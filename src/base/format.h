@@ -39,6 +39,7 @@ inline constexpr Format kEvidence{"nlaunch evidence", 1};    ///< attempt-N/evid
 inline constexpr Format kBaseline{"nlaunch baseline", 1};    ///< preflight --baseline save
 inline constexpr Format kBench{"nlaunch bench", 1};          ///< bench.json, bench --json
 inline constexpr Format kAb{"nlaunch ab", 1};                ///< ab-ID.json
+inline constexpr Format kReport{"nlaunch report", 1};        ///< report --json
 inline constexpr Format kBundle{"nlaunch bundle", 1};        ///< MANIFEST.json of a bundle
 
 }  // namespace formats

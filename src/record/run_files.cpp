@@ -108,17 +108,21 @@ std::vector<std::pair<unsigned, fs::path>> attempt_folders(const fs::path& run) 
   return out;
 }
 
-Result<RunFiles> read_run(const fs::path& folder) {
+Result<RunFiles> read_run(const fs::path& folder, Parts parts) {
   RunFiles out;
   Reader reader;
   out.folder = folder;
   out.plan = reader.read(folder / "plan.json", formats::kPlan);
   out.lock = reader.read(folder / "lock.json", formats::kLock);
   out.summary = reader.read(folder / "summary.json", formats::kSummary);
-  for (const auto& [number, attempt] : attempt_folders(folder)) {
-    out.attempts.push_back({number, attempt, read_bound(attempt, reader),
-                            reader.read(attempt / "preflight.json", formats::kPreflight),
-                            reader.read(attempt / "audit.json", formats::kAudit)});
+  out.job = read_json(folder / "job.json");
+  for (const auto& [number, path] : attempt_folders(folder)) {
+    auto& attempt = out.attempts.emplace_back(Attempt{.number = number, .folder = path});
+    attempt.steps = reader.read_events(path / "steps.jsonl");
+    if (parts == Parts::without_nodes) continue;
+    attempt.bound = read_bound(path, reader);
+    attempt.preflight = reader.read(path / "preflight.json", formats::kPreflight);
+    attempt.audit = reader.read(path / "audit.json", formats::kAudit);
   }
   out.events = reader.read_events(folder / "events.jsonl");
   if (!reader.newer().empty()) return std::unexpected(reader.newer());

@@ -19,9 +19,10 @@ using Json = nlohmann::ordered_json;
 struct Attempt {
   unsigned number = 0;
   std::filesystem::path folder;
-  std::map<std::string, Json> bound;  ///< by host, as in the names of the files
-  Json preflight;
-  Json audit;
+  std::map<std::string, Json> bound{};  ///< by host, as in the names of the files
+  Json preflight{};
+  Json audit{};
+  std::vector<Json> steps{};  ///< training steps as they were finished, objects all
 };
 
 struct RunFiles {
@@ -29,12 +30,15 @@ struct RunFiles {
   Json plan;
   Json lock;
   Json summary;
+  Json job;                       ///< as which it was submitted: {"jobs", "site", "submitted"}
   std::vector<Json> events;       ///< objects all
   std::vector<Attempt> attempts;  ///< by number
   Diagnostics damaged{};          ///< what is wrong with files that are there
 };
 
-Result<RunFiles> read_run(const std::filesystem::path& folder);
+/// What of a run is read: on thousands of nodes, what each of them wrote is most of it.
+enum class Parts { all, without_nodes };
+Result<RunFiles> read_run(const std::filesystem::path& folder, Parts parts = Parts::all);
 
 /// The attempts' folders of a run with their numbers, ascending.
 std::vector<std::pair<unsigned, std::filesystem::path>> attempt_folders(const std::filesystem::path& run);

@@ -7,7 +7,6 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "emit/template.h"
 #include "report/bench_text.h"
 #include "report/curve.h"
 #include "report/html.h"
@@ -15,8 +14,6 @@
 
 namespace nlaunch::report {
 namespace {
-
-const std::vector<emit::TemplateName> kBenchPageNames{{"NAME", true}, {"BODY", true}};
 
 std::string cell(const std::string& text, std::string_view kind = "") {
   if (kind.empty()) return fmt::format("<td>{}</td>", html(text));
@@ -135,11 +132,8 @@ std::string environments(const bench::Bench& bench) {
 }  // namespace
 
 std::string bench_html(const bench::Bench& bench) {
-  // It is compiled in, and a test reads it: it has no mistakes.
-  static const auto page = emit::Template::parse(bench_page(), kBenchPageNames).value();
-  return page.fill({{"NAME", html(bench.name)},
-                    {"BODY", header(bench) + curves(bench) + times(bench) + failed(bench) + differing(bench) +
-                                 environments(bench)}});
+  return page("bench of " + bench.name, header(bench) + curves(bench) + times(bench) + failed(bench) +
+                                            differing(bench) + environments(bench));
 }
 
 }  // namespace nlaunch::report

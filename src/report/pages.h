@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/source.h"
 
@@ -7,6 +9,7 @@
 namespace nlaunch::report {
 
 std::shared_ptr<const SourceFile> preflight_page();
-std::shared_ptr<const SourceFile> bench_page();
+/// Of any report: `title` is text, `body` HTML.
+std::string page(std::string_view title, const std::string& body);
 
 }  // namespace nlaunch::report

@@ -17,6 +17,7 @@
 #include "plan/json.h"
 #include "report/plan_text.h"
 #include "session/interrupts.h"
+#include "supervise/events.h"
 #include "sys/files.h"
 
 namespace nlaunch::scheduler {
@@ -188,7 +189,7 @@ int FollowedScheduler::submit(const plan::Plan& plan, const SubmitOptions& optio
   words.front() = *program;
   const auto job_id = hand_over(plan, words, caller.environment);
   if (!job_id) return caller.console.error(job_id.error());
-  const nlohmann::json job{{"jobs", {*job_id}}, {"site", plan.site}};
+  const nlohmann::json job{{"jobs", {*job_id}}, {"site", plan.site}, {"submitted", supervise::utc_now()}};
   if (saved = sys::write_file_atomically(paths->folder / "job.json", json_text(job, 2) + "\n"); !saved)
     caller.console.say(nlaunch::render(saved.error()));
   if (!caller.console.quiet) {

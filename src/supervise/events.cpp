@@ -23,6 +23,29 @@ std::string utc_now() {
                      now.time_since_epoch().count() % 1000);
 }
 
+std::string utc_of(std::time_t seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.000Z", fmt::gmtime(seconds));
+}
+
+std::optional<double> parse_utc(std::string_view text) {
+  constexpr double kThousand = 1000;
+  const std::string whole(text);
+  std::tm time{};
+  const char* rest = ::strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
+  if (rest == nullptr) return std::nullopt;
+  unsigned milliseconds = 0;
+  if (*rest == '.') {
+    constexpr std::size_t kDigits = 3;
+    const auto digits = std::string_view(rest + 1).substr(0, kDigits);
+    const auto number = text::whole_number<unsigned>(digits);
+    if (!number || digits.size() < kDigits) return std::nullopt;
+    milliseconds = *number;
+    rest += 1 + kDigits;
+  }
+  if (std::string_view(rest) != "Z") return std::nullopt;
+  return static_cast<double>(::timegm(&time)) + milliseconds / kThousand;
+}
+
 std::string utc_stamp() {
   return fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
 }
@@ -36,6 +59,7 @@ void EventLog::write(std::string_view event, const Json& fields) {
   line.update(fields);
   // One write for each line: a reader, or a second writer, never sees half of one.
   file_.append(json_text(line) + "\n");
+  if (observer_) observer_(event, fields);
 }
 
 namespace {

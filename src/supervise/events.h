@@ -1,6 +1,10 @@
 #pragma once
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,13 +29,22 @@ class EventLog {
   void write(std::string_view event, const Json& fields = Json::object());
   /// Notices that the file has been removed.
   void check() { file_.check(); }
+  /// Called with each event from now on, after it was written.
+  void observe(std::function<void(std::string_view event, const Json& fields)> observer) {
+    observer_ = std::move(observer);
+  }
 
  private:
   AppendedFile file_;
+  std::function<void(std::string_view event, const Json& fields)> observer_;
 };
 
 /// "2026-01-31T12:00:00.123Z", now.
 std::string utc_now();
+/// The same for seconds since 1970.
+std::string utc_of(std::time_t seconds);
+/// Seconds since 1970 of such a time; nothing for any other text.
+std::optional<double> parse_utc(std::string_view text);
 /// The same for the name of a folder: "20260131T120000Z".
 std::string utc_stamp();
 

@@ -11,6 +11,8 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr Duration kLook = std::chrono::seconds(1);
+/// A program with thousands of steps a second must not fill the disk with them.
+constexpr Duration kStepsApart = std::chrono::milliseconds(100);
 
 std::vector<bool> watched_of(const Rules& rules) {
   std::vector<bool> watched;
@@ -60,7 +62,11 @@ void StallMonitor::on(const process_event::Progress& progress) {
   if (progress.seconds >= 0) seconds = progress.seconds;
   std::optional<std::uint64_t> total;
   if (progress.total >= 0) total = static_cast<std::uint64_t>(progress.total);
-  watcher_.progress(progress.process, now(), step, seconds, total);
+  const auto at = now();
+  if (!watcher_.progress(progress.process, at, step, seconds, total) || !options_.step) return;
+  if (step_told_ && at - *step_told_ < kStepsApart) return;
+  step_told_ = at;
+  options_.step(*step, seconds);
 }
 
 void StallMonitor::look() {

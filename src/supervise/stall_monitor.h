@@ -24,6 +24,8 @@ class StallMonitor {
     Investigation& investigation;    ///< outlives this
     std::function<void(const std::string&)> say{};
     std::function<void(std::string_view event, const Json& fields)> record{};
+    /// The run finished a step, which took `seconds` where the process says so. At most ten a second.
+    std::function<void(std::uint64_t step, std::optional<double> seconds)> step{};
     std::function<void(const event::Abort&)> abort{};
   };
   /// Looks each second, until it is destroyed or `stop`ped. Times are since it was made.
@@ -52,6 +54,7 @@ class StallMonitor {
   Options options_;
   watch::Watcher watcher_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<Duration> step_told_;
   std::optional<sys::Loop::TimerId> timer_;
   Json findings_ = Json::array();
 };

@@ -134,7 +134,19 @@ void Supervisor::watch() {
                                    .investigation = *investigation_,
                                    .say = say_it,
                                    .record = record_it,
+                                   .step = [this](auto step, auto seconds) { keep_step(step, seconds); },
                                    .abort = [this](const event::Abort& abort) { handle(abort); }});
+}
+
+/// steps.jsonl of the attempt: reports of a run read it, and events.jsonl stays short.
+void Supervisor::keep_step(std::uint64_t step, std::optional<double> seconds) {
+  if (!steps_) {
+    steps_.emplace(options_.logs.parent_path() / "steps.jsonl",
+                   [this](const std::string& sentence) { say(sentence); });
+  }
+  Json fields{{"step", step}};
+  if (seconds) fields["seconds"] = *seconds;
+  steps_->write("step", fields);
 }
 
 void Supervisor::look_at_files() {

@@ -55,6 +55,7 @@ class Supervisor {
  private:
   void listen();
   void watch();
+  void keep_step(std::uint64_t step, std::optional<double> seconds);
   void look_at_files();
   void look_for_request();
   void look_for_run_requests();
@@ -149,6 +150,7 @@ class Supervisor {
   Duration held_until_{};
   bool updates_ = false;               ///< its nodes are being bound to another plan
   std::vector<ProcessIndex> touched_;  ///< since the roster was looked at
+  std::optional<EventLog> steps_;      ///< none yet: no process reported a step
   std::deque<Event> events_;
   std::deque<Action> actions_;
   bool working_ = false;

@@ -25,8 +25,8 @@ double median(std::vector<double> values) {
   return (*middle + *std::ranges::max_element(values.begin(), middle)) / 2;
 }
 
-void Steps::done(Duration at, std::uint64_t step, std::optional<double> seconds) {
-  if (last_ && step <= *last_) return;
+bool Steps::done(Duration at, std::uint64_t step, std::optional<double> seconds) {
+  if (last_ && step <= *last_) return false;
   if (last_) {
     apart_ = step - *last_;
     const auto took = seconds ? *seconds : seconds_of(at - last_at_) / static_cast<double>(apart_);
@@ -35,14 +35,16 @@ void Steps::done(Duration at, std::uint64_t step, std::optional<double> seconds)
   }
   last_ = step;
   last_at_ = at;
+  return true;
 }
 
-void Steps::again(Duration at, std::uint64_t step) {
+bool Steps::again(Duration at, std::uint64_t step) {
   // Of several that begin again, the first is followed.
   if (!last_ || step >= *last_) return done(at, step, std::nullopt);
   last_ = step;
   last_at_ = at;
   ++count_;
+  return true;
 }
 
 std::optional<SlowStep> Steps::look(Duration now) {

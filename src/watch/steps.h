@@ -26,11 +26,12 @@ class Steps {
   /// `slow`: a step of more than so many times the median is slow.
   explicit Steps(double slow) : slow_(slow) {}
 
-  /// Somebody reported that `step` is done. `seconds`: what it took, where the report says so. What was
-  /// reported before, and an older step, are no news.
-  void done(Duration at, std::uint64_t step, std::optional<double> seconds);
-  /// Who had reported a later step counts from `step` on: what lies between is no step's time.
-  void again(Duration at, std::uint64_t step);
+  /// Somebody reported that `step` is done. `seconds`: what it took, where the report says so. A step that
+  /// was reported before, and an older one, change nothing. True: it is a new step.
+  bool done(Duration at, std::uint64_t step, std::optional<double> seconds);
+  /// A process that had reported a later step counts from `step` on: the time in between belongs to no step.
+  /// True: so does the run.
+  bool again(Duration at, std::uint64_t step);
   /// A step that is slow, once each time that steps become slow.
   ///
   /// The first steps (compilation, warm-up) are not judged. An evaluation or a checkpoint makes one step

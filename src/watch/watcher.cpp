@@ -65,22 +65,22 @@ void Watcher::ended(std::size_t index) {
   processes_[index].running = false;
 }
 
-void Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64_t> step,
+bool Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64_t> step,
                        std::optional<double> seconds, std::optional<std::uint64_t> total) {
   auto& process = processes_[index];
-  if (!process.watched) return;
+  if (!process.watched) return false;
   if (step && total) note_total(process, at, {*step, *total});
-  if (step && process.step == step) return;  // the same one, said again
+  if (step && process.step == step) return false;  // the same one, said again
   progress_ = std::max(progress_.value_or(at), at);
   stall_told_ = false;
-  if (!step) return;
+  if (!step) return false;
   // A bar of each epoch, or a run that resumes from a checkpoint: it counts from further back.
   const bool again = process.last && *step < *process.last;
   process.step = process.last = step;
   process.step_at = at;
   if (seconds) process.seconds.push_back(*seconds);
   if (process.seconds.size() > kKeptOfEach) process.seconds.pop_front();
-  again ? steps_.again(at, *step) : steps_.done(at, *step, seconds);
+  return again ? steps_.again(at, *step) : steps_.done(at, *step, seconds);
 }
 
 void Watcher::note_total(Process& process, Duration at, const Reached& reached) {

@@ -54,9 +54,9 @@ class Watcher {
 
   void started(std::size_t process, Duration at);
   void ended(std::size_t process);
-  /// It has done something; where it says so, `step`, which took `seconds`, of `total`. The same step again
-  /// is nothing; a lower one is progress, and its count begins again.
-  void progress(std::size_t process, Duration at, std::optional<std::uint64_t> step,
+  /// The process made progress and, where it says so, finished `step` of `total` in `seconds`. The same step
+  /// again is no progress; a lower one is, and the count begins again. True: the run reached another step.
+  bool progress(std::size_t process, Duration at, std::optional<std::uint64_t> step,
                 std::optional<double> seconds, std::optional<std::uint64_t> total = std::nullopt);
 
   /// What is new. A stall is told once, and again only after new progress.

@@ -1,0 +1,120 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/run_files.h"
+
+/// What a run did with its time, from the files of its directory. Pure.
+namespace nlaunch::record {
+
+/// Where the time of a run goes. Every moment of a run is in exactly one of these.
+enum class Phase {
+  queue,       ///< submitted and not started: the run holds no GPU
+  preflight,   ///< bound to its nodes and checked
+  loading,     ///< processes start, up to the start of the first learner
+  first_step,  ///< the learners run and have not finished a step
+  productive,  ///< training steps that count
+  stalled,     ///< no progress for longer than `watch` permits, from the last progress on
+  lost,        ///< training steps that were done again, or are in no checkpoint of a run that failed
+  restart,     ///< between two attempts
+  shutdown,    ///< from the decision to end until all processes have exited
+};
+inline constexpr std::size_t kPhases = 9;
+/// "first step"
+std::string_view title_of(Phase phase);
+
+/// Times in seconds since the run began: when it was submitted, or else when nlaunch started.
+struct Interval {
+  double begin = 0;
+  double end = 0;
+  [[nodiscard]] double seconds() const { return end - begin; }
+};
+
+struct PhaseSpan {
+  Phase phase{};
+  Interval time{};
+};
+
+struct TrainingStep {
+  double at = 0;  ///< when it was finished
+  std::uint64_t step = 0;
+  double seconds = 0;  ///< as the process reported it, else since the step before; 0: not known
+  unsigned attempt = 0;
+  bool slow = false;  ///< more than twice the median
+  bool lost = false;
+};
+
+struct ProcessSpan {
+  enum class State { starting, up, stale } state{};
+  Interval time{};
+  std::string end{};  ///< "exited with code 1"; empty: it did not exit then
+};
+
+struct ProcessRow {
+  std::string name;  ///< "engine.0"
+  std::string host;  ///< the last one; empty in a run on one machine
+  std::vector<ProcessSpan> spans;
+};
+
+/// Something that happened at one moment.
+struct Mark {
+  double at = 0;
+  std::string what;
+};
+
+/// Of the steps whose time is known, the first of each attempt left out.
+struct StepTimes {
+  std::size_t count = 0;
+  double median = 0;
+  double p90 = 0;
+  double longest = 0;
+  std::size_t slow = 0;
+};
+
+struct Timeline {
+  double began = 0;  ///< seconds since 1970, UTC
+  double seconds = 0;
+  bool over = false;
+  std::uint32_t gpus = 0;  ///< of the allocation
+  std::vector<PhaseSpan> phases;
+  std::vector<TrainingStep> steps;
+  std::vector<ProcessRow> processes;
+  std::vector<Mark> marks;
+
+  [[nodiscard]] double in(Phase phase, const Interval& of) const;
+  [[nodiscard]] double in(Phase phase) const { return in(phase, {0, seconds}); }
+  /// The effective training time ratio: productive time over all time, the queue included (Kokolis et al.,
+  /// arXiv:2410.21680, section 3). Nothing for an empty interval.
+  [[nodiscard]] std::optional<double> ettr(const Interval& of) const;
+  [[nodiscard]] std::optional<double> ettr() const { return ettr({0, seconds}); }
+  /// The GPUs of the allocation, for as long as the run held them in this phase.
+  [[nodiscard]] double gpu_hours(Phase phase) const;
+  [[nodiscard]] StepTimes step_times() const;
+};
+
+/// Builds it while the run goes on.
+class TimelineBuilder {
+ public:
+  /// `job`: as RunFiles has it; null where the run was not submitted.
+  TimelineBuilder(const Json& plan, const Json& job);
+  ~TimelineBuilder();
+
+  /// The next event, or training step of an attempt, in the order of their times.
+  void take(const Json& event, unsigned attempt = 0);
+  /// Up to `now`, seconds since 1970, or else to the last event where nobody leads the run.
+  [[nodiscard]] Timeline timeline(double now, bool alive) const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+/// The same of a whole run at once.
+Timeline timeline_of(const RunFiles& run, double now, bool alive);
+
+}  // namespace nlaunch::record

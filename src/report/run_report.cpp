@@ -1,0 +1,334 @@
+#include "report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "report/run_report_facts.h"
+
+namespace nlaunch::report {
+namespace {
+
+using record::Json;
+using record::Phase;
+using record::Timeline;
+
+constexpr double kMinute = 60;
+constexpr double kHour = 3600;
+constexpr double kDay = 86400;
+constexpr double kPercent = 100;
+
+std::vector<plan::Metric> metrics_of(const Json& plan) {
+  std::vector<plan::Metric> out;
+  const auto& metrics = record::at(record::at(plan, "watch"), "metrics");
+  if (!metrics.is_array()) return out;
+  for (const auto& metric : metrics)
+    out.push_back({record::text_at(metric, "name"), record::text_at(metric, "pattern")});
+  return out;
+}
+
+bool is_engine(const Json& plan, const std::string& process) {
+  const auto& roles = record::at(plan, "roles");
+  const auto name = process.substr(0, process.find('.'));
+  return roles.is_array() && std::ranges::any_of(roles, [&](const Json& role) {
+           return record::text_at(role, "name") == name && record::text_at(role, "kind") == "engine";
+         });
+}
+
+/// From the start of the first engine until all of them were ready for the first time.
+std::optional<double> engines_ready_after(const RunReport& report) {
+  std::optional<double> first;
+  double ready = 0;
+  for (const auto& row : report.timeline.processes) {
+    if (row.spans.empty() || !is_engine(report.files->plan, row.name)) continue;
+    const auto& start = row.spans.front();
+    if (start.state != record::ProcessSpan::State::starting || !start.end.empty()) return std::nullopt;
+    first = std::min(first.value_or(start.time.begin), start.time.begin);
+    ready = std::max(ready, start.time.end);
+  }
+  return first ? std::optional(ready - *first) : std::nullopt;
+}
+
+std::string share_text(double share) {
+  return fmt::format("{:.1f} %", share * kPercent);
+}
+
+std::string hours_text(double hours) {
+  return hours < 1 ? fmt::format("{:.3f}", hours) : fmt::format("{:.1f}", hours);
+}
+
+/// "1.20 s/step, 31.0 s"
+std::string before_text(const RunReport::Before& before) {
+  std::string out = before.state;
+  if (const auto times = before.timeline.step_times(); times.count > 0)
+    out += fmt::format(", {:.3g} s/step", times.median);
+  out += ", " + time_span(before.timeline.seconds);
+  for (const auto& [name, of] : before.metrics)
+    out += fmt::format(", {} {:.3g} → {:.3g}", name, of.first, of.last);
+  return text::printable(out);
+}
+
+std::string phase_table(const RunReport& report, const Paint& paint) {
+  const auto& timeline = report.timeline;
+  Table table({"where the time went", "time", "share", timeline.gpus > 0 ? "GPU hours" : ""});
+  for (const auto phase : phases_of(timeline)) {
+    const auto seconds = timeline.in(phase);
+    const auto name = std::string(title_of(phase));
+    table.add({phase == Phase::productive ? paint.green(name) : name, time_span(seconds),
+               share_text(seconds / timeline.seconds),
+               timeline.gpus > 0 ? hours_text(timeline.gpu_hours(phase)) : ""});
+  }
+  return table.empty() ? "" : table.str(paint);
+}
+
+std::string process_table(const RunReport& report, const Paint& paint) {
+  constexpr std::size_t kMost = 40;
+  Table table({"process", "node", "ready after", "starts", "end"});
+  const auto rows = processes_that_matter(report.timeline, kMost);
+  for (const auto* row : rows)
+    table.add({row->name, text::printable(row->host), ready_text(*row), starts_text(*row), end_text(*row)});
+  auto out = table.empty() ? "" : table.str(paint);
+  if (rows.size() < report.timeline.processes.size())
+    out +=
+        fmt::format("and {} more; --json has all of them\n", report.timeline.processes.size() - rows.size());
+  return out;
+}
+
+std::string metric_table(const RunReport& report, const Paint& paint) {
+  Table table({"metric", "first → last", "median", "least – most", "values"});
+  for (const auto& [name, of] : report.metrics) {
+    table.add({text::printable(name), fmt::format("{:.4g} → {:.4g}", of.first, of.last),
+               fmt::format("{:.4g}", of.median), fmt::format("{:.4g} – {:.4g}", of.least, of.most),
+               std::to_string(of.values)});
+  }
+  return table.empty() ? "" : table.str(paint);
+}
+
+}  // namespace
+
+std::string time_span(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 2 * kMinute) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(seconds);
+  constexpr std::uint64_t kOf = 60;
+  if (seconds < 2 * kHour) return fmt::format("{}m{:02}s", whole / kOf, whole % kOf);
+  if (seconds < 2 * kDay) return fmt::format("{}h{:02}m", whole / kOf / kOf, whole / kOf % kOf);
+  constexpr std::uint64_t kHours = 24;
+  return fmt::format("{}d{:02}h", whole / kOf / kOf / kHours, whole / kOf / kOf % kHours);
+}
+
+RunReport report_of(const record::RunFiles& files, std::string state, double now, bool alive) {
+  RunReport out{
+      .files = &files, .timeline = record::timeline_of(files, now, alive), .state = std::move(state)};
+  if (const auto metrics = metrics_of(files.plan); !metrics.empty()) {
+    out.printed = bench::read_printed(files.folder, metrics);
+    out.metrics = bench::summarized(out.printed);
+  }
+  return out;
+}
+
+std::string headline(const RunReport& report) {
+  const auto& timeline = report.timeline;
+  std::string out = report.state + ": ";
+  if (timeline.steps.empty()) {
+    out += time_span(timeline.seconds);
+  } else {
+    out += fmt::format("{} in {}", text::count(counted_steps(timeline), "step"), time_span(timeline.seconds));
+    if (const auto times = timeline.step_times(); times.count > 0)
+      out += fmt::format(", {:.2f} s/step (p90 {:.2f})", times.median, times.p90);
+  }
+  for (const auto& [name, of] : report.metrics)
+    out += fmt::format(", {} {:.2f} → {:.2f}", name, of.first, of.last);
+  if (const auto ready = engines_ready_after(report)) out += ", engines ready after " + time_span(*ready);
+  return text::printable(out);
+}
+
+std::vector<Phase> phases_of(const Timeline& timeline) {
+  std::vector<Phase> out;
+  for (std::size_t i = 0; i < record::kPhases; ++i) {
+    const auto phase = static_cast<Phase>(i);
+    if (timeline.in(phase) > 0) out.push_back(phase);
+  }
+  return out;
+}
+
+std::uint64_t counted_steps(const Timeline& timeline) {
+  // Reports may be some steps apart: what counts is how far it came from where it began.
+  std::uint64_t steps = 0;
+  std::optional<std::uint64_t> last;
+  for (const auto& step : timeline.steps) {
+    if (step.lost) continue;
+    steps += last && step.step > *last ? step.step - *last : 1;
+    last = step.step;
+  }
+  return steps;
+}
+
+std::string ready_text(const record::ProcessRow& row) {
+  if (row.spans.empty() || row.spans.front().state != record::ProcessSpan::State::starting) return "";
+  if (row.spans.front().end.empty() && row.spans.size() > 1)
+    return time_span(row.spans.front().time.seconds());
+  return "never";
+}
+
+std::string starts_text(const record::ProcessRow& row) {
+  const auto ends = static_cast<std::size_t>(
+      std::ranges::count_if(row.spans, [](const auto& span) { return !span.end.empty(); }));
+  const bool goes_on = !row.spans.empty() && row.spans.back().end.empty();
+  return std::to_string(ends + (goes_on ? 1 : 0));
+}
+
+std::string end_text(const record::ProcessRow& row) {
+  return row.spans.empty() ? "" : text::printable(row.spans.back().end);
+}
+
+std::vector<const record::ProcessRow*> processes_that_matter(const Timeline& timeline, std::size_t most) {
+  std::vector<const record::ProcessRow*> out;
+  for (const auto& row : timeline.processes) out.push_back(&row);
+  if (out.size() <= most) return out;
+  std::ranges::stable_sort(out,
+                           [](const auto* a, const auto* b) { return a->spans.size() > b->spans.size(); });
+  out.resize(most);
+  std::ranges::sort(out, [&](const auto* a, const auto* b) { return a < b; });
+  return out;
+}
+
+std::string ettr_text(const Timeline& timeline) {
+  const auto all = timeline.ettr();
+  if (!all) return "";
+  auto out = share_text(*all);
+  const auto queue = timeline.in(Phase::queue);
+  if (queue > 0 && queue < timeline.seconds)
+    out += fmt::format("; {} without the queue",
+                       share_text(timeline.in(Phase::productive) / (timeline.seconds - queue)));
+  if (timeline.seconds > kHour)
+    out += fmt::format("; {} in the last hour",
+                       share_text(*timeline.ettr({timeline.seconds - kHour, timeline.seconds})));
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& report) {
+  const auto& summary = report.files->summary;
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) out.emplace_back(name, text::printable(value));
+  };
+  if (record::number_at(summary, "exit_code") == 0) return out;
+  add("what", record::text_at(summary, "sentence"));
+  if (!report.files->attempts.empty()) {
+    const auto diagnosis = record::read_json(report.files->attempts.back().folder / "diagnosis.json");
+    const auto& findings = record::at(diagnosis, "findings");
+    if (findings.is_array() && !findings.empty()) {
+      add("why", record::text_at(findings.front(), "why"));
+      add("fix", record::text_at(findings.front(), "fix"));
+    }
+  }
+  add("next", record::text_at(summary, "advice"));
+  return out;
+}
+
+std::string run_report_text(const RunReport& report, const Paint& paint) {
+  const auto& files = *report.files;
+  const bool well = report.state == "finished" || !report.timeline.over;
+  const auto answer = headline(report);
+  auto out = fmt::format("{} {}\n{}\n", paint.bold(text::printable(record::text_at(files.plan, "name"))),
+                         files.folder.filename().string(), well ? paint.green(answer) : paint.red(answer));
+  for (const auto& [name, value] : cause_of_end(report))
+    out += fmt::format("{} {}\n", paint.dim(name + ":"), value);
+  if (report.before)
+    out += fmt::format("{} {} ({})\n", paint.dim("the run before:"), before_text(*report.before),
+                       report.before->id);
+  if (const auto ettr = ettr_text(report.timeline); !ettr.empty())
+    out += fmt::format("{} {}\n", paint.dim("ETTR:"), ettr);
+  if (const auto times = report.timeline.step_times(); times.count > 0) {
+    out += fmt::format("{} median {}, p90 {}, longest {}, {} slow\n", paint.dim("step time:"),
+                       time_span(times.median), time_span(times.p90), time_span(times.longest), times.slow);
+  }
+  for (const auto& part :
+       {phase_table(report, paint), metric_table(report, paint), process_table(report, paint)})
+    if (!part.empty()) out += "\n" + part;
+  return out + fmt::format("\n{} {}\n", paint.dim("run directory:"), files.folder.string());
+}
+
+nlohmann::ordered_json run_report_json(const RunReport& report) {
+  const auto& timeline = report.timeline;
+  auto out = stamped<nlohmann::ordered_json>(formats::kReport);
+  out["run"] = report.files->folder.filename().string();
+  out["name"] = record::text_at(report.files->plan, "name");
+  out["state"] = report.state;
+  out["seconds"] = timeline.seconds;
+  out["gpus"] = timeline.gpus;
+  out["ettr"] = timeline.ettr() ? Json(*timeline.ettr()) : Json(nullptr);
+  out["phases"] = Json::array();
+  for (const auto phase : phases_of(timeline)) {
+    out["phases"].push_back({{"phase", title_of(phase)},
+                             {"seconds", timeline.in(phase)},
+                             {"gpu_hours", timeline.gpu_hours(phase)}});
+  }
+  const auto times = timeline.step_times();
+  out["steps"] = {{"count", counted_steps(timeline)},
+                  {"median", times.median},
+                  {"p90", times.p90},
+                  {"longest", times.longest},
+                  {"slow", times.slow},
+                  {"lost", std::ranges::count_if(timeline.steps, &record::TrainingStep::lost)}};
+  out["metrics"] = Json::object();
+  for (const auto& [name, of] : report.metrics)
+    out["metrics"][name] = {
+        {"count", of.values}, {"first", of.first}, {"last", of.last}, {"median", of.median}};
+  out["processes"] = Json::array();
+  for (const auto& row : timeline.processes) {
+    Json spans = Json::array();
+    for (const auto& span : row.spans) {
+      spans.push_back(
+          {{"state", state_name(span.state)}, {"begin", span.time.begin}, {"end", span.time.end}});
+      if (!span.end.empty()) spans.back()["how"] = span.end;
+    }
+    out["processes"].push_back({{"name", row.name}, {"host", row.host}, {"spans", std::move(spans)}});
+  }
+  return out;
+}
+
+std::string_view state_name(record::ProcessSpan::State state) {
+  constexpr std::string_view kNames[] = {"starting", "up", "stale"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::string runs_report_text(const std::vector<RunReport>& reports, const Paint& paint) {
+  Table table({"name", "run", "state", "time", "steps", "s/step", "ETTR", "GPU hours"});
+  std::array<double, record::kPhases> seconds{};
+  std::array<double, record::kPhases> hours{};
+  double all_seconds = 0;
+  double all_hours = 0;
+  for (const auto& report : reports) {
+    const auto& timeline = report.timeline;
+    double of_run = 0;
+    for (const auto phase : phases_of(timeline)) {
+      seconds[static_cast<std::size_t>(phase)] += timeline.in(phase);
+      hours[static_cast<std::size_t>(phase)] += timeline.gpu_hours(phase);
+      of_run += timeline.gpu_hours(phase);
+    }
+    all_seconds += timeline.seconds;
+    all_hours += of_run;
+    const auto times = timeline.step_times();
+    const auto ettr = timeline.ettr();
+    table.add({text::printable(record::text_at(report.files->plan, "name")),
+               report.files->folder.filename().string(), report.state, time_span(timeline.seconds),
+               std::to_string(counted_steps(timeline)),
+               times.count > 0 ? fmt::format("{:.3g}", times.median) : "", ettr ? share_text(*ettr) : "",
+               timeline.gpus > 0 ? hours_text(of_run) : ""});
+  }
+  if (reports.empty()) return "";
+  Table causes({"where the time went", "time", "share", all_hours > 0 ? "GPU hours" : ""});
+  for (std::size_t i = 0; i < record::kPhases; ++i) {
+    if (seconds[i] <= 0) continue;
+    causes.add({std::string(title_of(static_cast<Phase>(i))), time_span(seconds[i]),
+                share_text(seconds[i] / all_seconds), all_hours > 0 ? hours_text(hours[i]) : ""});
+  }
+  return table.str(paint) + "\n" + causes.str(paint);
+}
+
+}  // namespace nlaunch::report

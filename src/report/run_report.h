@@ -1,0 +1,54 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/metrics.h"
+#include "record/timeline.h"
+#include "report/table.h"
+
+/// What a person wants to know of a run when it is over, or while it runs: how it ended and why, how fast it
+/// was, and where the time went.
+namespace nlaunch::report {
+
+/// One run that is reported. The files are the caller's.
+struct RunReport {
+  const record::RunFiles* files = nullptr;
+  record::Timeline timeline{};
+  std::string state{};  ///< as `nlaunch ps` has it: "finished", "running"
+  std::map<std::string, bench::Printed> metrics{};
+  bench::PrintedBy printed{};
+  /// The run of the same name before this one.
+  struct Before {
+    std::string id;
+    std::string state;
+    record::Timeline timeline;
+    std::map<std::string, bench::Printed> metrics;
+  };
+  std::optional<Before> before{};
+};
+
+/// Reads the metrics in the logs. `now`: seconds since 1970; `alive`: somebody leads the run.
+RunReport report_of(const record::RunFiles& files, std::string state, double now, bool alive);
+
+/// The answer first: "finished: 20 steps in 26.5 s, 1.00 s/step (p90 1.00), reward 0.10 → 0.90, engines ready
+/// after 6.4 s".
+std::string headline(const RunReport& report);
+
+/// The whole report for a terminal.
+std::string run_report_text(const RunReport& report, const Paint& paint);
+/// {"format": "nlaunch report", "run", "state", "seconds", "gpus", "ettr", "phases": [{"phase", "seconds",
+/// "gpu_hours"}], "steps": {...}, "metrics": {...}}. All times in seconds.
+nlohmann::ordered_json run_report_json(const RunReport& report);
+/// One self-contained page, with charts that are SVG in the page's own colours: they print, follow the dark
+/// theme, and need neither a script nor a network.
+std::string run_report_html(const RunReport& report);
+
+/// Many runs: a line for each, and where the time of all of them went.
+std::string runs_report_text(const std::vector<RunReport>& reports, const Paint& paint);
+
+/// "80 ms", "6.4 s", "12m30s", "5h02m", "3d04h"
+std::string time_span(double seconds);
+
+}  // namespace nlaunch::report

@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "report/run_report.h"
+
+/// What the text and the page of a run's report both say.
+namespace nlaunch::report {
+
+/// Those in which the run spent any time.
+std::vector<record::Phase> phases_of(const record::Timeline& timeline);
+/// Training steps that count: steps that were done again count once.
+std::uint64_t counted_steps(const record::Timeline& timeline);
+/// "83.1 %; 95.0 % without the queue; 97.2 % in the last hour"
+std::string ettr_text(const record::Timeline& timeline);
+/// {"what", "why", "fix", "next"} of a run that failed, each with its text; those that are known.
+std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& report);
+
+/// At most so many: with more, those that started most often.
+std::vector<const record::ProcessRow*> processes_that_matter(const record::Timeline& timeline,
+                                                             std::size_t most);
+/// Of its first start: "6.4 s", "never"; empty where it has no check.
+std::string ready_text(const record::ProcessRow& row);
+std::string starts_text(const record::ProcessRow& row);
+std::string end_text(const record::ProcessRow& row);
+/// "starting", "up", "stale"
+std::string_view state_name(record::ProcessSpan::State state);
+
+}  // namespace nlaunch::report
