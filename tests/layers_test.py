@@ -12,7 +12,7 @@ ORDER = [layer for layer in re.findall(r"^\| (?:`main\.cpp`, )?`(\w+)/` \|", (SO
 PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # A library that belongs to one layer alone; of Boost, Describe and what it needs are for all.
-KEPT_IN = {"yaml-cpp/": "config", "boost/(?!describe|mp11)": "sys", "hwloc": "sys", r"zstd\.h": "sys", "CLI/": "cli", "openssl/": "base", "cuda": "probe", r"nccl\.h": "probe", "gloo/": "probe"}
+KEPT_IN = {"yaml-cpp/": "config", "boost/(?!describe|mp11)": "sys", "hwloc": "sys", r"zstd\.h": "sys", "CLI/": "cli", r"curses\.h": "cli", "openssl/": "base", "cuda": "probe", r"nccl\.h": "probe", "gloo/": "probe"}
 SYSTEM = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
 
 

@@ -30,6 +30,7 @@ NAMES = {
     "libzstd-dev": ("zstd", "zstd"),
     "libssl-dev": ("openssl", "openssl"),
     "libseccomp-dev": ("libseccomp", "libseccomp"),
+    "libncurses-dev": ("ncurses", "ncurses"),
     "libfabric-dev": ("libfabric-devel", "libfabric"),
     "libgloo-dev": (None, "gloo"),
 }

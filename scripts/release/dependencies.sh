@@ -67,6 +67,17 @@ build_libseccomp() {
   for folder in include src; do make -C "$RELEASE_CACHE/$1/dependencies/libseccomp/$folder" install; done
 }
 
+# Its terminals are the system's; those that everybody has are compiled in, for a machine without any.
+build_ncurses() {
+  local terminals=xterm,xterm-256color,screen,screen-256color,tmux,tmux-256color,linux,vt100
+  local without=(shared debug ada cxx cxx-binding progs tests manpages)
+  with_configure "$1" ncurses --host="$1-linux-gnu" --with-build-cc=cc --enable-widec --with-termlib=tinfo \
+    --with-default-terminfo-dir=/usr/share/terminfo --with-terminfo-dirs=/etc/terminfo:/lib/terminfo:/usr/share/terminfo \
+    --with-fallbacks="$terminals" "${without[@]/#/--without-}"
+  make -C "$RELEASE_CACHE/$1/dependencies/ncurses" libs
+  make -C "$RELEASE_CACHE/$1/dependencies/ncurses" install.libs install.includes
+}
+
 build_libzstd() { with_cmake "$1" libzstd libzstd/build/cmake -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF; }
 build_yaml-cpp() { with_cmake "$1" yaml-cpp yaml-cpp -DYAML_CPP_BUILD_TESTS=OFF -DYAML_CPP_BUILD_TOOLS=OFF; }
 build_re2() { with_cmake "$1" re2 re2 -DRE2_BUILD_TESTING=OFF; }

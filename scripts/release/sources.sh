@@ -4,7 +4,7 @@
 RELEASE_SOURCES=$RELEASE_CACHE/sources
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 # shellcheck disable=SC2034  # for those who source this file
-SOURCE_PACKAGES=(zlib libzstd openssl libseccomp hwloc yaml-cpp re2 fmtlib cli11 nlohmann-json3 boost1.81)
+SOURCE_PACKAGES=(zlib libzstd openssl libseccomp ncurses hwloc yaml-cpp re2 fmtlib cli11 nlohmann-json3 boost1.81)
 # Gloo's source package of Debian 12 is gone from mirrors; that of Debian 13 is of the same year.
 GLOO_SUITE=trixie
 

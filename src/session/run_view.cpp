@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -20,11 +21,22 @@ namespace {
 
 using supervise::Json;
 
-ProcessView& process_of(RunView& view, const std::string& name) {
-  const auto found = std::ranges::find(view.processes, name, &ProcessView::name);
-  if (found != view.processes.end()) return *found;
-  return view.processes.emplace_back(ProcessView{.name = name, .host = "", .state = "not started"});
-}
+/// Takes the events of a run in their order.
+class Reader {
+ public:
+  explicit Reader(RunView& view) : view_(view) {}
+  void take(const Json& event);
+
+ private:
+  ProcessView& process_of(const std::string& name) {
+    const auto [found, is_new] = index_.try_emplace(name, view_.processes.size());
+    if (is_new) view_.processes.push_back(ProcessView{.name = name, .host = "", .state = "not started"});
+    return view_.processes[found->second];
+  }
+
+  RunView& view_;
+  std::map<std::string, std::size_t> index_;  ///< of processes, by name
+};
 
 bool is_elsewhere(const Json& run) {
   const auto host = run.value("host", "");
@@ -40,7 +52,8 @@ bool is_alive(const Json& run) {
          info->start_ticks == run.value("start_ticks", std::uint64_t{0});
 }
 
-void take(RunView& view, const Json& event) {
+void Reader::take(const Json& event) {
+  auto& view = view_;
   const auto what = event.value("event", "");
   if (what == "run" || what == "taken-over") {
     view.name = event.value("name", "");
@@ -55,6 +68,7 @@ void take(RunView& view, const Json& event) {
     view.attempt = event.value("number", 0U);
     view.ending.clear();
     view.processes.clear();
+    index_.clear();
   } else if (what == "run-ending") {
     view.ending = event.value("what", "");
   } else if (what == "attempt-ended") {
@@ -70,7 +84,7 @@ void take(RunView& view, const Json& event) {
     view.state = fmt::format("job {} waits to go on", view.job);
   }
   if (!event.contains("process")) return;
-  auto& process = process_of(view, event.value("process", ""));
+  auto& process = process_of(event.value("process", ""));
   if (what == "process-started") {
     process.pid = event.value("pid", 0);
     process.host = event.value("host", "");
@@ -96,7 +110,8 @@ Result<RunView> told_by_events(const std::filesystem::path& folder) {
   if (!events) return std::unexpected(events.error());
   RunView view;
   view.folder = folder;
-  for (const auto& event : *events) take(view, event);
+  Reader reader(view);
+  for (const auto& event : *events) reader.take(event);
   if (!view.alive && view.state == "running") {
     view.state = "ended without a word: nlaunch itself was killed";
     view.since = events->back().value("time", "");
@@ -113,6 +128,21 @@ bool is_alive(const std::filesystem::path& folder) {
 
 Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run) {
   return launch::find_run(runs_dir, run, [](const auto& one) { return is_alive(one); });
+}
+
+Result<std::filesystem::path> newest_run(const std::string& runs_dir) {
+  std::error_code error;
+  std::optional<std::filesystem::path> newest;
+  for (const auto& name : std::filesystem::directory_iterator(runs_dir, error)) {
+    for (const auto& run : launch::runs_of(name.path())) {
+      const auto age = [](const std::filesystem::path& one) {
+        return std::pair(is_alive(one), one.filename());
+      };
+      if (!newest || age(*newest) < age(run)) newest = run;
+    }
+  }
+  if (newest) return *newest;
+  return failure("run.none", "no runs in '{}'", std::filesystem::absolute(runs_dir).string());
 }
 
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {

@@ -43,7 +43,10 @@ inline constexpr const char* kRunHelp =
 /// The folder of the run that a person means, as launch::find_run finds it.
 Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run);
 
-/// The same, with what its events tell.
+/// Of all runs of a directory, the newest that is alive, else the newest.
+Result<std::filesystem::path> newest_run(const std::string& runs_dir);
+
+/// The run that a person means, with what its events tell.
 Result<RunView> view_run(const std::string& runs_dir, const std::string& run);
 
 /// The id of the job that a run was submitted as; empty where it was not.

@@ -1,0 +1,285 @@
+#include "session/live_run.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "launch/run_dir/run_folder.h"
+#include "session/run_evidence.h"
+#include "session/run_view.h"
+#include "supervise/events.h"
+#include "supervise/run_attempt.h"
+
+namespace nlaunch::session {
+namespace {
+
+namespace fs = std::filesystem;
+using record::Json;
+
+constexpr std::uint64_t kMost = 1U << 20U;  ///< bytes that are read of a file at a time
+constexpr std::uint64_t kTail = 4096;       ///< bytes of a log that its last line is looked for in
+constexpr double kLookAtState = 5;          ///< seconds
+constexpr std::uint64_t kLargestRecord = 16U << 20U;
+
+double unix_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string read_at(int fd, std::uint64_t from, std::uint64_t bytes) {
+  std::string out(bytes, '\0');
+  std::uint64_t got = 0;
+  while (got < bytes) {
+    const auto count = ::pread(fd, out.data() + got, bytes - got, static_cast<off_t>(from + got));
+    if (count <= 0) break;
+    got += static_cast<std::uint64_t>(count);
+  }
+  out.resize(got);
+  return out;
+}
+
+std::uint64_t size_of(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
+}
+
+/// The end of a file, without the line that it begins in the middle of.
+std::string tail_of(const fs::path& file) {
+  const auto fd = sys::open_regular_file(file, sys::Links::refused);
+  if (!fd) return "";
+  const auto size = size_of(fd->get());
+  const auto from = size > kTail ? size - kTail : 0;
+  auto text = read_at(fd->get(), from, size - from);
+  if (from > 0) text.erase(0, std::min(text.size(), text.find_first_of("\r\n") + 1));
+  return text;
+}
+
+/// Whole lines of JSON; what is left of the last one stays in `half`.
+std::vector<Json> objects_in(std::string& half, const std::string& more) {
+  half += more;
+  const auto end = half.rfind('\n');
+  if (end == std::string::npos) return {};
+  std::vector<Json> out;
+  for (const auto& line : text::split(half.substr(0, end), '\n'))
+    if (auto object = parse_ordered_json(line); object.is_object()) out.push_back(std::move(object));
+  half.erase(0, end + 1);
+  return out;
+}
+
+const plan::Role* first_trained(const plan::Plan& plan) {
+  const auto role = std::ranges::find(plan.roles, RoleKind::learner, &plan::Role::kind);
+  return role == plan.roles.end() ? nullptr : &*role;
+}
+
+std::string progress_of(const plan::Plan& plan) {
+  return plan.watch ? plan.watch->progress : "";
+}
+
+void set_state(report::TopProcess& process, const record::ProcessRow& row, bool has_ready) {
+  using State = record::ProcessSpan::State;
+  process.node = row.host;
+  if (row.spans.empty()) return;
+  const auto& last = row.spans.back();
+  process.alive = last.end.empty();
+  if (!process.alive) {
+    process.state = last.end;
+    process.failed = last.end != "exited with code 0" && last.end != "was ended by SIGTERM";
+    return;
+  }
+  process.state = last.state == State::starting ? "starting"
+                  : last.state == State::stale  ? "stale"
+                  : has_ready                   ? "ready"
+                                                : "running";
+}
+
+}  // namespace
+
+std::string GrowingFile::more(bool from_start) {
+  if (!fd_) {
+    auto opened = sys::open_regular_file(path_, sys::Links::refused);
+    if (!opened) return "";
+    fd_ = std::move(*opened);
+  } else {
+    from_start = false;
+  }
+  const auto size = size_of(fd_.get());
+  if (size <= read_) return "";
+  if (!from_start && size - read_ > kMost) read_ = size - kMost;
+  auto text = read_at(fd_.get(), read_, size - read_);
+  read_ += text.size();
+  return text;
+}
+
+Result<LiveRun> LiveRun::open(const std::string& runs_dir, const std::string& run) {
+  const auto folder = find_run(runs_dir, run);
+  if (!folder) return std::unexpected(folder.error());
+  auto plan = launch::plan_of_run(*folder);
+  if (!plan) return std::unexpected(plan.error());
+  LiveRun out(*folder, std::move(*plan), record::read_json(*folder / "plan.json"));
+  out.runs_dir_ = runs_dir;
+  out.look_at_state();
+  return out;
+}
+
+LiveRun::LiveRun(fs::path folder, plan::Plan plan, const Json& plan_json)
+    : folder_(std::move(folder)),
+      plan_(std::move(plan)),
+      builder_(std::make_unique<record::TimelineBuilder>(plan_json, record::read_json(folder_ / "job.json"))),
+      events_(folder_ / "events.jsonl"),
+      progress_(progress_of(plan_)) {
+  for (std::size_t i = 0; i < plan_.processes.size(); ++i) index_[plan_.name_of(plan_.processes[i])] = i;
+  if (plan_.watch) metrics_ = std::make_unique<bench::MetricReader>(plan_.watch->metrics);
+}
+
+/// Events and training steps, in the order of their times.
+void LiveRun::read_events() {
+  auto told = objects_in(half_event_, events_.more(true));
+  for (const auto& event : told) {
+    if (record::text_at(event, "event") == "attempt-started") {
+      attempt_ = static_cast<unsigned>(record::number_at(event, "attempt"));
+      steps_.reset();
+      log_.reset();
+    }
+    if (const auto end = supervise::parse_utc(record::text_at(event, "walltime_end"))) walltime_end_ = end;
+  }
+  if (attempt_ && !steps_) steps_.emplace(supervise::attempt_folder(folder_, *attempt_) / "steps.jsonl");
+  if (steps_) {
+    for (auto& step : objects_in(half_step_, steps_->more(true))) told.push_back(std::move(step));
+    std::ranges::stable_sort(told, {}, [](const Json& event) { return record::text_at(event, "time"); });
+  }
+  for (const auto& event : told) builder_->take(event, attempt_.value_or(0));
+}
+
+void LiveRun::read_metrics() {
+  if (!metrics_ || plan_.watch->metrics.empty() || !attempt_) return;
+  const auto* role = first_trained(plan_);
+  if (role == nullptr) return;
+  if (!log_) log_.emplace(log_of(role->name + ".0"));
+  metrics_->feed(log_->more(false));
+}
+
+/// Whether somebody leads it is asked of the system, which costs more than reading on.
+void LiveRun::look_at_state() {
+  looked_at_ = unix_now();
+  const auto view = view_run(runs_dir_, folder_.string());
+  if (!view) return;
+  state_ = view->state;
+  alive_ = view->alive;
+  id_ = view->id;
+}
+
+report::TopView LiveRun::refresh() {
+  read_events();
+  read_metrics();
+  if (alive_ && unix_now() - looked_at_ > kLookAtState) look_at_state();
+  report::TopView out{.name = plan_.name, .run = id_, .site = plan_.site, .attempt = attempt_.value_or(0)};
+  out.timeline = builder_->timeline(unix_now(), alive_);
+  if (out.timeline.over && alive_) look_at_state();
+  out.state = state_;
+  out.alive = alive_;
+  if (metrics_) out.metrics = metrics_->values();
+  if (walltime_end_ && alive_) out.walltime_left = *walltime_end_ - unix_now();
+  for (const auto& process : plan_.processes) {
+    std::string gpus;
+    for (const auto gpu : process.gpus) gpus += fmt::format("{}{}", gpus.empty() ? "" : ",", gpu);
+    out.processes.push_back(
+        {.name = plan_.name_of(process), .gpus = std::move(gpus), .state = "not started"});
+  }
+  for (const auto& row : out.timeline.processes) {
+    const auto found = index_.find(row.name);
+    if (found == index_.end()) continue;
+    const auto& ready = plan_.role_of(plan_.processes[found->second]).ready;
+    set_state(out.processes[found->second], row, ready.given() && !ready.exited);
+  }
+  for (const auto& stage : plan_.stages) {
+    report::TopStage shown;
+    for (const auto role : stage) shown.roles += (shown.roles.empty() ? "" : ", ") + plan_.roles[role].name;
+    for (std::size_t i = 0; i < plan_.processes.size(); ++i) {
+      if (std::ranges::find(stage, plan_.processes[i].role) == stage.end()) continue;
+      const auto& process = out.processes[i];
+      ++shown.of;
+      shown.ready += process.state == "ready" || process.state == "running" || process.state == "stale" ||
+                             process.state == "exited with code 0"
+                         ? 1
+                         : 0;
+    }
+    out.stages.push_back(std::move(shown));
+  }
+  return out;
+}
+
+fs::path LiveRun::log_of(const std::string& process) const {
+  return supervise::attempt_folder(folder_, attempt_.value_or(0)) / "logs" / (process + ".log");
+}
+
+void LiveRun::look_at(report::TopProcess& process) {
+  const auto found = index_.find(process.name);
+  if (found == index_.end()) return;
+  const auto& planned = plan_.processes[found->second];
+  const auto& role = plan_.role_of(planned);
+  const bool trains = role.kind == RoleKind::learner || role.ends_run;
+  std::string lines = tail_of(log_of(process.name));
+  std::ranges::replace(lines, '\r', '\n');
+  for (const auto& line : text::split(lines, '\n')) {
+    const auto shown = text::trim(line);
+    if (shown.empty()) continue;
+    process.last_line = text::without_escapes(shown);
+    if (!trains) continue;
+    if (const auto reported = progress_.match(line); reported && reported->step)
+      process.step = reported->step;
+  }
+  if (process.alive && !planned.gpus.empty() && !plan_.node.cpu_slots) add_gpus(process, planned);
+}
+
+const LiveRun::BusIds& LiveRun::bus_ids(const std::string& host) {
+  const auto [found, is_new] = bus_ids_.try_emplace(host);
+  if (!is_new && !found->second.empty()) return found->second;
+  const auto bound = record::read_json(supervise::attempt_folder(folder_, attempt_.value_or(0)) /
+                                       fmt::format("bound.{}.json", host));
+  const auto& gpus = record::at(bound, "gpus");
+  if (gpus.is_array())
+    for (const auto& gpu : gpus) found->second.push_back(record::text_at(gpu, "bus_id"));
+  return found->second;
+}
+
+/// From the newest sample of its node.
+void LiveRun::add_gpus(report::TopProcess& process, const plan::Process& planned) {
+  const auto attempt = supervise::attempt_folder(folder_, attempt_.value_or(0));
+  auto host = process.node;
+  if (host.empty()) {
+    // A run on one machine has one such file.
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(attempt / "gpu-use", error)) host = entry.path().stem();
+  }
+  if (host.empty()) return;
+  const auto& ids = bus_ids(host);
+  const auto lines = text::split(tail_of(gpu_use_file(attempt, host)), '\n');
+  Json sample;
+  for (auto line = lines.rbegin(); line != lines.rend() && !sample.is_object(); ++line)
+    sample = line->empty() ? Json() : parse_ordered_json(*line);
+  const auto& gpus = record::at(sample, "gpus");
+  if (!gpus.is_array()) return;
+  const auto add = [](std::optional<double>& to, const Json& gpu, std::string_view key) {
+    if (record::at(gpu, key).is_number()) to = to.value_or(0) + record::number_at(gpu, key);
+  };
+  std::size_t busy = 0;
+  for (const auto number : plan::gpus_in_reach(plan_, planned)) {
+    if (number >= ids.size()) continue;
+    for (const auto& gpu : gpus) {
+      if (record::text_at(gpu, "bus_id") != ids[number]) continue;
+      add(process.busy, gpu, "busy");
+      add(process.power, gpu, "power");
+      add(process.memory_used, gpu, "memory_used");
+      add(process.memory_total, gpu, "memory_total");
+      ++busy;
+    }
+  }
+  if (process.busy && busy > 0) *process.busy /= static_cast<double>(busy);
+}
+
+}  // namespace nlaunch::session
