@@ -22,9 +22,8 @@ using Kind = Node::Kind;
 
 void check_name(const Text& name, Problems& problems) {
   if (is_experiment_name(name.value)) return;
-  problems
-      .error("config.name", name.span, fmt::format("'{}' cannot be the name of an experiment", name.value))
-      .hint = "letters, digits, . - and _, at most 100, starting with a letter or a digit";
+  problems.error("config.name", name.span, fmt::format("'{}' is not a valid experiment name", name.value))
+      .hint = "use at most 100 letters, digits, . - and _, starting with a letter or a digit";
 }
 
 Secret read_secret(const Text& name, const Value& value) {
@@ -33,7 +32,9 @@ Secret read_secret(const Text& name, const Value& value) {
   constexpr std::string_view kHint = "write env, {env: NAME}, {file: PATH} or {netrc: HOST}";
   if (value.is(Kind::scalar)) {
     if (value.node().text != "env") {
-      value.error("config.secret", fmt::format("'{}' does not say where the secret comes from", value.path()))
+      value
+          .error("config.secret",
+                 fmt::format("'{}' does not specify where the secret comes from", value.path()))
           .hint = kHint;
     }
     return secret;
@@ -49,10 +50,49 @@ Secret read_secret(const Text& name, const Value& value) {
     ++sources;
   }
   if (value.is(Kind::map) && sources != 1) {
-    value.error("config.secret", fmt::format("'{}' must have one source", value.path())).hint = kHint;
+    value.error("config.secret", fmt::format("'{}' must have exactly one source", value.path())).hint = kHint;
   }
   keys.finish();
   return secret;
+}
+
+/// The place of a value that nobody should read, in a copy of its file that does not show it.
+SourceSpan without_value(const Value& value) {
+  auto span = value.span();
+  const auto& text = value.node().text;
+  if (!span.file || text.empty()) return span;
+  auto hidden = std::make_shared<SourceFile>(*span.file);
+  for (auto at = hidden->text.find(text); at != std::string::npos;
+       at = hidden->text.find(text, at + text.size()))
+    hidden->text.replace(at, text.size(), text.size(), '*');
+  span.file = std::move(hidden);
+  return span;
+}
+
+Notify read_notify(const Value& value) {
+  Notify notify;
+  Keys keys(value);
+  if (const auto on = keys.get("on")) {
+    for (const auto& item : on->one_or_more())
+      if (const auto index = item.choice(kWords<NotifyOn>)) notify.on.push_back(kValues<NotifyOn>[*index]);
+  }
+  keys.list("exec", notify.exec);
+  if (const auto webhook = keys.get("webhook")) {
+    if (webhook->is(Kind::map)) {
+      notify.webhook = read_secret({"webhook", webhook->span()}, *webhook);
+    } else {
+      value.problems()
+          .error("config.notify", without_value(*webhook),
+                 "'notify.webhook' must say where the URL is: who has the URL can write to the channel")
+          .hint = "write {env: NAME} or {file: PATH}";
+    }
+  }
+  if (value.is(Kind::map) && notify.exec.empty() && !keys.get("webhook")) {
+    value.problems().error("config.notify", value.key_span(), "'notify' does not say whom to notify").hint =
+        "write exec: [PROGRAM, ...], or webhook: {env: NAME}";
+  }
+  keys.finish();
+  return notify;
 }
 
 Walltime read_walltime(const Value& value) {
@@ -71,7 +111,7 @@ std::optional<double> read_slow(const Value& value) {
   const auto factor = value.parsed(parse_factor);
   if (factor && *factor <= 1) {
     value.error("config.number", fmt::format("'{}' must be more than 1x", value.path())).hint =
-        "2x: a step that takes twice as long as the others";
+        "2x is a step that takes twice as long as the others";
   }
   return factor;
 }
@@ -108,7 +148,7 @@ SignalRule read_signal_rule(const Value& value, const std::vector<Role>& roles) 
   }
   SignalRule rule{SignalRule::Action::forward, {}};
   if (value.is(Kind::sequence) && names.empty()) {
-    value.error("config.signal", fmt::format("'{}' names no role", value.path())).hint =
+    value.error("config.signal", fmt::format("'{}' does not name a role", value.path())).hint =
         "write stop, ignore, all, or the roles that get the signal";
   }
   for (const auto& name : names) {
@@ -119,7 +159,7 @@ SignalRule read_signal_rule(const Value& value, const std::vector<Role>& roles) 
     auto allowed = names_of(roles);
     if (value.is(Kind::scalar)) allowed.insert(allowed.end(), {"stop", "ignore", "all"});
     report_unknown(value.problems(), "config.unknown-role", name,
-                   fmt::format("there is no role '{}'", name.value), allowed);
+                   fmt::format("unknown role '{}'", name.value), allowed);
   }
   return rule;
 }
@@ -143,7 +183,7 @@ std::map<int, SignalRule> read_signals(const std::optional<Value>& value, const 
   return rules;
 }
 
-/// Every role that nlaunch starts must be in one stage.
+/// Every role that nlaunch starts must be in exactly one stage.
 void check_stages(const Experiment& experiment, const Value& value) {
   auto& problems = value.problems();
   std::map<std::string, SourceSpan> seen;
@@ -154,7 +194,7 @@ void check_stages(const Experiment& experiment, const Value& value) {
       if (!fresh) {
         auto& problem =
             problems.error("config.start", name.span, fmt::format("'{}' is in two stages", name.value));
-        problem.notes.push_back({"it is first here", first->second});
+        problem.notes.push_back({"it is first listed here", first->second});
       } else if (!find_role(experiment.roles, name.value)->spawned_by.empty()) {
         problems.error("config.start", name.span, fmt::format("'{}' is started by another role", name.value))
             .hint = "remove it from 'start'";
@@ -163,13 +203,14 @@ void check_stages(const Experiment& experiment, const Value& value) {
   }
   for (const auto& role : experiment.roles) {
     if (seen.contains(role.name.value) || !role.spawned_by.empty()) continue;
-    auto& problem = value.error("config.start", fmt::format("the role '{}' is in no stage", role.name.value));
+    auto& problem =
+        value.error("config.start", fmt::format("role '{}' is not in any stage", role.name.value));
     problem.notes.push_back({"it is defined here", role.name.span});
-    problem.hint = "add it to a stage, or leave out 'start' to start all roles at once";
+    problem.hint = "add it to a stage, or remove 'start' to start all roles at the same time";
   }
 }
 
-/// Without `start`, tasks come first, one after the other as they are written.
+/// Without `start`, tasks come first, one after the other in file order.
 void start_with_tasks(Experiment& out) {
   std::vector<Text> others;
   for (const auto& role : out.roles) {
@@ -186,8 +227,8 @@ void read_start(const Value& value, Experiment& out) {
   if (value.is(Kind::sequence)) check_stages(out, value);
 }
 
-/// "engine", all of its processes, or "engine.0", one of them; with replicas "engine.0", one of those, and
-/// "engine.0.1", one of its processes.
+/// "engine" means all of its processes, "engine.0" one of them; with replicas, "engine.0" means one replica,
+/// and "engine.0.1" one of its processes.
 void check_member(const std::vector<Role>& roles, const Text& name, Problems& problems) {
   const auto parts = text::split(name.value, '.');
   const Text role{parts.front(), part_of(name.span, name.value, 0, parts.front().size())};
@@ -197,15 +238,15 @@ void check_member(const std::vector<Role>& roles, const Text& name, Problems& pr
     return text::whole_number<std::uint32_t>(part).has_value();
   });
   if (numbers && parts.size() <= (replicas ? 3 : 2)) return;
-  problems.error("config.weight-sync", name.span, fmt::format("'{}' is no process of a role", name.value))
+  problems.error("config.weight-sync", name.span, fmt::format("'{}' is not a process of a role", name.value))
       .hint = replicas ? fmt::format(
-                             "write {0} for all of them, {0}.0 for the first replica, or {0}.0.1 for a "
-                             "process of it",
+                             "write {0} for all processes, {0}.0 for the first replica, or {0}.0.1 for one "
+                             "of its processes",
                              role.value)
-                       : fmt::format("write {0} for all of them, or {0}.0 for the first", role.value);
+                       : fmt::format("write {0} for all processes, or {0}.0 for the first", role.value);
 }
 
-/// `order`, `master` and `path` belong to some backends only.
+/// `order`, `master` and `path` apply to some backends only.
 void check_sync_keys(const Value& value, const WeightSync& sync) {
   const auto backend = sync.backend.value;
   const bool group = communicator_of(backend) || backend == SyncBackend::nixl;
@@ -214,14 +255,15 @@ void check_sync_keys(const Value& value, const WeightSync& sync) {
     if (entry == nullptr || allowed) return;
     value.problems()
         .error("config.weight-sync", entry->key.span,
-               fmt::format("'{}' has no meaning for the backend {}", key, name_of(backend)))
+               fmt::format("'{}' does not apply to backend {}", key, name_of(backend)))
         .hint = hint;
   };
-  refuse("order", group, "a group has an order: nccl, gloo, nixl");
-  refuse("master", group, "a group meets somewhere: nccl, gloo, nixl");
-  refuse("path", backend == SyncBackend::disk, "backend: disk has a folder");
+  refuse("order", group, "only groups have an order: nccl, gloo, nixl");
+  refuse("master", group, "only groups have a master: nccl, gloo, nixl");
+  refuse("path", backend == SyncBackend::disk, "only backend: disk has a path");
   if (backend == SyncBackend::disk && !sync.path)
-    value.error("config.weight-sync", "the backend disk needs the folder that learners and engines share")
+    value
+        .error("config.weight-sync", "backend disk needs 'path', a directory that learners and engines share")
         .hint = "write {backend: disk, path: \"${run.dir}/weights\"}";
 }
 
@@ -240,13 +282,15 @@ WeightSync read_weight_sync(const Value& value, bool named, const std::vector<Ro
   if (sync.master) check_member(roles, *sync.master, value.problems());
   if (value.is(Kind::map)) check_sync_keys(value, sync);
   if (named && value.is(Kind::map) && sync.order.empty() && communicator_of(sync.backend.value))
-    value.error("config.weight-sync", fmt::format("'{}' does not say who is in the group", value.path()))
+    value
+        .error("config.weight-sync",
+               fmt::format("'{}' does not specify the members of the group", value.path()))
         .hint = "write order: [learner.0, engine]";
   keys.finish();
   return sync;
 }
 
-/// One, or a list of named ones.
+/// One method, or a list of named ones.
 void read_weight_syncs(const Value& value, Experiment& out) {
   out.weight_syncs.clear();
   if (!value.is(Kind::sequence)) {
@@ -258,10 +302,9 @@ void read_weight_syncs(const Value& value, Experiment& out) {
   for (const auto& sync : out.weight_syncs) {
     const auto [first, is_new] = seen.emplace(sync.name.value, sync.name.span);
     if (is_new || sync.name.value.empty()) continue;
-    auto& problem =
-        value.problems().error("config.weight-sync", sync.name.span,
-                               fmt::format("there is another weight-sync group '{}'", sync.name.value));
-    problem.notes.push_back({"it is here", first->second});
+    auto& problem = value.problems().error("config.weight-sync", sync.name.span,
+                                           fmt::format("duplicate weight-sync group '{}'", sync.name.value));
+    problem.notes.push_back({"it is first defined here", first->second});
   }
   if (out.weight_syncs.empty()) out.weight_syncs.emplace_back();
 }
@@ -272,10 +315,10 @@ void read_pools_of(Keys& keys, Experiment& out) {
   out.pools = read_pools(*pools, false);
   const auto nodes = keys.get("nodes");
   if (!nodes) return;
-  auto& problem =
-      pools->problems().error("config.exclusive", nodes->key_span(), "both 'nodes' and 'pools' are given");
+  auto& problem = pools->problems().error("config.exclusive", nodes->key_span(),
+                                          "'nodes' and 'pools' cannot both be set");
   problem.notes.push_back({"'pools' is here", pools->key_span()});
-  problem.hint = "each pool says how many nodes it has: remove 'nodes'";
+  problem.hint = "remove 'nodes': each pool sets its own number of nodes";
 }
 
 void read_head(Keys& keys, Experiment& out) {
@@ -328,6 +371,7 @@ void read_policies(Keys& keys, Experiment& out) {
   if (const auto watch = keys.get("watch")) out.watch = read_watch(*watch);
   if (const auto bench = keys.get("bench")) out.bench = read_bench(*bench);
   if (const auto checkpoint = keys.get("checkpoint")) out.checkpoint = read_checkpoint(*checkpoint);
+  if (const auto notify = keys.get("notify")) out.notify = read_notify(*notify);
   if (const auto restart = keys.get("restart")) out.restart = read_restart(*restart);
   keys.read("leader_grace", out.leader_grace);
   if (const auto overlays = keys.get("overlays")) out.overlays = read_overlays(*overlays, nullptr);
@@ -335,8 +379,8 @@ void read_policies(Keys& keys, Experiment& out) {
   if (const auto beaker = keys.get("beaker")) out.beaker = read_beaker(*beaker);
 }
 
-/// A setting for a role, a pool or a var that the file does not have: it would make a new one, which nobody
-/// wants.
+/// A setting for a role, a pool or a var that the file does not define: it would create a new one, which is
+/// never intended.
 bool names_unknown(const Node& root, const Setting& setting, Problems& problems) {
   const auto parts = text::split(setting.path.value, '.');
   if (parts.size() < 2 || (parts[0] != "roles" && parts[0] != "vars" && parts[0] != "pools")) return false;
@@ -350,9 +394,9 @@ bool names_unknown(const Node& root, const Setting& setting, Problems& problems)
   }
   const Text name{parts[1],
                   part_of(setting.path.span, setting.path.value, parts[0].size() + 1, parts[1].size())};
-  const auto message = role   ? fmt::format("there is no role '{}'", name.value)
-                       : pool ? fmt::format("there is no pool '{}'", name.value)
-                              : fmt::format("the experiment defines no var '{}'", name.value);
+  const auto message = role   ? fmt::format("unknown role '{}'", name.value)
+                       : pool ? fmt::format("unknown pool '{}'", name.value)
+                              : fmt::format("unknown var '{}'", name.value);
   report_unknown(problems,
                  role   ? "config.unknown-role"
                  : pool ? "config.unknown-pool"
@@ -365,8 +409,8 @@ void apply(Node& root, const Setting& setting, Problems& problems) {
   if (!names_unknown(root, setting, problems)) apply_setting(root, setting, problems);
 }
 
-/// The settings of the chosen overlays of this file, in the order of --with. What is wrong in them is
-/// reported when the overlays are read.
+/// The settings of the selected overlays of this file, in the order of --with. Errors in them are reported
+/// when the overlays are read.
 void apply_overlays(Node& root, const std::vector<std::string>& with, Problems& problems) {
   const auto* node = root.find("overlays");
   if (node == nullptr || node->kind != Kind::map) return;
@@ -390,7 +434,7 @@ Result<Experiment> read_experiment(const std::string& path, const std::vector<Se
   apply_overlays(*root, with, problems);
   for (const auto& setting : settings) {
     if (setting.path.value == "extends")
-      problems.error("config.setting", setting.path.span, "'extends' is read from the file alone").hint =
+      problems.error("config.setting", setting.path.span, "'extends' can only be set in the file").hint =
           "write a file that extends the other one";
     else if (!setting.path.value.starts_with("site."))
       apply(*root, setting, problems);

@@ -13,8 +13,8 @@
 #include "config/checkpoint.h"
 #include "config/problems.h"
 
-/// The experiment file as typed values that know their place. Nothing is resolved here: texts may hold
-/// references, and what one key means for another is the plan's business.
+/// The experiment file as typed values with their locations. Nothing is resolved here: strings can contain
+/// references, and the plan handles interactions between keys.
 namespace nlaunch::config {
 
 /// One line of an environment block.
@@ -23,29 +23,29 @@ struct EnvEntry {
   Kind kind = Kind::set;
   Text name;
   Text value;      ///< empty for unset
-  Condition when;  ///< of the `when` row that it stands in
+  Condition when;  ///< of the `when` entry that contains it
 };
 using EnvBlock = std::vector<EnvEntry>;
 
-/// A named bundle of settings, for --with.
+/// A named set of settings, for --with.
 struct Overlay {
   Text name;
   EnvBlock env;
-  /// Settings over the experiment, as with --set: "preflight.level" → "quick", in YAML.
+  /// Settings that override the experiment, like --set: "preflight.level" → "quick", in YAML.
   std::vector<std::pair<Text, Text>> set;
 };
 
 struct Ready {
   SourceSpan span;
   std::optional<Located<ReadyServer>> server;
-  bool exited = false;  ///< when it has exited with 0; without a `timeout` it may take as long as it likes
+  bool exited = false;  ///< ready when it has exited with code 0; without a `timeout` there is no limit
   std::optional<Text> http, tcp, log, file;
   std::vector<Text> exec;
   std::optional<Duration> delay;
   std::optional<Duration> timeout;
 };
 
-/// How it is found that a process does not answer any more; what is not written has the plan's default.
+/// How to detect that a process no longer responds; the plan supplies defaults for unset values.
 struct Alive {
   SourceSpan span;
   std::optional<Text> http, tcp;
@@ -54,16 +54,17 @@ struct Alive {
   std::optional<std::uint32_t> failures;
 };
 
-/// How it is found that a server answers and does nothing: a counter of its metrics stands still while it is
-/// busy.
+/// How to detect a server that responds but makes no progress: a counter of its metrics does not change while
+/// it is busy.
 struct Throughput {
   SourceSpan span;
-  std::optional<Located<ReadyServer>> server;  ///< in place of the next three
+  std::optional<Located<ReadyServer>> server;  ///< instead of the next three
   std::optional<Text> metrics, counter, busy;
   std::optional<Duration> every, within;
 };
 
-/// Who is told when it changes which replicas of other roles can be addressed, and how: one way of three.
+/// Whom to notify, and how, when the set of addressable replicas of other roles changes: exactly one of three
+/// ways.
 struct OnChange {
   SourceSpan span;
   std::vector<Text> of;
@@ -72,62 +73,64 @@ struct OnChange {
   std::vector<Text> exec;
 };
 
-/// How one that has started again shows that it has the weights of now: one way of two.
+/// How a restarted process shows that it has the current weights: exactly one of two ways.
 struct Fresh {
   SourceSpan span;
   std::optional<Text> http, log;
 };
 
-/// The nodes of a pool come and go while the run goes on.
+/// The nodes of the pool join and leave during the run.
 struct Elastic {
   SourceSpan span;
-  Located<std::uint32_t> min{0, {}};  ///< so many are there before what comes after them starts
+  Located<std::uint32_t> min{0, {}};  ///< number that must have joined before the next stage starts
 };
 
-/// Nodes that are alike.
+/// Nodes of the same kind.
 struct Pool {
   Text name;
-  Located<std::uint32_t> nodes{1, {}};         ///< of an elastic pool, at most
-  std::optional<Elastic> elastic;              ///< nothing: they are of the run's own job
-  std::optional<Located<std::uint32_t>> gpus;  ///< on each node; 0: none is used, and none asked for
+  Located<std::uint32_t> nodes{1, {}};         ///< maximum, for an elastic pool
+  std::optional<Elastic> elastic;              ///< nothing: its nodes belong to the run's own job
+  std::optional<Located<std::uint32_t>> gpus;  ///< per node; 0: none are used or requested
   std::optional<std::uint32_t> cpus;
   std::optional<Text> gpu, interface;
-  std::vector<std::pair<Text, Text>> directives;  ///< for its nodes alone, over those of the run
+  std::vector<std::pair<Text, Text>> directives;  ///< for its nodes only; they override those of the run
 };
 
-/// A unit of several processes, which is ready, fails and starts again as one.
+/// A unit of several processes, which becomes ready, fails and restarts as one.
 struct Replica {
   SourceSpan span;
   Located<std::uint32_t> nodes{1, {}};
-  Located<std::uint32_t> per_node{1, {}};  ///< processes on each of them
+  Located<std::uint32_t> per_node{1, {}};  ///< number of processes on each of them
   [[nodiscard]] std::uint32_t size() const { return nodes.value * per_node.value; }
 };
 
-/// Which nodes of a role have a place in common.
+/// Which nodes of a role must be close to each other.
 struct KeepTogether {
   SourceSpan span;
   Located<Closeness> within{Closeness::node, {}};
-  std::optional<Located<std::uint32_t>> nodes;  ///< so many that follow each other; nothing: all
+  std::optional<Located<std::uint32_t>>
+      nodes;  ///< number of consecutive nodes that form a group; nothing: all
 };
 
 struct Role : RoleSettings {
   Text name;
-  bool whole = true;  ///< no mistake was found in it: what it lacks, it does not have
+  bool whole = true;  ///< no error was found in it, so a missing part is really missing
   std::optional<Located<std::uint32_t>> per_node;
   std::optional<Located<std::uint32_t>> count;
   enum class Per { job, node };
   BOOST_DESCRIBE_NESTED_ENUM(Per, job, node)
   std::optional<Located<Per>> per;
-  std::optional<Text> except;      ///< of `per: node`: not on the node where this role runs
-  std::optional<Replica> replica;  ///< `count` is then a number of these
+  std::optional<Text> except;      ///< with `per: node`: the role whose node is left out
+  std::optional<Replica> replica;  ///< `count` is then the number of replicas
   std::optional<KeepTogether> keep_together;
-  std::vector<Text> pools;  ///< on whose nodes it may stand; empty: all
+  std::vector<Text> pools;  ///< pools whose nodes it can use; empty: all
   Located<std::uint32_t> gpus{0, {}};
-  std::vector<Text> share_gpus_with;          ///< roles on whose GPUs it stands, at the same time
-  std::optional<Located<double>> gpu_memory;  ///< share of the memory of each of its GPUs, above 0, at most 1
+  std::vector<Text> share_gpus_with;  ///< roles whose GPUs it uses at the same time
+  std::optional<Located<double>>
+      gpu_memory;  ///< share of each GPU's memory that a process can use, above 0, at most 1
   std::optional<Located<Launcher>> launcher;
-  std::vector<Text> launcher_options;  ///< of its own
-  std::vector<Text> command;           ///< with a launcher: the script, without it
+  std::vector<Text> launcher_options;  ///< of the launcher itself
+  std::vector<Text> command;           ///< with a launcher: the script, without the launcher
   std::vector<Text> wrapper;
   std::optional<Text> workdir;
   std::optional<Text> venv;
@@ -135,35 +138,35 @@ struct Role : RoleSettings {
   std::vector<Text> preload;
   std::optional<PreloadScope> scope;
   EnvBlock env;
-  std::optional<Ready> ready;  ///< of a task: exited, with its time limit
+  std::optional<Ready> ready;  ///< for a task: exited, with its time limit
   std::optional<Alive> alive;
   std::optional<Throughput> throughput;
   std::optional<Fresh> fresh;
   std::optional<OnChange> on_change;
-  SourceSpan standby_span;   ///< of `standby`, which RoleSettings has
-  SourceSpan tolerate_span;  ///< of `tolerate`, which RoleSettings has
+  SourceSpan standby_span;   ///< of `standby` in RoleSettings
+  SourceSpan tolerate_span;  ///< of `tolerate` in RoleSettings
   std::optional<bool> ends_run;
   std::vector<Text> spawned_by;
   std::optional<Text> classify;
 };
 
-/// One way of the weights to the engines.
+/// One method of moving the weights to the engines.
 struct WeightSync {
-  Text name;  ///< of one of several; empty: the only one
+  Text name;  ///< name, if there are several; empty: the only one
   Located<SyncBackend> backend{SyncBackend::nccl, {}};
-  std::vector<Text> order;     ///< "learner.0", "engine": who is in the group, in rank order
-  std::optional<Text> master;  ///< "engine.0": on whose node it meets
-  std::optional<Text> path;    ///< of `disk`: the folder
+  std::vector<Text> order;     ///< "learner.0", "engine": the members of the group, in rank order
+  std::optional<Text> master;  ///< "engine.0": the process on whose node the rendezvous is
+  std::optional<Text> path;    ///< of `disk`: the directory
 };
 
 struct Secret {
   Text name;
   enum class Source { env, file, netrc };
   Source source = Source::env;
-  Text from;  ///< env: the variable (by default the name itself); file: the path; netrc: the machine
+  Text from;  ///< env: the variable (default: the name itself); file: the path; netrc: the machine
 };
 
-/// What is watched during a run.
+/// What to watch during a run.
 struct Watch {
   std::optional<Text> progress, heartbeat;
   std::optional<Duration> start, stall;
@@ -172,22 +175,29 @@ struct Watch {
   std::vector<std::pair<Text, Text>> metrics;
 };
 
+/// Who is told what of a run.
+struct Notify {
+  std::vector<NotifyOn> on;  ///< empty: `stall` and `end`
+  std::vector<Text> exec;    ///< gets the notice as JSON on its standard input
+  std::optional<Secret> webhook;
+};
+
 struct Experiment {
   std::string path;                  ///< absolute
-  std::vector<std::string> extends;  ///< the files below it, absolute, the most basic first
+  std::vector<std::string> extends;  ///< the base files, absolute, the most basic first
   Text name;
   Located<std::uint32_t> nodes{1, {}};  ///< without pools
   std::vector<Pool> pools;              ///< in file order, elastic ones last; empty: all nodes are alike
-  bool cpu_slots = false;               ///< where a node has no GPU, `gpus` counts CPU slots
+  bool cpu_slots = false;               ///< on nodes without GPUs, `gpus` counts CPU slots
   std::optional<Text> workdir;
   std::optional<Text> venv;
   std::vector<std::pair<Text, Text>> vars;  ///< in file order
-  bool vars_whole = true;                   ///< as Role::whole
+  bool vars_whole = true;                   ///< like Role::whole
   EnvBlock env;
   std::vector<Role> roles;
-  bool roles_whole = true;               ///< as Role::whole, of their names
-  std::vector<std::vector<Text>> start;  ///< stages; empty: all at once, with no task among them
-  std::vector<WeightSync> weight_syncs{WeightSync{}};  ///< one at least
+  bool roles_whole = true;               ///< like Role::whole, for the roles' names
+  std::vector<std::vector<Text>> start;  ///< stages; empty: all start at the same time, without tasks
+  std::vector<WeightSync> weight_syncs{WeightSync{}};  ///< at least one
   std::vector<Secret> secrets;
   std::optional<Walltime> walltime;
   PreflightLevel preflight_level = PreflightLevel::standard;
@@ -196,11 +206,12 @@ struct Experiment {
   std::optional<Watch> watch;
   std::optional<Bench> bench;
   std::optional<Checkpoint> checkpoint;
-  std::optional<Located<Duration>> leader_grace;  ///< for how long a run goes on without nlaunch
+  std::optional<Notify> notify;
+  std::optional<Located<Duration>> leader_grace;  ///< how long a run continues without nlaunch
   Restart restart;
   std::map<int, SignalRule> signals;
   std::vector<Overlay> overlays;
-  std::vector<std::pair<Text, Text>> slurm;  ///< sbatch options of this experiment, over the site's
+  std::vector<std::pair<Text, Text>> slurm;  ///< sbatch options of this experiment; they override the site's
   Beaker beaker;                             ///< likewise
 };
 
@@ -209,15 +220,16 @@ struct Setting {
   Text path;
   Text value;  ///< YAML
 };
-/// Takes "KEY.PATH=VALUE" apart; spans point into the option as it was typed.
+/// Parses "KEY.PATH=VALUE"; spans point into the option as it was typed.
 Result<Setting> parse_setting(const std::string& option, const std::string& typed);
 
-/// Reads an experiment file with `settings` applied over it, first to last. Overlays of this file that `with`
-/// names have their settings applied below these. What is wrong goes to `problems`, all of it, and the
-/// experiment is as much as could be read. An error, which says all: nothing could be.
+/// Reads an experiment file and applies `settings` over it, first to last. The settings of overlays of this
+/// file that are named in `with` are applied before them. All errors go to `problems`, and the experiment
+/// contains whatever could be read. The return value is an error, with all problems, if nothing could be
+/// read.
 Result<Experiment> read_experiment(const std::string& path, const std::vector<Setting>& settings,
                                    const std::vector<std::string>& with, Problems& problems);
-/// The same for those who want one without mistakes.
+/// The same, for callers that need an experiment without errors.
 Result<Experiment> load_experiment(const std::string& path, const std::vector<Setting>& settings,
                                    const std::vector<std::string>& with);
 

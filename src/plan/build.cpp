@@ -33,11 +33,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Below Linux's ephemeral ports (32768 and up, ip_local_port_range): nobody else is given one of these.
+// Below Linux's ephemeral ports (32768 and up, ip_local_port_range), so that the kernel gives them to no
+// other program.
 constexpr std::uint32_t kFirstPort = 20000;
 constexpr std::uint32_t kPorts = 12000;
 
-/// Deterministic for a name on every machine, which std::hash is not (FNV-1a).
+/// Returns the same value for a name on every machine, unlike std::hash (FNV-1a).
 std::uint32_t hash_of(std::string_view text) {
   std::uint32_t hash = 2166136261U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -110,8 +111,8 @@ class Builder {
       diagnostics_
           .error("plan.reference",
                  part_of(sync.path->span, sync.path->value, reference.offset, reference.length),
-                 fmt::format("'${{{}}}' is such a path itself", reference.name))
-          .hint = "write the folder, or a var that has it: ${vars.weights}";
+                 fmt::format("'path' cannot refer to '${{{}}}'", reference.name))
+          .hint = "write the directory, or a var that contains it: ${vars.weights}";
       return;
     }
     made.path = absolute(resolve(*sync.path), workdir_, home());
@@ -133,6 +134,15 @@ class Builder {
     const auto& dir = checkpoint.dir;
     plan_.checkpoint = make_checkpoint(checkpoint, dir ? absolute(resolve(*dir), workdir_, home()) : "",
                                        std::move(resume), diagnostics_);
+  }
+
+  void set_notify(const config::Notify& notify) {
+    auto& out = plan_.notify.emplace();
+    out.on = notify.on.empty() ? std::vector{NotifyOn::stall, NotifyOn::end} : notify.on;
+    for (const auto& word : notify.exec) out.exec.push_back(resolve(word));
+    if (notify.webhook)
+      out.webhook = Secret{notify.webhook->name.value, static_cast<Secret::Source>(notify.webhook->source),
+                           resolve(notify.webhook->from), notify.webhook->name.span.where()};
   }
 
   void set_identity() {
@@ -158,20 +168,21 @@ class Builder {
                    ? absolute(resolve(*experiment_.workdir), folder_of(*experiment_.workdir), home())
                    : default_folder();
     if (experiment_.checkpoint) set_checkpoint(*experiment_.checkpoint);
+    if (experiment_.notify) set_notify(*experiment_.notify);
     if (experiment_.leader_grace) plan_.leader_grace = experiment_.leader_grace->value;
     plan_.weight_syncs.clear();
     for (const auto& sync : experiment_.weight_syncs) add_weight_sync(sync);
     for (const auto& secret : experiment_.secrets) {
       plan_.secrets.push_back({secret.name.value, static_cast<Secret::Source>(secret.source),
                                resolve(secret.from), secret.name.span.where()});
-      // The submitter's files are not there: the scheduler hands a secret over as a variable.
+      // The submitter's files are not there: the scheduler passes a secret as a variable.
       if (scheduler_.shares_files) continue;
       plan_.secrets.back().source = Secret::Source::env;
       plan_.secrets.back().from = secret.name.value;
     }
   }
 
-  /// Where relative paths of the experiment begin: its own folder, which a container has at another place.
+  /// The base of relative paths of the experiment: its own directory, which has another path in a container.
   std::string folder_of_experiment() {
     const auto own = fs::path(experiment_.path).parent_path().string();
     if (scheduler_.shares_files) return own;
@@ -179,13 +190,13 @@ class Builder {
     return workdir ? absolute(resolve(*workdir), "/", "") : own;
   }
 
-  /// Where commands run that say nothing else: in the folder of the file that the others extend.
+  /// The default working directory of commands: the directory of the file that the others extend.
   std::string default_folder() {
     if (experiment_.extends.empty() || !scheduler_.shares_files) return folder_of_experiment();
     return fs::path(experiment_.extends.front()).parent_path().string();
   }
 
-  /// Where a relative path begins that a file below the experiment may have.
+  /// The base of a relative path that can come from a base file of the experiment.
   std::string folder_of(const config::Text& path) {
     const auto file = path.span.file ? fs::absolute(path.span.file->name).lexically_normal() : fs::path();
     const bool below = std::ranges::find(experiment_.extends, file.string()) != experiment_.extends.end();
@@ -210,15 +221,15 @@ class Builder {
     if (!scheduler_.spares && !spares.empty()) {
       diagnostics_
           .error("plan.spares", {},
-                 fmt::format("--spares {}: site '{}' has no scheduler that would give more nodes", spares,
-                             site_.name.value))
-          .hint = "leave --spares out, or name another --site (`nlaunch sites` lists them)";
+                 fmt::format("--spares {}: site '{}' has no scheduler that could allocate spare nodes",
+                             spares, site_.name.value))
+          .hint = "remove --spares, or choose another --site (`nlaunch sites` lists them)";
     }
     plan_.walltime = experiment_.walltime;
     if (experiment_.walltime && scheduler_.walltime == WalltimeUse::refused) {
       diagnostics_
-          .error("plan.walltime", {}, fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime))
-          .hint = "leave it out";
+          .error("plan.walltime", {}, fmt::format("`walltime` has no effect {}", scheduler_.why_no_walltime))
+          .hint = "remove it";
     }
     const auto& modules = site_.modules;
     plan_.modules = {modules.init ? resolve(*modules.init) : "", modules.reset, {}, modules.span.where()};
@@ -242,15 +253,16 @@ class Builder {
     plan_.expected.inter_node = site_.inter_node;
   }
 
-  /// VIRTUAL_ENV is there the venv of the experiment, where it has one: the caller may be in another.
+  /// VIRTUAL_ENV there is the experiment's venv, if it has one: the caller can be in another one.
   std::string library_path(const std::string& library, const config::Text& path) {
     auto caller = facts_.caller;
     if (const auto venv = venv_of_library(library); !venv.empty()) caller["VIRTUAL_ENV"] = venv;
     return names_.with_caller(caller).resolve(path, nullptr, diagnostics_);
   }
 
-  /// The one of the roles that preload it, but for those in containers, whose venvs are their images'; of a
-  /// library that nobody preloads, the experiment's. Empty where there is none, or several.
+  /// The venv of the roles that preload the library, except those in containers, whose venvs are in their
+  /// images; for a library that no role preloads, the experiment's. Empty if there is none, or if there are
+  /// several.
   std::string venv_of_library(const std::string& library) const {
     std::set<std::string> venvs;
     bool preloaded = false;
@@ -264,7 +276,7 @@ class Builder {
     return venvs.size() == 1 ? *venvs.begin() : "";
   }
 
-  /// What is wrong in these texts is said where the roles are built.
+  /// Errors in these strings are reported where the roles are built.
   std::string absolute_venv(const std::optional<config::Text>& venv, const config::Role* role) const {
     Diagnostics ignored;
     return venv ? absolute(names_.resolve(*venv, role, ignored), workdir_, home()) : "";
@@ -277,7 +289,7 @@ class Builder {
     return is_container(wrapper);
   }
 
-  /// As it was written: "1", "train=1"; empty for none.
+  /// As written: "1", "train=1"; empty for none.
   [[nodiscard]] std::string spares_asked() const {
     if (options_.spares > 0) return std::to_string(options_.spares);
     for (const auto& [pool, number] : options_.spares_of)
@@ -295,40 +307,39 @@ class Builder {
       if (number > 0 && pool != nullptr && pool->elastic)
         diagnostics_
             .error("plan.spares", {},
-                   fmt::format("--spares {}={}: the nodes of the elastic pool '{}' are no part of the job",
+                   fmt::format("--spares {}={}: the nodes of the elastic pool '{}' are not part of the job",
                                name, number, name))
-            .hint = "leave it out: another node is asked for when one is taken away";
+            .hint = "remove it: nlaunch requests another node when one is taken away";
     }
     check_nodes();
     set_gpus();
   }
 
-  /// What the command line says of pools that are not there, or of all where there are several.
+  /// Reports options for pools that do not exist, or for all pools if there are several.
   void check_pool_options(const char* option, std::optional<std::uint32_t> all,
                           const std::map<std::string, std::uint32_t>& by_pool) {
     std::vector<std::string> known;
     for (const auto& pool : experiment_.pools) known.push_back(pool.name.value);
     for (const auto& [name, number] : by_pool) {
       if (std::ranges::find(known, name) != known.end()) continue;
-      auto& error =
-          diagnostics_.error("plan.unknown-pool", {},
-                             fmt::format("{} {}={}: there is no pool '{}'", option, name, number, name));
+      auto& error = diagnostics_.error(
+          "plan.unknown-pool", {}, fmt::format("{} {}={}: unknown pool '{}'", option, name, number, name));
       const auto near = text::nearest(name, known);
-      error.hint = known.empty() ? fmt::format("the experiment has no pools: {} {}", option, number)
+      error.hint = known.empty() ? fmt::format("the experiment has no pools: write {} {}", option, number)
                    : near        ? fmt::format("did you mean {} {}={}?", option, *near, number)
-                                 : fmt::format("there are: {}", text::join(known, ", "));
+                                 : fmt::format("available: {}", text::join(known, ", "));
     }
     if (!all || known.size() < 2) return;
     diagnostics_
         .error("plan.pools", {},
-               fmt::format("{} {}: the experiment has {} pools, and this says not of which", option, *all,
+               fmt::format("{} {}: the experiment has {} pools, and no pool is named", option, *all,
                            known.size()))
         .hint =
-        fmt::format("{} {}={}; the pools are {}", option, known.front(), *all, text::join(known, ", "));
+        fmt::format("write {} {}={}; the pools are {}", option, known.front(), *all, text::join(known, ", "));
   }
 
-  /// What the experiment says of a pool's nodes, over what the profile says of the pool of that name, over
-  /// what it says of all nodes.
+  /// The experiment's settings for a pool's nodes, over those of the profile for the pool of that name, over
+  /// those for all nodes.
   void set_pools() {
     for (const auto& pool : experiment_.pools) {
       const auto* at_site = config::find_pool(site_.pools, pool.name.value);
@@ -354,7 +365,7 @@ class Builder {
     if (from.cpus) node.cpus = *from.cpus;
     if (from.gpu) node.gpu_model = from.gpu->value;
     if (from.interface) node.interface = from.interface->value;
-    if (from.gpus && from.gpus->value == 0) {  // nor the cards that serve GPUs
+    if (from.gpus && from.gpus->value == 0) {  // nor the network cards near the GPUs
       node.gpu_model.clear();
       node.nic_kind.clear();
       node.nic_count = 0;
@@ -367,8 +378,7 @@ class Builder {
       diagnostics_.error("plan.no-nodes", experiment_.nodes.span, "a run needs at least one node");
     for (const auto& pool : plan_.pools) {
       if (pool.node.count == 0)
-        diagnostics_.error("plan.no-nodes", {},
-                           fmt::format("the pool '{}' needs at least one node", pool.name));
+        diagnostics_.error("plan.no-nodes", {}, fmt::format("pool '{}' needs at least one node", pool.name));
     }
     check_pools(experiment_, plan_, diagnostics_);
     if (diagnostics_.has_errors()) return;
@@ -380,16 +390,16 @@ class Builder {
           from_options    ? SourceSpan{}
           : pools.empty() ? experiment_.nodes.span
                           : pools.back().nodes.span,
-          fmt::format("{} nodes are asked for{}, and site '{}' is one machine", node.count,
+          fmt::format("{} nodes are requested{}, but site '{}' is one machine", node.count,
                       pools.empty() ? "" : fmt::format(" by {}", text::count(pools.size(), "pool")),
                       site_.name.value));
-      error.hint = fmt::format("{}a site with a scheduler: `nlaunch sites` lists them",
+      error.hint = fmt::format("choose {}a site with a scheduler: `nlaunch sites` lists them",
                                pools.empty() ? "--nodes 1, or " : "");
     }
     if (!traits_of(plan_.scheduler).pools) refuse_unlike_pools();
   }
 
-  /// Where a scheduler gives nodes that are all alike.
+  /// For a scheduler whose nodes are all alike.
   void refuse_unlike_pools() {
     for (std::size_t i = 0; i < plan_.pools.size(); ++i) {
       const auto& pool = experiment_.pools[i];
@@ -398,11 +408,10 @@ class Builder {
       const bool same_gpus = plan_.pools[i].node.gpus == plan_.pools.front().node.gpus;
       if (pool.directives.empty() && !by_site && same_gpus) continue;
       diagnostics_
-          .error(
-              "plan.pools", pool.name.span,
-              fmt::format("the pool '{}' has nodes of its own kind, and all nodes of a job of {} are alike",
-                          pool.name.value, scheduler_.title))
-          .hint = "leave out `gpus` and `slurm` of the pools, or name another --site";
+          .error("plan.pools", pool.name.span,
+                 fmt::format("pool '{}' has its own kind of nodes, but all nodes of a {} job are alike",
+                             pool.name.value, scheduler_.title))
+          .hint = "remove `gpus` and `slurm` from the pools, or choose another --site";
     }
   }
 
@@ -439,20 +448,19 @@ class Builder {
     }
     auto& error = diagnostics_.error(
         "plan.no-gpu", needed->gpus.span,
-        fmt::format("role '{}' asks for {}, and {}", needed->name.value,
+        fmt::format("role '{}' requests {}, but {}", needed->name.value,
                     text::count(needed->gpus.value, "GPU"),
                     scheduler_.this_machine
                         ? "none was found on this machine"
-                        : fmt::format("site '{}' does not say how many a node has", site_.name.value)));
-    error.hint =
-        scheduler_.this_machine
-            ? "--set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; "
-              "--set site.node.gpus=N plans for another machine"
-            : "state node.gpus in the profile, or --set site.node.gpus=N; where nodes have no GPU, "
-              "`cpu_slots: true` with `weight_sync: {backend: gloo}` runs on their CPUs";
+                        : fmt::format("site '{}' does not specify how many a node has", site_.name.value)));
+    error.hint = scheduler_.this_machine
+                     ? "--set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, with one slot "
+                       "for each GPU; --set site.node.gpus=N plans for another machine"
+                     : "set node.gpus in the profile, or --set site.node.gpus=N; for nodes without GPUs, "
+                       "`cpu_slots: true` with `weight_sync: {backend: gloo}` runs on their CPUs";
   }
 
-  /// A pool of which the experiment says that it has no GPUs gets no slots either.
+  /// A pool that has no GPUs according to the experiment gets no slots either.
   void set_cpu_slots() {
     auto& node = plan_.node;
     const auto demands = demands_of(experiment_);
@@ -508,7 +516,7 @@ class Builder {
     auto& of = plan_.roles[role];
     of.count = static_cast<std::uint32_t>(placed.size());
     std::map<std::uint32_t, std::uint32_t> on_node;    // processes so far
-    std::map<std::uint32_t, std::uint32_t> node_rank;  // of nodes in the order in which they come
+    std::map<std::uint32_t, std::uint32_t> node_rank;  // in the order in which nodes first appear
     for (std::size_t i = 0; i < placed.size(); ++i) {
       Process process{role, static_cast<std::uint32_t>(i), -1, placed[i].node, 0, 1, 0, placed[i].gpus, {}};
       process.local_rank = on_node[process.node]++;
@@ -540,32 +548,30 @@ class Builder {
     auto& warnings = plan_.warnings;
     if (plan_.node.cpu_slots) {
       warnings.push_back(
-          fmt::format("there is no GPU here: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
+          fmt::format("no GPUs found: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));
     } else if (!plan_.idle_gpus.empty()) {
       warnings.push_back(fmt::format("{} of {} {} idle", text::count(plan_.idle_gpus.size(), "GPU"),
                                      all_gpus(), plan_.idle_gpus.size() == 1 ? "stays" : "stay"));
     }
     if (experiment_.walltime && has_times_of_its_own())
       warnings.emplace_back(
-          "the pools' `time` differ: Slurm announces the end of the first component's alone, and the job "
-          "ends with the "
-          "first whose time is over");
+          "the pools' `time` limits differ: Slurm announces only the end of the first component's limit, and "
+          "the job ends with the first component whose time is over");
     if (plan_.leader_grace > Duration() && !outlives_leader(plan_))
       warnings.push_back(
-          fmt::format("`leader_grace` has no meaning on site '{}': a run ends with nlaunch where its "
-                      "scheduler starts no agents",
+          fmt::format("`leader_grace` has no effect on site '{}': its scheduler starts no agents, and the "
+                      "run ends with nlaunch",
                       plan_.site));
     if (plan_.checkpoint && experiment_.walltime && plan_.checkpoint->wait >= experiment_.walltime->before)
       warnings.push_back(fmt::format(
-          "`checkpoint.wait` is {}, and the walltime is announced only {} before: the learners would not be "
-          "asked "
-          "to stop in time",
+          "`checkpoint.wait` is {}, but the walltime is announced only {} before: the learners would not be "
+          "stopped in time",
           format_duration(plan_.checkpoint->wait), format_duration(experiment_.walltime->before)));
     if (experiment_.walltime && scheduler_.walltime == WalltimeUse::ignored)
-      warnings.push_back(fmt::format("`walltime` has no meaning {}", scheduler_.why_no_walltime));
+      warnings.push_back(fmt::format("`walltime` has no effect {}", scheduler_.why_no_walltime));
   }
 
-  /// The components of the job do not have one time limit.
+  /// Whether the components of the job have different time limits.
   [[nodiscard]] bool has_times_of_its_own() const {
     std::set<std::string> times;
     for (const auto& component : plan_.slurm.components) {

@@ -10,7 +10,7 @@
 namespace nlaunch::plan {
 namespace {
 
-// execve takes at most 128 KiB for one string (MAX_ARG_STRLEN, execve(2)).
+// execve accepts at most 128 KiB per string (MAX_ARG_STRLEN, execve(2)).
 constexpr std::size_t kLargestValue = 128U * 1024U - 1;
 
 EnvOp::Kind kind_of(config::EnvEntry::Kind kind) {
@@ -59,13 +59,12 @@ void EnvBuilder::choose_overlays(const std::vector<std::string>& with, Diagnosti
     }
     auto& diagnostic =
         diagnostics.error("plan.unknown-overlay", {},
-                          fmt::format("--with {}: neither the experiment nor the site '{}' has such an "
-                                      "overlay",
-                                      name, site_.name.value));
+                          fmt::format("--with {}: overlay not found in the experiment or in site '{}'", name,
+                                      site_.name.value));
     const auto near = text::nearest(name, known);
     diagnostic.hint = near            ? fmt::format("did you mean '--with {}'?", *near)
-                      : known.empty() ? "there are no overlays here"
-                                      : fmt::format("there are: {}", text::join(known, ", "));
+                      : known.empty() ? "no overlays are defined"
+                                      : fmt::format("available: {}", text::join(known, ", "));
   }
 }
 
@@ -80,12 +79,12 @@ void EnvBuilder::parse_options(const std::vector<std::string>& options, Diagnost
     };
     const auto name = option.substr(start, equals == std::string::npos ? equals : equals - start);
     if (equals == std::string::npos || !valid_name(name)) {
-      diagnostics.error("plan.env-option", span(start, std::max<std::size_t>(1, name.size())),
-                        name.find_first_of(" \t") == std::string::npos
-                            ? "--env takes NAME=VALUE or ROLE:NAME=VALUE"
-                            : fmt::format("the name '{}' has a blank in it: --env takes NAME=VALUE or "
-                                          "ROLE:NAME=VALUE",
-                                          name));
+      diagnostics.error(
+          "plan.env-option", span(start, std::max<std::size_t>(1, name.size())),
+          name.find_first_of(" \t") == std::string::npos
+              ? "--env accepts NAME=VALUE or ROLE:NAME=VALUE"
+              : fmt::format("the name '{}' contains a blank: --env accepts NAME=VALUE or ROLE:NAME=VALUE",
+                            name));
       continue;
     }
     if (config::is_reserved_variable(name)) {
@@ -102,7 +101,7 @@ void EnvBuilder::parse_options(const std::vector<std::string>& options, Diagnost
       for (const auto& role : experiment_.roles) roles.push_back(role.name.value);
       diagnostics
           .error("plan.env-option", span(0, parsed.role.size()),
-                 fmt::format("no role is called '{}'", parsed.role))
+                 fmt::format("unknown role '{}'", parsed.role))
           .hint = fmt::format("the roles are {}", text::join(roles, ", "));
       continue;
     }
@@ -118,9 +117,9 @@ void EnvBuilder::add(std::vector<EnvOp>& into, const config::EnvBlock& block, La
     if (op.value.size() > kLargestValue) {
       diagnostics
           .error("plan.value-too-long", entry.name.span,
-                 fmt::format("the value of {} has {} bytes; a variable holds at most {}", op.name,
+                 fmt::format("the value of {} has {} bytes; a variable can hold at most {}", op.name,
                              op.value.size(), kLargestValue))
-          .hint = "write it to a file and pass the path; addresses of roles come as ${role.NAME.addrs_file}";
+          .hint = "write it to a file and pass the path; for addresses of roles, use ${role.NAME.addrs_file}";
     }
     into.push_back(std::move(op));
   }
@@ -137,6 +136,15 @@ std::vector<EnvOp> EnvBuilder::operations(const config::Role& role, const std::s
     operations.push_back({EnvOp::Kind::unset, "PYTHONHOME", {}, Layer::venv, span.where(), {}});
   }
   add(operations, experiment_.env, Layer::experiment, role, diagnostics);
+  // Who has the URL of the webhook can write to the channel: processes have no use for it.
+  if (const auto& notify = experiment_.notify;
+      notify && notify->webhook && notify->webhook->source == config::Secret::Source::env)
+    operations.push_back({EnvOp::Kind::unset,
+                          notify->webhook->from.value,
+                          {},
+                          Layer::experiment,
+                          notify->webhook->from.span.where(),
+                          {}});
   add(operations, role.env, Layer::role, role, diagnostics);
   for (const auto* overlay : overlays_) add(operations, overlay->env, Layer::overlay, role, diagnostics);
   for (const auto& option : options_) {
@@ -148,7 +156,7 @@ std::vector<EnvOp> EnvBuilder::operations(const config::Role& role, const std::s
                           option.origin,
                           {}});
   }
-  // A log that lags hides the cause.
+  // A delayed log hides the cause of a failure.
   operations.push_back(
       {EnvOp::Kind::fallback, "PYTHONUNBUFFERED", "1", Layer::nlaunch, "nlaunch's default", {}});
   add_vllm(operations, role);
@@ -162,8 +170,8 @@ void EnvBuilder::add_vllm(std::vector<EnvOp>& operations, const config::Role& ro
   };
   if (runs_vllm(role))
     unless_set(kVllmSockets, "${node.scratch}",
-               "vLLM's sockets, which a killed server leaves, end with the run");
-  // Who spawns a role hands one environment to its processes on all nodes.
+               "the vLLM sockets that a killed server leaves are removed with the run");
+  // A role that spawns another one passes a single environment to its processes on all nodes.
   if (!computes(role.kind) || !role.spawned_by.empty()) return;
   const bool with_vllm = std::ranges::any_of(experiment_.roles, [](const config::Role& other) {
     return other.kind == RoleKind::engine && runs_vllm(other);

@@ -15,16 +15,16 @@
 #include "base/json.h"
 #include "plan/plan.h"
 
-/// The plan's values as JSON and back, by the members that BOOST_DESCRIBE_STRUCT lists in plan.h. A time is
-/// in milliseconds, under its name and `_ms`. A member that is missing is an exception, as all is that does
-/// not fit; from_json turns it into a message. One that older plans do not have stands in kLeftOut, or gets
-/// its value in json.cpp.
+/// The plan's values as JSON and back, by the members that BOOST_DESCRIBE_STRUCT lists in plan.h. A duration
+/// is in milliseconds, under its name with the suffix `_ms`. A missing member throws, like everything that
+/// does not match; from_json turns that into a message. Members that older plans do not have are in kLeftOut,
+/// or get their value in json.cpp.
 namespace nlaunch::plan {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Those whose JSON is not that of their members.
+// Types whose JSON differs from their members.
 ordered_json write(const EnvOp& op);
 void read(const json& from, EnvOp& op);
 ordered_json write(const Expectation& row);
@@ -54,7 +54,7 @@ inline constexpr bool kIsMap = false;
 template <class T>
 inline constexpr bool kIsMap<std::map<std::string, T>> = true;
 
-/// The members of T that are left out where they are empty, each between spaces.
+/// The members of T that are omitted if empty, each between spaces.
 template <class T>
 inline constexpr std::string_view kLeftOut = " ";
 template <>
@@ -79,6 +79,8 @@ inline constexpr std::string_view kLeftOut<Role> =
 template <>
 inline constexpr std::string_view kLeftOut<Checkpoint> = " dir folder complete tracker partial saved resume ";
 template <>
+inline constexpr std::string_view kLeftOut<Notify> = " exec webhook ";
+template <>
 inline constexpr std::string_view kLeftOut<Slurm> = " components borrowed ";
 template <>
 inline constexpr std::string_view kLeftOut<Pool> = " elastic ";
@@ -94,7 +96,7 @@ bool may_be_left_out(std::string_view member) {
   return kLeftOut<T>.contains(fmt::format(" {} ", member));
 }
 
-/// What plan.json calls a member.
+/// The name of a member in plan.json.
 template <class M>
 std::string key_of(std::string_view member) {
   if (member == "template_file") return "template";
@@ -103,7 +105,7 @@ std::string key_of(std::string_view member) {
   return fmt::format("{}{}", member, time ? "_ms" : "");
 }
 
-/// In the words of the library, which checks what it reads itself.
+/// Worded like the library's own errors.
 inline void expect(bool fits, std::string_view type, const json& from) {
   if (!fits) throw std::domain_error(fmt::format("type must be {}, but is {}", type, from.type_name()));
 }

@@ -28,11 +28,10 @@ Process read_process(const json& from, const std::map<std::string, std::uint32_t
   Process process{roles.at(from.at("role")), from.at("index"),      from.at("rank"),
                   from.at("node"),           from.at("local_rank"), from.at("local_size"),
                   from.at("node_rank"),      from.at("gpus"),       from.at("ports")};
-  if (process.node >= plan.all_nodes())
-    throw std::domain_error(fmt::format("there is no node {}", process.node));
+  if (process.node >= plan.all_nodes()) throw std::domain_error(fmt::format("unknown node {}", process.node));
   for (const auto gpu : process.gpus) {
     if (gpu >= plan.node_of(process.node).gpus)
-      throw std::domain_error(fmt::format("there is no GPU {} on a node", gpu));
+      throw std::domain_error(fmt::format("a node has no GPU {}", gpu));
   }
   return process;
 }
@@ -44,13 +43,13 @@ ordered_json write_signals(const std::map<int, SignalRule>& signals) {
 }
 
 Role read_role(const json& from) {
-  json whole{{"command_origin", "plan.json"}, {"heartbeat", ""}};  // which an older plan does not have
+  json whole{{"command_origin", "plan.json"}, {"heartbeat", ""}};  // an older plan does not have these
   whole.update(from);
   return value_from<Role>(whole);
 }
 
 Modules read_modules(const json& from) {
-  json whole{{"use", json::array()}};  // which an older plan does not have
+  json whole{{"use", json::array()}};  // an older plan does not have it
   whole.update(from);
   return value_from<Modules>(whole);
 }
@@ -83,21 +82,22 @@ void read_groups(const json& from, Plan& plan) {
   }
 }
 
-/// They have all nodes, one pool after the other, those of the run's own job first.
+/// Checks that the pools cover all nodes, one pool after the other, starting with those of the run's own job.
 void read_pools(const json& from, Plan& plan) {
   read_value(from, plan.pools);
   std::uint64_t next = 0;
   std::uint64_t own = 0;
   for (const auto& pool : plan.pools) {
     if (pool.first != next || (own < next && !pool.elastic))
-      throw std::domain_error(fmt::format("pool '{}' is not at its place", pool.name));
+      throw std::domain_error(fmt::format("pool '{}' is out of place", pool.name));
     next += pool.node.count;
     if (!pool.elastic) own = next;
   }
-  if (own != plan.node.count || next > UINT32_MAX) throw std::domain_error("the pools do not have all nodes");
+  if (own != plan.node.count || next > UINT32_MAX)
+    throw std::domain_error("the pools do not cover all nodes");
 }
 
-/// Processes stand by role, and those of replicas from the first to the last.
+/// Checks that processes are sorted by role, and those of replicas from the first to the last.
 void check_processes(const Plan& plan) {
   std::vector<std::uint32_t> next(plan.roles.size(), 0);
   std::uint32_t last = 0;
@@ -111,17 +111,16 @@ void check_processes(const Plan& plan) {
   for (std::size_t i = 0; i < next.size(); ++i) {
     const auto& role = plan.roles[i];
     if (role.replica && role.count != next[i])
-      throw std::domain_error(
-          fmt::format("'{}' has {} processes, and not {}", role.name, next[i], role.count));
+      throw std::domain_error(fmt::format("'{}' has {} processes, not {}", role.name, next[i], role.count));
   }
 }
 
-/// The components of the job have all nodes and spares.
+/// Checks that the components of the job cover all nodes and spares.
 void check_components(const Plan& plan) {
   for (const auto& pool : plan.pools) {
     const auto has_it = [&](const SlurmComponent& one) { return one.pools == std::vector{pool.name}; };
     if (pool.elastic && std::ranges::none_of(plan.slurm.borrowed, has_it))
-      throw std::domain_error(fmt::format("nobody lends the nodes of pool '{}'", pool.name));
+      throw std::domain_error(fmt::format("no component lends the nodes of pool '{}'", pool.name));
   }
   if (plan.slurm.components.empty()) return;
   std::uint64_t nodes = 0;
@@ -131,21 +130,21 @@ void check_components(const Plan& plan) {
     spares += component.spares;
   }
   if (nodes != plan.node.count || spares != plan.slurm.spares)
-    throw std::domain_error("the components of the job do not have all nodes");
+    throw std::domain_error("the components of the job do not cover all nodes");
 }
 
-/// A role's processes are whole replicas.
+/// Checks that a role's processes form whole replicas.
 void check_replicas(const Plan& plan) {
   for (const auto& role : plan.roles) {
     const auto& replica = role.replica;
     const auto& keep = role.keep_together;
     if (keep && (keep->origin.empty() || keep->nodes.value_or(2) < 2 || (keep->nodes && replica)))
-      throw std::domain_error(fmt::format("'{}' is not kept together as it could be", role.name));
+      throw std::domain_error(fmt::format("'{}' has an invalid keep_together", role.name));
     if (!replica) continue;
     constexpr std::uint64_t kMost = 1U << 30U;
     const auto size = std::uint64_t{replica->nodes} * replica->per_node;
     if (size == 0 || size > kMost || role.count % size != 0)
-      throw std::domain_error(fmt::format("'{}' has no whole replicas", role.name));
+      throw std::domain_error(fmt::format("'{}' has incomplete replicas", role.name));
   }
 }
 
@@ -162,7 +161,7 @@ void read_processes(const json& from, Plan& plan) {
   }
 }
 
-/// One, or a list. What the other groups talk through is the first one's, where nothing else is said.
+/// One method, or a list. The other groups use the backend of the first one, unless set otherwise.
 void read_weight_syncs(const json& from, Plan& plan) {
   const auto& syncs = from.at("weight_sync");
   plan.weight_syncs.clear();
@@ -176,11 +175,11 @@ void read_weight_syncs(const json& from, Plan& plan) {
 }
 
 Plan read_plan(const json& from) {
-  if (from.value("format", "") != formats::kPlan.name) throw std::domain_error("it is not a plan of nlaunch");
+  if (from.value("format", "") != formats::kPlan.name) throw std::domain_error("it is not an nlaunch plan");
   Plan plan;
   from.at("name").get_to(plan.name);
   if (!config::is_experiment_name(plan.name)) {
-    throw std::domain_error(fmt::format("'{}' cannot be the name of an experiment", plan.name));
+    throw std::domain_error(fmt::format("'{}' is not a valid experiment name", plan.name));
   }
   from.at("experiment").get_to(plan.experiment);
   from.at("site").get_to(plan.site);
@@ -205,6 +204,7 @@ Plan read_plan(const json& from) {
     read_value(rule, plan.signals[std::stoi(signal)]);
   read_value(from.at("restart"), plan.restart);
   if (from.contains("checkpoint")) read_value(from.at("checkpoint"), plan.checkpoint);
+  if (from.contains("notify")) read_value(from.at("notify"), plan.notify);
   if (from.contains("leader_grace_ms")) read_value(from.at("leader_grace_ms"), plan.leader_grace);
   read_value(from.at("secrets"), plan.secrets);
   read_value(from.at("libraries"), plan.libraries);
@@ -295,6 +295,7 @@ ordered_json to_json(const Plan& plan) {
   out["signals"] = write_signals(plan.signals);
   out["restart"] = to_value(plan.restart);
   if (plan.checkpoint) out["checkpoint"] = to_value(plan.checkpoint);
+  if (plan.notify) out["notify"] = to_value(plan.notify);
   if (plan.leader_grace > Duration()) out["leader_grace_ms"] = to_value(plan.leader_grace);
   out["secrets"] = to_value(plan.secrets);
   out["libraries"] = to_value(plan.libraries);
@@ -330,8 +331,8 @@ Result<Plan> from_json(const std::string& text, const std::string& name) {
                                       fmt::format("'{}' cannot be read as a plan: {}", name, why),
                                       {},
                                       {},
-                                      "--plan takes the plan.json of a run, or what `nlaunch plan --json` "
-                                      "prints; an experiment is given without --plan"}));
+                                      "--plan accepts the plan.json of a run or the output of `nlaunch plan "
+                                      "--json`; pass an experiment without --plan"}));
 }
 
 }  // namespace nlaunch::plan

@@ -10,48 +10,48 @@
 #include "base/units.h"
 #include "base/words.h"
 
-/// The plan: a value, made before anything starts, complete as far as a login node can know it. Texts may
-/// hold `${...}` references to what only a node knows; launch/ resolves them. Everything above this layer
-/// reads the plan and nothing that it was made from. A list of members below a structure is what plan.json
-/// has of it, in that order.
+/// The plan: a value, made before anything starts, as complete as a login node can make it. Strings can
+/// contain `${...}` references to values that only a node knows; launch/ resolves them. Everything above this
+/// layer reads the plan and none of its inputs. The list of members below a structure is what plan.json
+/// contains of it, in that order.
 namespace nlaunch::plan {
 
 using nlaunch::name_of;
 
-/// Where in the order of precedence an operation stands: later wins.
+/// The order of precedence of operations: later wins.
 enum class Layer { inherited, modules, site, venv, experiment, role, overlay, command_line, nlaunch };
 BOOST_DESCRIBE_ENUM(Layer, inherited, modules, site, venv, experiment, role, overlay, command_line, nlaunch)
 std::string_view name_of(Layer layer);
 
-/// One change to an environment, with the place where it was asked for.
+/// One change to an environment, with the location of the setting.
 struct EnvOp {
   enum class Kind {
     set,
     unset,
-    prepend,  ///< in front of what is there, with a colon between
+    prepend,  ///< in front of the existing value, separated by a colon
     append,
-    fallback,  ///< set where nobody else has
+    fallback,  ///< set only if nothing else has set it
   };
   BOOST_DESCRIBE_NESTED_ENUM(Kind, set, unset, prepend, append, fallback)
   Kind kind = Kind::set;
   std::string name;
-  std::string value;  ///< may hold references; empty for unset
+  std::string value;  ///< can contain references; empty for unset
   Layer layer = Layer::role;
   std::string origin;  ///< "grpo.yaml:12:5", "--env learner:A=1", "nlaunch"
   Condition when;
-  bool masked = false;  ///< read back from a saved plan that keeps no value that looks like a secret
+  bool masked = false;  ///< read from a saved plan, which does not contain values that look like secrets
 };
 
-/// When a process counts as ready; exactly one way, or none: ready once started.
+/// When a process is ready; exactly one way, or none: ready once started.
 struct Ready {
-  std::string http;                             ///< URL that answers 2xx
-  std::string tcp;                              ///< "HOST:PORT" that accepts a connection
-  std::string log;                              ///< regular expression on a line of its output
-  std::string file;                             ///< path that exists
-  std::vector<std::string> exec;                ///< program that ends with 0
-  std::optional<Duration> delay;                ///< time after the start
-  bool exited = false;                          ///< it has exited with 0; any other end is a failure
-  Duration timeout = std::chrono::minutes(10);  ///< 0: none, as `exited` has it where nobody gives one
+  std::string http;               ///< URL that returns 2xx
+  std::string tcp;                ///< "HOST:PORT" that accepts connections
+  std::string log;                ///< regular expression for a line of its output
+  std::string file;               ///< path that exists
+  std::vector<std::string> exec;  ///< program that exits with code 0
+  std::optional<Duration> delay;  ///< time after the start
+  bool exited = false;            ///< ready when it has exited with code 0; any other exit is a failure
+  Duration timeout = std::chrono::minutes(10);  ///< 0: none, the default for `exited`
   [[nodiscard]] bool given() const {
     return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || !exec.empty() ||
            delay.has_value() || exited;
@@ -59,82 +59,82 @@ struct Ready {
 };
 BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, exited, timeout))
 
-/// How it is found that a process which was ready does not answer any more.
+/// How to detect that a ready process no longer responds.
 struct Alive {
-  std::string http;               ///< URL that answers 2xx
-  std::string tcp;                ///< "HOST:PORT" that accepts a connection
-  std::vector<std::string> exec;  ///< program that ends with 0
+  std::string http;               ///< URL that returns 2xx
+  std::string tcp;                ///< "HOST:PORT" that accepts connections
+  std::vector<std::string> exec;  ///< program that exits with code 0
   Duration every = std::chrono::seconds(10);
-  Duration timeout = std::chrono::seconds(10);  ///< of one look
-  unsigned failures = 3;                        ///< one after the other
-  Duration after{};                             ///< from when it is ready to the first look
+  Duration timeout = std::chrono::seconds(10);  ///< of one check
+  unsigned failures = 3;                        ///< consecutive failures
+  Duration after{};                             ///< from ready to the first check
 };
 BOOST_DESCRIBE_STRUCT(Alive, (), (http, tcp, exec, every, timeout, failures, after))
 
-/// How it is found that a server answers and does nothing.
+/// How to detect a server that responds but makes no progress.
 struct Throughput {
-  std::string metrics;  ///< URL of what Prometheus would read
-  std::string counter;  ///< grows with what it does: "vllm:generation_tokens_total"
-  std::string busy;     ///< above 0 while it has something to do: "vllm:num_requests_running"
+  std::string metrics;  ///< URL of the Prometheus metrics
+  std::string counter;  ///< grows as the server works: "vllm:generation_tokens_total"
+  std::string busy;     ///< above 0 while the server has work: "vllm:num_requests_running"
   Duration every = std::chrono::seconds(10);
-  Duration within = std::chrono::seconds(60);  ///< it has to grow once while it is busy
+  Duration within = std::chrono::seconds(60);  ///< it must grow within this time while the server is busy
 };
 BOOST_DESCRIBE_STRUCT(Throughput, (), (metrics, counter, busy, every, within))
 
-/// How one that has started again shows that it has the weights of now; until then it is stale.
+/// How a restarted process shows that it has the current weights; until then it is stale.
 struct Fresh {
-  std::string http;  ///< URL that answers 2xx
-  std::string log;   ///< regular expression on a line of its output since that start
+  std::string http;  ///< URL that returns 2xx
+  std::string log;   ///< regular expression for a line of its output since that start
 };
 BOOST_DESCRIBE_STRUCT(Fresh, (), (http, log))
 
-/// How a process is told that it has changed which replicas of these roles can be addressed.
+/// How to notify a process that the set of addressable replicas of these roles has changed.
 struct OnChange {
   std::vector<std::string> of;    ///< roles
-  int signal = 0;                 ///< to the process alone; 0: none
-  std::string post;               ///< URL that is sent a JSON object
+  int signal = 0;                 ///< to the process only; 0: none
+  std::string post;               ///< URL to which a JSON object is posted
   std::vector<std::string> exec;  ///< program, with NLAUNCH_CHANGE_* in its environment
 };
 BOOST_DESCRIBE_STRUCT(OnChange, (), (of, signal, post, exec))
 
-/// A unit of several processes of a role, which is ready when the first of them is, and fails and starts
-/// again as one.
+/// A unit of several processes of a role, which is ready when the first of them is, and fails and restarts as
+/// one.
 struct Replica {
   std::uint32_t nodes = 1;
-  std::uint32_t per_node = 1;  ///< processes on each of them
+  std::uint32_t per_node = 1;  ///< number of processes on each of them
   [[nodiscard]] std::uint32_t size() const { return nodes * per_node; }
 };
 BOOST_DESCRIBE_STRUCT(Replica, (), (nodes, per_node))
 
-/// Which processes of a role have a place in common: those of a replica; without replicas those on `nodes`
-/// nodes that follow each other, or all.
+/// Which processes of a role must be close to each other: those of a replica; without replicas, those on
+/// `nodes` consecutive nodes, or all.
 struct KeepTogether {
   Closeness within = Closeness::node;
-  std::optional<std::uint32_t> nodes;  ///< nothing: all that the role or the replica is on
-  std::string origin;                  ///< where it was asked for
+  std::optional<std::uint32_t> nodes;  ///< nothing: all nodes of the role or the replica
+  std::string origin;                  ///< location of the setting
 };
 BOOST_DESCRIBE_STRUCT(KeepTogether, (), (within, nodes, origin))
 
 struct Role : RoleSettings {
   std::string name;
   std::vector<std::string> command;  ///< empty for a role that another one spawns
-  std::string command_origin;        ///< where it was asked for
-  std::vector<std::string> wrapper;  ///< in front of the command, as it was asked for; see container.h
+  std::string command_origin;        ///< location of the setting
+  std::vector<std::string> wrapper;  ///< in front of the command, as written; see container.h
   std::string wrapper_origin;
-  std::optional<Launcher> launcher;  ///< in front of the command: it starts a rank for each GPU of a process
-  std::string workdir;               ///< absolute; ${run.dir} and ${node.scratch} may stand in front
-  std::string workdir_origin;        ///< where it was asked for; empty: the experiment file's own folder
+  std::optional<Launcher> launcher;  ///< in front of the command: starts one rank per GPU of a process
+  std::string workdir;               ///< absolute; can start with ${run.dir} or ${node.scratch}
+  std::string workdir_origin;        ///< location of the setting; empty: the experiment file's own directory
   std::string venv;                  ///< absolute, or empty
   std::uint32_t count = 0;           ///< processes in the whole job
-  std::optional<Replica> replica;    ///< a process's index counts through one replica after the other
+  std::optional<Replica> replica;    ///< the index of a process counts through one replica after the other
   std::optional<KeepTogether> keep_together;
-  std::vector<std::string> pools;            ///< on whose nodes they may be; empty: all
-  std::uint32_t gpus = 0;                    ///< for each process
-  std::vector<std::string> share_gpus_with;  ///< roles on whose GPUs its processes are, at the same time
-  std::optional<double> gpu_memory;   ///< share of the memory of each of its GPUs that a process may use
-  std::uint16_t rendezvous_port = 0;  ///< on the node of process 0; as wished, see Process::ports
-  std::vector<std::string> ports;     ///< names; a process's numbers stand in the same order
-  std::vector<std::string> preload;   ///< names of libraries
+  std::vector<std::string> pools;            ///< pools whose nodes they can use; empty: all
+  std::uint32_t gpus = 0;                    ///< per process
+  std::vector<std::string> share_gpus_with;  ///< roles whose GPUs its processes use at the same time
+  std::optional<double> gpu_memory;          ///< share of each GPU's memory that a process can use
+  std::uint16_t rendezvous_port = 0;         ///< on the node of process 0; preferred, see Process::ports
+  std::vector<std::string> ports;            ///< names; a process's numbers are in the same order
+  std::vector<std::string> preload;          ///< names of libraries
   PreloadScope scope = PreloadScope::process;
   std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
@@ -142,10 +142,11 @@ struct Role : RoleSettings {
   std::optional<Throughput> throughput;
   std::optional<Fresh> fresh;
   std::optional<OnChange> on_change;
-  bool ends_run = false;  ///< the run ends well when all such processes have exited 0
+  bool ends_run = false;  ///< the run finishes when all such processes have exited with code 0
   std::vector<std::string> spawned_by;
-  std::string classify;   ///< glob on the command line of a spawned process
-  std::string heartbeat;  ///< file of each process whose new time is progress; may hold references
+  std::string classify;   ///< glob for the command line of a spawned process
+  std::string heartbeat;  ///< file of each process whose changed modification time is progress; can contain
+                          ///< references
 };
 BOOST_DESCRIBE_STRUCT(Role, (),
                       (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
@@ -154,35 +155,35 @@ BOOST_DESCRIBE_STRUCT(Role, (),
                        heartbeat, stop, restart, tolerate, standby, ends_run, exit_ok, leave, spawned_by,
                        classify, wrapper, wrapper_origin, launcher, env))
 
-/// Processes in a replica of the role; 1 where it has none.
+/// Processes in a replica of the role; 1 without replicas.
 inline std::uint32_t replica_size(const Role& role) {
   return role.replica ? role.replica->size() : 1;
 }
-/// Replicas of the role: its processes, where each stands for itself.
+/// Replicas of the role: its processes, if each is independent.
 inline std::uint32_t replicas(const Role& role) {
   return role.count / replica_size(role);
 }
-/// Those that others are told of at the beginning: the first of them, without those that stand by.
+/// The replicas announced to other roles at the start: the first ones, without the standbys.
 inline std::uint32_t active_replicas(const Role& role) {
   return replicas(role) - std::min(role.standby, replicas(role));
 }
 
-/// A process of the role starts ranks of its own, a launcher's, and is a node to them.
+/// A process of the role starts its own ranks, through a launcher, and acts as a node for them.
 inline bool makes_ranks(const Role& role) {
   return role.gpus > 1 || role.launcher.has_value();
 }
 
-/// One instance of a role. Holds only what differs from its siblings.
+/// One instance of a role. Contains only what differs from its siblings.
 struct Process {
   std::uint32_t role = 0;   ///< index into Plan::roles
   std::uint32_t index = 0;  ///< within the role
-  std::int32_t rank = -1;   ///< where the role has a rendezvous
+  std::int32_t rank = -1;   ///< if the role has a rendezvous
   std::uint32_t node = 0;
   std::uint32_t local_rank = 0;  ///< among the role's processes on its node
   std::uint32_t local_size = 1;
-  std::uint32_t node_rank = 0;       ///< of the node among the nodes that the role is on
+  std::uint32_t node_rank = 0;       ///< of the node among the nodes that the role uses
   std::vector<std::uint16_t> gpus;   ///< of its node, counted from 0
-  std::vector<std::uint16_t> ports;  ///< as wished; the node may move a port that is taken
+  std::vector<std::uint16_t> ports;  ///< preferred; the node can replace a port that is in use
 };
 
 enum class GroupKind { node, world, tensor_parallel, weight_sync };
@@ -195,7 +196,7 @@ struct Member {
   std::uint16_t gpu = 0;      ///< of the process's node
 };
 
-/// The ranks that talk through one communicator, in rank order.
+/// The ranks of one communicator, in rank order.
 struct Group {
   std::string name;  ///< "learner world", "engine.0 tensor parallel", "weight sync", "node 0"
   GroupKind kind = GroupKind::node;
@@ -208,119 +209,119 @@ struct GpuRef {
   std::uint16_t gpu = 0;
 };
 
-/// A shared object that the site names.
+/// A shared object defined by the site.
 struct Library {
-  std::string path;  ///< a glob that must fit exactly one file; may hold references
+  std::string path;  ///< a glob that must match exactly one file; can contain references
   std::optional<VersionRange> version;
   std::string origin;
 };
 BOOST_DESCRIBE_STRUCT(Library, (), (path, version, origin))
 
-/// Environment modules and shell files, loaded once a node in a shell of their own.
+/// Environment modules and shell files, loaded once per node in a separate shell.
 struct Modules {
   std::string init;  ///< shell file that defines `module`; empty: the usual places
   bool reset = false;
   std::vector<std::string> load;
   std::string origin;
-  std::vector<std::pair<std::string, std::string>> set{};  ///< variables that the files below read
-  std::vector<std::string> source{};                       ///< shell files, before any module
-  std::vector<std::string> use{};  ///< folders of modulefiles: `module use`, after the reset
+  std::vector<std::pair<std::string, std::string>> set{};  ///< environment variables for the files below
+  std::vector<std::string> source{};  ///< shell files to source before any module is loaded
+  std::vector<std::string> use{};     ///< directories of modulefiles: `module use`, after the reset
   [[nodiscard]] bool loads() const { return reset || !use.empty() || !load.empty(); }
   [[nodiscard]] bool any() const { return loads() || !source.empty() || !set.empty(); }
 };
 BOOST_DESCRIBE_STRUCT(Modules, (), (init, reset, use, load, set, source, origin))
 
-/// Where a secret comes from. Its value is in no plan.
+/// Where a secret comes from. A plan never contains its value.
 struct Secret {
   enum class Source { env, file, netrc };
   BOOST_DESCRIBE_NESTED_ENUM(Source, env, file, netrc)
-  std::string name;  ///< the variable that it becomes
+  std::string name;  ///< the variable that it is passed in
   Source source = Source::env;
   std::string from;  ///< env: the variable; file: the path; netrc: the machine
   std::string origin;
 };
 BOOST_DESCRIBE_STRUCT(Secret, (), (name, source, from, origin))
 
-/// One way of the weights to the engines.
+/// One method of moving the weights to the engines.
 struct WeightSync {
-  std::string name{};  ///< of one of several; empty: the only one
+  std::string name{};  ///< name, if there are several; empty: the only one
   SyncBackend backend = SyncBackend::nccl;
-  std::uint32_t world_size = 0;  ///< ranks of its group; 0: there is none
-  std::uint16_t port = 0;        ///< on the node where it meets
-  /// Who is in it, in rank order: a role, with all GPUs of its processes, or "learner.0", a process: a
-  /// learner's with its first GPU, an engine's with all. Empty: learner 0, and then the engines.
+  std::uint32_t world_size = 0;  ///< ranks of its group; 0: there is no group
+  std::uint16_t port = 0;        ///< on the node of the rendezvous
+  /// Its members, in rank order: a role, with all GPUs of its processes, or "learner.0", a process: a learner
+  /// with its first GPU, an engine with all. Empty: learner 0, then the engines.
   std::vector<std::string> order{};
-  std::string master{};  ///< the process on whose node it meets; empty: the first in the order
-  std::string path{};    ///< of `disk`: the folder; may hold references
+  std::string master{};  ///< the process on whose node the rendezvous is; empty: the first member
+  std::string path{};    ///< of `disk`: the directory; can contain references
 };
 BOOST_DESCRIBE_STRUCT(WeightSync, (), (name, backend, world_size, port, order, master, path))
 
-/// A figure below which a measurement fails, where its conditions fit.
+/// A value below which a measurement fails, if its conditions match.
 struct Expectation {
-  std::optional<std::uint32_t> gpus_per_node;  ///< ranks of the group on each node
+  std::optional<std::uint32_t> gpus_per_node;  ///< ranks of the group per node
   std::optional<VersionRange> nodes;
   std::uint64_t size = 0;  ///< bytes of the message
   double min = 0;          ///< bus bandwidth, bytes/s
   std::string origin;
-  double limit = 0;  ///< what the links can carry, bytes/s; 0: not said
+  double limit = 0;  ///< what the links can carry, bytes/s; 0: not set
 };
 
 struct Expected {
   std::vector<Expectation> all_reduce_busbw;
-  std::vector<std::string> bus_ids;  ///< of each node's GPUs, as the site says; may be empty
-  std::string intra_node;            ///< transport within a node: "P2P", "SHM", "NET/..."; empty: not judged
+  std::vector<std::string> bus_ids;  ///< of each node's GPUs, from the site profile; can be empty
+  std::string intra_node;            ///< transport within a node: "P2P", "SHM", "NET/..."; empty: not checked
   std::string inter_node;            ///< between nodes
 };
 BOOST_DESCRIBE_STRUCT(Expected, (), (bus_ids, intra_node, inter_node, all_reduce_busbw))
 
 struct Preflight {
   PreflightLevel level = PreflightLevel::standard;
-  bool strict = false;  ///< stop after *unknown* too
+  bool strict = false;  ///< also stop after *unknown*
 };
 BOOST_DESCRIBE_STRUCT(Preflight, (), (level, strict))
 
 struct Node {
   std::uint32_t count = 1;
-  std::uint32_t gpus = 0;       ///< on each node
-  std::uint32_t cpus = 0;       ///< on each node, as the profile says; 0: not said
-  bool cpu_slots = false;       ///< `gpus` counts CPU slots: there is no GPU
-  std::string gpu_model;        ///< as the profile or the machine says; may be empty
+  std::uint32_t gpus = 0;       ///< per node
+  std::uint32_t cpus = 0;       ///< per node, from the profile; 0: not set
+  bool cpu_slots = false;       ///< `gpus` counts CPU slots: there are no GPUs
+  std::string gpu_model;        ///< from the profile or the machine; can be empty
   std::string arch;             ///< "x86_64", "aarch64"
-  std::string interface;        ///< prefix of the network interface that carries the job; may be empty
-  std::string nic_kind;         ///< "cxi", "ib", "efa", ...; may be empty
-  std::uint32_t nic_count = 0;  ///< of that kind on each node; 0: not said
-  std::string scratch;          ///< folder on the node's own disk
+  std::string interface;        ///< prefix of the network interface used by the job; can be empty
+  std::string nic_kind;         ///< "cxi", "ib", "efa", ...; can be empty
+  std::uint32_t nic_count = 0;  ///< NICs of that kind per node; 0: not set
+  std::string scratch;          ///< directory on the node's local disk
 };
 BOOST_DESCRIBE_STRUCT(Node, (),
                       (count, gpus, cpus, cpu_slots, gpu_model, arch, interface, nic_kind, nic_count,
                        scratch))
 
-/// Where the site's nodes and their parts stand, as far as its profile says.
+/// The network location of the site's nodes and the layout of a node, as far as the profile sets them.
 struct Topology {
-  std::optional<SlurmTopology> slurm;         ///< what Slurm knows of it; nothing: it is not asked
+  std::optional<SlurmTopology> slurm;         ///< what Slurm knows about it; nothing: Slurm gets no request
   std::optional<std::uint32_t> domain_nodes;  ///< in an NVLink domain
-  std::optional<std::uint32_t> switch_nodes;  ///< at a switch
-  std::vector<std::uint32_t> numa;            ///< the NUMA node of each GPU; may be empty
-  std::vector<std::string> nics;              ///< the NIC nearest to each GPU; may be empty
+  std::optional<std::uint32_t> switch_nodes;  ///< on one switch
+  std::vector<std::uint32_t> numa;            ///< the NUMA node of each GPU; can be empty
+  std::vector<std::string> nics;              ///< the NIC nearest to each GPU; can be empty
 };
 BOOST_DESCRIBE_STRUCT(Topology, (), (slurm, domain_nodes, switch_nodes, numa, nics))
 
-/// The nodes of a pool are borrowed: each is a job of its own, which may come late and be taken away.
+/// The nodes of a pool are borrowed: each is a separate job, which can start late and can be preempted.
 struct Elastic {
-  std::uint32_t min = 0;  ///< so many are at work before the stage after them starts
+  std::uint32_t min = 0;  ///< number that must have joined before the next stage starts
 };
 BOOST_DESCRIBE_STRUCT(Elastic, (), (min))
 
-/// A range of the run's nodes, which are alike.
+/// A range of the run's nodes of the same kind.
 struct Pool {
   std::string name;
-  std::uint32_t first = 0;  ///< the others follow: `node.count` in all
+  std::uint32_t first = 0;  ///< first node of the range, which has `node.count` nodes
   Node node;
-  std::optional<Elastic> elastic{};  ///< nothing: they are of the run's own job
+  std::optional<Elastic> elastic{};  ///< nothing: they belong to the run's own job
 };
 BOOST_DESCRIBE_STRUCT(Pool, (), (name, first, node, elastic))
 
-/// A long option of a submit command, without its dashes.
+/// A long option of a submit command, without dashes.
 struct Directive {
   std::string name;
   std::string value;  ///< empty: a flag
@@ -328,48 +329,48 @@ struct Directive {
 };
 BOOST_DESCRIBE_STRUCT(Directive, (), (name, value, origin))
 
-/// One part of a heterogeneous job: the nodes of pools that are asked for in the same way.
+/// One part of a heterogeneous job: the nodes of pools that are requested in the same way.
 struct SlurmComponent {
   std::vector<std::string> pools;
   std::uint32_t nodes = 0;   ///< of the plan
-  std::uint32_t spares = 0;  ///< besides
+  std::uint32_t spares = 0;  ///< additional nodes
   std::vector<Directive> directives;
 };
 BOOST_DESCRIBE_STRUCT(SlurmComponent, (), (pools, nodes, spares, directives))
 
-/// What Slurm is told; empty under another scheduler.
+/// The Slurm settings; empty under another scheduler.
 struct Slurm {
-  std::vector<Directive> directives;  ///< of the site, the experiment's over them
+  std::vector<Directive> directives;  ///< of the site, overridden by the experiment's
   std::vector<std::string> submit;    ///< programs; the first on PATH submits
-  std::vector<std::string> srun;      ///< further options of every step
+  std::vector<std::string> srun;      ///< additional options of every step
   std::string template_file;          ///< of the batch script, absolute; empty: nlaunch's own
   std::uint32_t spares = 0;           ///< nodes of the job that the plan does not need
-  std::string bad_nodes;              ///< the site's ledger; empty: none
+  std::string bad_nodes;              ///< the site's list of bad nodes; empty: none
   Duration bad_nodes_ttl{};
-  std::vector<SlurmComponent> components{};  ///< of a heterogeneous job, in its order; empty: one for all
-  std::vector<SlurmComponent> borrowed{};    ///< a job for each of these nodes, of one elastic pool each
+  std::vector<SlurmComponent> components{};  ///< of a heterogeneous job, in order; empty: one for all
+  std::vector<SlurmComponent> borrowed{};    ///< one job per node of these, each of one elastic pool
 };
 BOOST_DESCRIBE_STRUCT(Slurm, (),
                       (directives, components, borrowed, submit, srun, template_file, spares, bad_nodes,
                        bad_nodes_ttl))
 
-/// A folder of the container, and where Beaker takes it from.
+/// A directory of the container, and where Beaker gets it from.
 struct BeakerMount {
   std::string path;
   std::string kind;      ///< "beaker", "weka", "host", "secret" or "result"
-  std::string source;    ///< its name there
+  std::string source;    ///< its name in Beaker
   std::string sub_path;  ///< empty: all of it
 };
 BOOST_DESCRIBE_STRUCT(BeakerMount, (), (path, kind, source, sub_path))
 
-/// A variable of the container that Beaker fills from a secret of the workspace.
+/// A variable of the container that Beaker sets from a secret of the workspace.
 struct BeakerSecret {
   std::string name;
   std::string secret;
 };
 BOOST_DESCRIBE_STRUCT(BeakerSecret, (), (name, secret))
 
-/// What Beaker is told; empty under another scheduler. An empty text is left to Beaker.
+/// The Beaker settings; empty under another scheduler. Beaker decides about empty strings.
 struct Beaker {
   std::vector<std::string> submit;  ///< programs; the first on PATH submits
   std::string workspace, budget, description;
@@ -378,12 +379,12 @@ struct Beaker {
   std::string priority;
   std::optional<bool> preemptible, auto_resume;
   std::optional<Duration> min_runtime, timeout;
-  Duration start_timeout{};           ///< for all replicas to be there, Beaker's and nlaunch's own
+  Duration start_timeout{};           ///< for all replicas to start, Beaker's and nlaunch's own
   std::vector<BeakerMount> datasets;  ///< by path
   std::vector<BeakerSecret> secrets;  ///< one for each secret of the plan
-  std::string token;                  ///< the secret by which replicas know each other
-  std::string program;                ///< nlaunch in the container
-  std::string result;                 ///< folder whose files Beaker keeps
+  std::string token;                  ///< secret that replicas use to authenticate each other
+  std::string program;                ///< path of nlaunch in the container
+  std::string result;                 ///< directory whose files Beaker keeps
   std::string memory, shared_memory;
   bool host_networking = true;
   std::uint16_t port = 0;  ///< on which the leader listens
@@ -393,14 +394,14 @@ BOOST_DESCRIBE_STRUCT(Beaker, (),
                        preemptible, auto_resume, min_runtime, timeout, start_timeout, token, program, result,
                        memory, shared_memory, host_networking, port, datasets, secrets))
 
-/// What Flux is told; empty under another scheduler.
+/// The Flux settings; empty under another scheduler.
 struct Flux {
   std::vector<Directive> directives;  ///< options of flux batch
   std::vector<std::string> submit;    ///< programs; the first on PATH submits
 };
 BOOST_DESCRIBE_STRUCT(Flux, (), (directives, submit))
 
-/// What `nlaunch bench` times.
+/// What `nlaunch bench` measures.
 struct BenchWorkload {
   Workload work;
   std::vector<std::uint32_t> groups;  ///< indices into Plan::groups
@@ -409,7 +410,7 @@ struct BenchWorkload {
 };
 struct Bench {
   std::vector<BenchWorkload> workloads;
-  Duration timeout{};  ///< for the ranks to meet, and for the steps of a workload
+  Duration timeout{};  ///< limit for the ranks to connect, and for the steps of a workload
 };
 
 /// A number that the processes print.
@@ -419,33 +420,40 @@ struct Metric {
 };
 BOOST_DESCRIBE_STRUCT(Metric, (), (name, pattern))
 
-/// What is watched while the run goes on.
+/// What to watch during the run.
 struct Watch {
-  /// Regular expression. Its groups `step`, `total` and `seconds`; without these names, its first is the step
-  /// and its second the step's seconds.
+  /// Regular expression. Its groups are `step`, `total` and `seconds`; without these names, the first group
+  /// is the step and the second the step's seconds.
   std::string progress;
-  Duration start = std::chrono::minutes(60);  ///< until the first progress: models are loaded
-  Duration stall = std::chrono::minutes(10);  ///< without progress
-  double slow = 2;                            ///< times the median of the steps before
+  Duration start = std::chrono::minutes(60);  ///< limit for the first progress: models are loaded
+  Duration stall = std::chrono::minutes(10);  ///< limit without progress
+  double slow = 2;                            ///< factor of the median of the previous steps
   OnStall on_stall = OnStall::dump;
   std::vector<Metric> metrics;
 };
 BOOST_DESCRIBE_STRUCT(Watch, (), (progress, start, stall, slow, on_stall, metrics))
 
-/// Where the learners save, and how it is seen what they have saved.
+/// Where the learners save, and how to recognize what they saved.
 struct Checkpoint {
-  std::string dir;     ///< each checkpoint is a folder in it; ${run.dir} may stand in front; empty: not said
-  std::string folder;  ///< regular expression on the whole name of such a folder; its first group is the step
-  std::string complete;  ///< a file that a complete one has; empty: see `tracker`
-  std::string tracker;   ///< a file of `dir` with the step of the newest complete one; empty: any is complete
+  std::string dir;  ///< contains one directory per checkpoint; can start with ${run.dir}; empty: not set
   std::string
-      partial;        ///< regular expression on the name that a folder has until it is complete; empty: none
-  std::string saved;  ///< regular expression on a learner's line; its first group is the path
-  Duration wait =
-      std::chrono::minutes(2);      ///< at most, for one that is being written, before the learners stop
-  std::vector<std::string> resume;  ///< behind the learners' commands where there is one
+      folder;  ///< regular expression for the whole name of such a directory; its first group is the step
+  std::string complete;  ///< a file that exists in a complete checkpoint; empty: see `tracker`
+  std::string tracker;   ///< file in `dir` with the step of the newest complete one; empty: any is complete
+  std::string partial;   ///< regular expression for the name of a directory until it is complete; empty: none
+  std::string saved;     ///< regular expression for a learner's output line; its first group is the path
+  Duration wait = std::chrono::minutes(2);  ///< limit for one being written, before the learners are stopped
+  std::vector<std::string> resume;          ///< appended to the learners' commands if there is a checkpoint
 };
 BOOST_DESCRIBE_STRUCT(Checkpoint, (), (dir, folder, complete, tracker, partial, saved, wait, resume))
+
+/// Who is told what of a run.
+struct Notify {
+  std::vector<NotifyOn> on;
+  std::vector<std::string> exec;  ///< gets the notice as JSON on its standard input; empty: none
+  std::optional<Secret> webhook;  ///< where its URL is
+};
+BOOST_DESCRIBE_STRUCT(Notify, (), (on, exec, webhook))
 
 struct Plan {
   std::string name;
@@ -457,21 +465,21 @@ struct Plan {
   Beaker beaker;
   Flux flux;
   std::optional<Walltime> walltime;
-  /// All nodes of the run's own job; with pools, `gpus` is what a node has at most.
+  /// All nodes of the run's own job; with pools, `gpus` is the maximum per node.
   Node node;
-  std::vector<Pool> pools;  ///< as the experiment names them, elastic ones last; empty: the nodes are alike
+  std::vector<Pool> pools;  ///< as named in the experiment, elastic ones last; empty: all nodes are alike
   Topology topology;
   std::vector<Role> roles;
-  std::vector<Process> processes;  ///< by role, then index
+  std::vector<Process> processes;  ///< sorted by role, then index
   std::vector<Group> groups;
   std::vector<GpuRef> idle_gpus;
   std::vector<std::vector<std::uint32_t>>
-      stages;  ///< role indices; a stage starts when the one before is ready
+      stages;  ///< role indices; a stage starts when the previous one is ready
   std::map<std::string, Library> libraries;
   Modules modules;
   std::vector<Secret> secrets;
-  Backend backend = Backend::nccl;  ///< what the groups talk through that are no weight sync
-  std::vector<WeightSync> weight_syncs{WeightSync{}};  ///< one at least
+  Backend backend = Backend::nccl;                     ///< backend of the groups that are not a weight sync
+  std::vector<WeightSync> weight_syncs{WeightSync{}};  ///< at least one
   Expected expected;
   Preflight preflight;
   Bench bench;
@@ -480,32 +488,33 @@ struct Plan {
   std::map<int, SignalRule> signals;
   Restart restart;  ///< of the whole job
   std::optional<Checkpoint> checkpoint;
-  Duration leader_grace{};  ///< for how long agents keep what they have without a leader; 0: they end it
+  std::optional<Notify> notify;  ///< nothing: nobody is notified
+  Duration leader_grace{};       ///< how long agents keep their processes without a leader; 0: they stop them
   std::vector<std::string> warnings;
-  std::vector<std::string> sources;  ///< files that it was made from, absolute
+  std::vector<std::string> sources;  ///< files that it was built from, absolute
   std::map<std::string, std::string> vars;
 
   [[nodiscard]] const Role& role_of(const Process& process) const { return roles[process.role]; }
-  /// Nodes of the run's own job, and behind them those of the elastic pools.
+  /// The nodes of the run's own job, followed by those of the elastic pools.
   [[nodiscard]] std::uint32_t all_nodes() const {
     return pools.empty() ? node.count : pools.back().first + pools.back().node.count;
   }
-  /// It is of an elastic pool.
+  /// Whether the node belongs to an elastic pool.
   [[nodiscard]] bool is_borrowed(std::uint32_t index) const;
-  /// "rollout.3": a borrowed node, as long as none has come to its place.
+  /// "rollout.3": the name of a borrowed node until one has joined.
   [[nodiscard]] std::string name_of_borrowed(std::uint32_t index) const;
-  /// "learner.0"; of replicas "engine.2.1", the second process of the third
+  /// "learner.0"; with replicas "engine.2.1", the second process of the third replica.
   [[nodiscard]] std::string name_of(const Process& process) const;
   [[nodiscard]] const Role* find_role(std::string_view role_name) const;
-  /// What the node of that index is like. Its `count` is that of its pool.
+  /// The properties of the node with that index. `count` is that of its pool.
   [[nodiscard]] const Node& node_of(std::uint32_t index) const;
-  /// The pool that it is of; nullptr where there are none.
+  /// The pool of the node; nullptr without pools.
   [[nodiscard]] const Pool* pool_of(std::uint32_t index) const;
-  /// Of a role: what the nodes are like that its processes are on, the first of them.
+  /// The properties of the nodes that a role uses, from the first of them.
   [[nodiscard]] const Node& node_of(const Role& role) const;
 };
 
-/// Where a process stands in its replica.
+/// The position of a process in its replica.
 struct InReplica {
   std::uint32_t index = 0;   ///< of the replica
   std::uint32_t rank = 0;    ///< 0: the leader
@@ -513,7 +522,7 @@ struct InReplica {
 };
 InReplica in_replica(const Role& role, const Process& process);
 
-/// The GPUs that a process may touch: its own, and those of the processes on its node that it spawns.
+/// The GPUs that a process can use: its own, and those of the processes on its node that it spawns.
 std::vector<std::uint16_t> gpus_in_reach(const Plan& plan, const Process& process);
 
 }  // namespace nlaunch::plan

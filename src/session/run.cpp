@@ -26,8 +26,10 @@
 #include "plan/tolerance.h"
 #include "plan/update.h"
 #include "preflight/report/report_json.h"
+#include "record/run_files.h"
 #include "report/plan_text.h"
 #include "report/preflight_text.h"
+#include "report/run_report.h"
 #include "session/check.h"
 #include "session/end_diagnosis.h"
 #include "session/run_evidence.h"
@@ -42,7 +44,7 @@ namespace nlaunch::session {
 using supervise::Json;
 namespace {
 
-/// The job that this process is in, of whichever scheduler; empty: none.
+/// The job of this process, under any scheduler; empty: none.
 std::string job_of(const std::vector<std::string>& environment) {
   for (const auto* scheduler : all_schedulers()) {
     if (scheduler->job_variable.empty()) continue;
@@ -65,7 +67,7 @@ Run::Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& 
 int Run::execute(const launch::RunPaths& paths, const supervise::GuardianLink& guardian) {
   paths_ = paths;
   guardian.announce(paths_.folder.string());
-  // Where nothing can be kept from the beginning, nothing is begun.
+  // If nothing can be recorded from the start, nothing is started.
   const auto kept =
       sys::write_file_atomically(paths_.folder / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
   if (!kept) {
@@ -87,19 +89,19 @@ int Run::take_over(const launch::RunPaths& paths, const supervise::GuardianLink&
   preflight_ = {{"verdict", "skipped"}, {"reason", "the run was taken over"}};
   host_ = target_.next(guardian);
   auto refused = host_->take_over(paths_);
-  if (auto why = stopped("before it had taken the run over", guardian)) refused = std::move(why);
-  if (refused && !options_.succeeds) {  // another one may lead it
+  if (auto why = stopped("before it had taken over the run", guardian)) refused = std::move(why);
+  if (refused && !options_.succeeds) {  // another nlaunch may lead it
     host_.reset();
     return refused->exit_code;
   }
   open_events("taken-over", guardian);
   if (refused) return finish(refused->exit_code, "killed", refused->sentence, Json::object());
   if (!caller_.console.quiet)
-    caller_.console.say(fmt::format("run {} in {} goes on\n", paths_.id, paths_.folder.string()));
+    caller_.console.say(fmt::format("run {} in {} continues\n", paths_.id, paths_.folder.string()));
   return go_on(attempt, true, guardian);
 }
 
-/// By the nlaunch that led it before, as its events have it.
+/// The options given to the nlaunch that led it before, from its events.
 void Run::know_what_was_asked() {
   const auto events = supervise::read_events(paths_.folder / "events.jsonl");
   if (!events) return;
@@ -114,11 +116,15 @@ void Run::know_what_was_asked() {
   }
 }
 
-/// `first`: what it begins with, which says whose run it is.
+/// `first`: the name of the first event, which identifies the run.
 void Run::open_events(std::string_view first, const supervise::GuardianLink& guardian) {
   events_ = supervise::EventLog(paths_.folder / "events.jsonl", [this](const std::string& sentence) {
     caller_.console.say(fmt::format("nlaunch: {}\n", sentence));
   });
+  if (plan_.notify) {
+    notifier_ = std::make_unique<Notifier>(plan_, paths_, caller_);
+    events_.observe([this](std::string_view event, const Json& fields) { notifier_->take(event, fields); });
+  }
   const auto seen = sys::process_info(guardian.guardian());
   auto begin = stamped<Json>(formats::kEvents);
   begin.update({{"id", paths_.id},
@@ -133,6 +139,10 @@ void Run::open_events(std::string_view first, const supervise::GuardianLink& gua
                  {{"none", options_.no_preflight},
                   {"strict", options_.strict},
                   {"level", options_.level ? name_of(*options_.level) : ""}}}});
+  // Slurm 22.05 and later: seconds since 1970.
+  const auto end =
+      text::whole_number<std::uint64_t>(sys::env_value(caller_.environment, "SLURM_JOB_END_TIME"));
+  if (end) begin["walltime_end"] = supervise::utc_of(static_cast<std::time_t>(*end));
   events_.write(first, begin);
 }
 
@@ -140,7 +150,7 @@ int Run::go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink&
   bool begun = taken_over;
   for (;; ++attempt) {
     if (std::exchange(taken_over, false)) {
-      // It is bound, checked and started.
+      // It is already bound, checked and started.
     } else if (const auto refused = prepare(attempt, guardian)) {
       target_.record(refused->suspects);
       if (target_.leave_out(refused->suspects)) continue;
@@ -171,8 +181,8 @@ std::optional<AttemptHost::Refused> Run::prepare(unsigned attempt, const supervi
   if (resume) begun["resume"] = resume->path;
   events_.write("attempt", begun);
   if (resume && !caller_.console.quiet)
-    caller_.console.say(fmt::format("going on from the checkpoint {}\n", resume->path));
-  host_.reset();  // what the attempt before held is free again
+    caller_.console.say(fmt::format("resuming from checkpoint {}\n", resume->path));
+  host_.reset();  // releases what the previous attempt held
   interrupts_.take();
   host_ = target_.next(guardian);
   auto refused = host_->bind(paths_);
@@ -216,7 +226,7 @@ std::optional<AttemptHost::Refused> Run::stopped(std::string_view when,
   const auto cause = supervise::cause_of(rules_, Interrupts::received());
   if (!cause) return std::nullopt;
   const auto* by = std::get_if<supervise::StoppedBySignal>(&*cause);
-  auto sentence = by == nullptr ? fmt::format("stopped {}, for the walltime comes near", when)
+  auto sentence = by == nullptr ? fmt::format("stopped {} because the walltime is near", when)
                                 : fmt::format("stopped by {} {}", supervise::name_of_stop(by->signal), when);
   caller_.console.say(sentence + "\n");
   return AttemptHost::Refused{
@@ -238,8 +248,8 @@ supervise::Outcome Run::supervise(unsigned attempt) {
   return outcome;
 }
 
-/// One that is slow again and again costs all others their time. It goes to the site's list, and is left out
-/// of the attempts to come where there are others.
+/// A node that is slow in most attempts slows down all others. It is added to the site's list of bad nodes,
+/// and excluded from the following attempts if there are other nodes.
 void Run::look_for_slow_node() {
   const auto events = supervise::read_events(paths_.folder / "events.jsonl");
   if (!events) return;
@@ -270,7 +280,7 @@ bool Run::stalled_to_restart(const supervise::Outcome& outcome) const {
          plan_.watch->on_stall == OnStall::restart;
 }
 
-/// A node that is lost, or on which the first process failed, is left out where there are spares.
+/// A node that is lost, or on which the first process failed, is excluded if there are spare nodes.
 bool Run::again(const supervise::Outcome& outcome) {
   const auto* lost = std::get_if<supervise::NodeLost>(&outcome.cause);
   const bool failed = lost != nullptr || std::holds_alternative<supervise::ProcessFailed>(outcome.cause) ||
@@ -285,14 +295,14 @@ bool Run::again(const supervise::Outcome& outcome) {
   if (outcome.first) host = outcome.processes[*outcome.first].host;
   for (std::size_t i = 0; i < outcome.processes.size(); ++i)
     if (rules_.processes[i].borrowed && outcome.processes[i].host == host)
-      host.clear();  // no node of the job
+      host.clear();  // not a node of the job
   const bool without = !host.empty() && target_.leave_out({{host, supervise::sentence(outcome)}});
   if (lost != nullptr && !without) return false;
   restarts_.push_back(std::chrono::steady_clock::now());
   return true;
 }
 
-/// Those that `max` counts.
+/// The restarts that `max` counts.
 unsigned Run::counted_restarts() const {
   const auto& within = plan_.restart.within;
   const auto now = std::chrono::steady_clock::now();
@@ -360,11 +370,11 @@ void Run::say_end(const supervise::Outcome& outcome) const {
   for (const auto& survivor : outcome.survivors) out += paint.red(fmt::format("still alive: {}\n", survivor));
   for (const auto& trouble : outcome.troubles) out += paint.yellow(trouble) + "\n";
   if (outcome.skipped.lines > 0) {
-    out += fmt::format("{} were not shown here: the terminal was too slow; the logs have them\n",
+    out += fmt::format("{} not shown here because the terminal was too slow; see the logs\n",
                        text::count(outcome.skipped.lines, "line"));
   }
-  const auto sentence = text::printable(supervise::sentence(outcome));
-  out += (well ? paint.green(sentence) : paint.red(sentence)) + "\n";
+  // How well it went is known once everything is written: see report_end().
+  if (!well) out += paint.red(text::printable(supervise::sentence(outcome))) + "\n";
   if (const auto saved = text::printable(supervise::saved_sentence(outcome, plan_)); !saved.empty())
     out += saved + "\n";
   if (const auto advice = supervise::advice(outcome); !advice.empty()) out += advice + "\n";
@@ -396,6 +406,8 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
     caller_.console.say(fmt::format("nlaunch: {}; this run has no summary\n", kept.error().first_message()));
   }
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
+  events_.observe(nullptr);
+  notifier_.reset();
   auto lock = host_ ? host_->bound().lock : Json();
   if (lock.contains("libraries") && !lock["libraries"].empty()) {
     launch::add_library_hashes(lock);
@@ -404,9 +416,29 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
   if (host_) host_->conclude(exit_code);
   host_.reset();
   interrupts_.take();
+  report_end(exit_code, sentence);
   if (!caller_.console.quiet || exit_code != 0)
-    caller_.console.say(fmt::format("everything about it: {}\n", paths_.folder.string()));
+    caller_.console.say(fmt::format("run directory: {}\n", paths_.folder.string()));
   return exit_code;
+}
+
+/// Writes the report and, for a run that finished, prints its first line. What goes wrong here is no failure
+/// of the run.
+void Run::report_end(int exit_code, const std::string& sentence) {
+  std::string facts;
+  try {
+    const auto files = record::read_run(paths_.folder, record::Parts::without_nodes);
+    if (files) {
+      const auto report = report::report_of(*files, outcome_, 0, false);
+      if (!report.timeline.processes.empty()) save_text("report.html", report::run_report_html(report));
+      facts = report::facts_line(report);
+    }
+  } catch (const std::exception& error) {
+    caller_.console.say(fmt::format("nlaunch: the report could not be written: {}\n", error.what()));
+  }
+  if (exit_code != 0 || caller_.console.quiet) return;
+  const auto line = text::printable(sentence) + (facts.empty() ? "" : ": " + facts);
+  caller_.console.say(caller_.console.paint.green(line) + "\n");
 }
 
 void Run::add_metrics(Json& summary) const {
@@ -415,19 +447,22 @@ void Run::add_metrics(Json& summary) const {
   for (const auto& [name, of] : bench::summarized(printed)) {
     out[name] = {{"count", of.values},  {"first", of.first}, {"last", of.last}, {"slope", of.slope},
                  {"median", of.median}, {"min", of.least},   {"max", of.most}};
-    if (!caller_.console.quiet)
-      caller_.console.say(fmt::format("{}: {}\n", text::printable(name), bench::text_of(of)));
   }
   const auto uneven = bench::uneven(printed);
   if (uneven.empty()) return;
   summary["uneven"] = uneven;
   caller_.console.say(
-      caller_.console.paint.yellow("ranks that count differently wait for each other in the end:") + "\n");
+      caller_.console.paint.yellow("ranks with different counts end up waiting for each other:") + "\n");
   for (const auto& line : uneven) caller_.console.say(fmt::format("  {}\n", text::printable(line)));
 }
 
 void Run::save(const std::string& name, const Json& content, const std::filesystem::path& folder) {
-  const auto wrote = sys::write_file_atomically(folder / name, json_text(content, 2) + "\n");
+  save_text(folder / name, json_text(content, 2) + "\n");
+}
+
+/// `file`: in the run directory, or absolute.
+void Run::save_text(const std::filesystem::path& file, const std::string& text) {
+  const auto wrote = sys::write_file_atomically(paths_.folder / file, text);
   if (wrote || trouble_said_) return;
   trouble_said_ = true;
   caller_.console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
@@ -435,7 +470,7 @@ void Run::save(const std::string& name, const Json& content, const std::filesyst
 
 namespace {
 
-/// Says, and writes to the run's folder, that the supervisor was killed.
+/// Prints that the supervisor was killed, and writes it to the run directory.
 void report_lost_supervisor(const supervise::SupervisorLost& lost, const report::Console& console) {
   std::vector<std::string> killed;
   std::vector<std::string> survivors;
@@ -453,7 +488,7 @@ void report_lost_supervisor(const supervise::SupervisorLost& lost, const report:
   if (!wrote) console.say(fmt::format("nlaunch: {}\n", wrote.error().first_message()));
 }
 
-/// Its processes were started, and nothing has decided how it ends: else the agents end at once.
+/// Its processes have started, and nothing has decided the outcome: otherwise the agents stop immediately.
 bool goes_on(const std::filesystem::path& run_folder) {
   bool started = false;
   const auto events = supervise::read_events(run_folder / "events.jsonl");
@@ -466,7 +501,7 @@ bool goes_on(const std::filesystem::path& run_folder) {
   return started;
 }
 
-/// Where it fails the run is lost.
+/// If this fails, the run is lost.
 void become_successor(const supervise::SupervisorLost& lost, unsigned successions,
                       const report::Console& console) {
   const auto program = launch::find_install().program;
@@ -476,8 +511,9 @@ void become_successor(const supervise::SupervisorLost& lost, unsigned succession
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  console.say(fmt::format("\nnlaunch: the supervisor {}; its agents go on, and another takes the run over\n",
-                          lost.status.str()));
+  console.say(fmt::format(
+      "\nnlaunch: the supervisor {}; its agents keep running, and another one takes over the run\n",
+      lost.status.str()));
   ::execv(program.c_str(), argv.data());
   console.say(fmt::format("nlaunch: cannot start '{}': {}\n", program, std::strerror(errno)));
 }
@@ -486,9 +522,9 @@ void become_successor(const supervise::SupervisorLost& lost, unsigned succession
 
 supervise::GuardianLink guard_run(const plan::Plan& plan, const Caller& caller, Guarding how) {
   using Clock = std::chrono::steady_clock;
-  // One that ends soon again and again has a mistake, which another try does not mend.
-  constexpr unsigned kMostInARow = 3;
-  static constexpr auto kSoon = std::chrono::seconds(10);
+  // A leader that dies right after it took over, again and again, has a bug: another one would die as well.
+  constexpr unsigned kMostInARow = 5;
+  static constexpr auto kSoon = std::chrono::seconds(5);
   supervise::Successor successor{.inherits = how.inherits};
   const auto in_a_row = [before = how.successions, begin = Clock::now()] {
     return Clock::now() - begin < kSoon ? before + 1 : 1;
