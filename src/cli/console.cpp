@@ -1,5 +1,6 @@
 #include "cli/console.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +13,7 @@
 namespace nlaunch::cli {
 namespace {
 
-/// Of the first result that could not be written; 0: none.
+/// errno of the first result that could not be written; 0: none.
 int output_error = 0;
 
 bool colours(const Context& context, int fd) {
@@ -20,6 +21,12 @@ bool colours(const Context& context, int fd) {
   const auto no_color = sys::env_value(context.environment, "NO_COLOR");  // no-color.org
   const auto term = sys::env_value(context.environment, "TERM");
   return ::isatty(fd) == 1 && no_color.empty() && term != "dumb";
+}
+
+/// Of a terminal, in characters; 0: it is none.
+std::size_t width_of(int fd) {
+  winsize size{};
+  return ::isatty(fd) == 1 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void write_result(std::string_view text) {
@@ -31,14 +38,14 @@ void write_result(std::string_view text) {
 report::Console terminal_console(const Context& context) {
   report::Console console(write_result, [](std::string_view text) { sys::write_all(STDERR_FILENO, text); });
   console.quiet = context.quiet;
-  console.result_paint = report::Paint(colours(context, STDOUT_FILENO));
-  console.paint = report::Paint(colours(context, STDERR_FILENO));
+  console.result_paint = report::Paint(colours(context, STDOUT_FILENO), width_of(STDOUT_FILENO));
+  console.paint = report::Paint(colours(context, STDERR_FILENO), width_of(STDERR_FILENO));
   return console;
 }
 
 int code_after_output(int code, const report::Console& console) {
   if (output_error == 0) return code;
-  console.say(fmt::format("nlaunch: the output is not whole: cannot write to standard output: {}\n",
+  console.say(fmt::format("nlaunch: output truncated: cannot write to standard output: {}\n",
                           std::strerror(output_error)));
   return code == exit_code::ok ? exit_code::internal : code;
 }

@@ -1,11 +1,24 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/console.h"
 #include "launch/run_dir/run_folder.h"
+#include "record/run_files.h"
+#include "report/run_report.h"
+#include "report/top.h"
+#include "session/live_run.h"
 #include "session/run_view.h"
+#include "supervise/events.h"
+#include "supervise/run_attempt.h"
+#include "sys/files.h"
 
 namespace nlaunch::commands {
 
@@ -19,7 +32,38 @@ struct PsArgs {
   bool json = false;
 };
 
-/// All runs, by name, the newest first.
+double seconds_between(const std::string& from, double until) {
+  const auto begin = supervise::parse_utc(from);
+  return begin ? std::max(0.0, until - *begin) : 0;
+}
+
+/// The last training step that a run reported.
+std::string last_step(const RunView& view) {
+  const auto fd = sys::open_regular_file(supervise::attempt_folder(view.folder, view.attempt) / "steps.jsonl",
+                                         sys::Links::refused);
+  if (!fd) return "";
+  constexpr off_t kEnd = 512;
+  const auto size = ::lseek(fd->get(), 0, SEEK_END);
+  std::string text(static_cast<std::size_t>(std::clamp<off_t>(size, 0, kEnd)), '\0');
+  if (text.empty() ||
+      ::pread(fd->get(), text.data(), text.size(), size - static_cast<off_t>(text.size())) <= 0)
+    return "";
+  const auto lines = text::split(text::trim(text), '\n');
+  const auto step = parse_ordered_json(lines.back());
+  const auto& number = record::at(step, "step");
+  return number.is_number() ? json_text(number) : "";
+}
+
+nlohmann::ordered_json json_of(const RunView& view) {
+  nlohmann::ordered_json out{{"name", view.name},   {"run", view.id},      {"folder", view.folder.string()},
+                             {"alive", view.alive}, {"state", view.state}, {"since", view.since},
+                             {"site", view.site},   {"nodes", view.nodes}, {"started", view.started},
+                             {"ended", view.ended}};
+  out["exit_code"] = view.exit_code ? nlohmann::ordered_json(*view.exit_code) : nlohmann::ordered_json();
+  return out;
+}
+
+/// All runs by name, newest first.
 int list_runs(const PsArgs& args, const Context& context) {
   std::error_code error;
   std::set<std::filesystem::path> names;
@@ -27,33 +71,72 @@ int list_runs(const PsArgs& args, const Context& context) {
     names.insert(entry.path());
   auto json = nlohmann::ordered_json::array();
   const auto paint = context.console.result_paint;
-  report::Table table({"name", "run", "state", "since (UTC)"});
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  report::Table table({"name", "run", "state", "exit", "step", "age", "duration", "site", "nodes"});
+  report::Table preflights({"preflight of", "run"});
   for (const auto& name : names) {
     for (const auto& folder : launch::runs_of(name)) {
       const auto view = view_run(args.runs_dir, folder.string());
       if (!view) {
         if (std::filesystem::exists(folder, error)) context.console.error(view.error());
-        continue;  // else it was removed meanwhile
+        continue;  // it has been removed in the meantime
       }
-      json.push_back({{"name", view->name},
-                      {"run", view->id},
-                      {"folder", view->folder.string()},
-                      {"alive", view->alive},
-                      {"state", view->state},
-                      {"since", view->since}});
-      table.add({view->name, view->id, view->alive ? paint.green(view->state) : view->state,
-                 view->since.substr(0, sizeof("2026-01-31T12:00:00") - 1)});
+      json.push_back(json_of(*view));
+      if (view->preflight_only) {
+        preflights.add({view->name, view->id});
+        continue;
+      }
+      const bool failed = view->exit_code.value_or(view->alive ? 0 : 1) != 0;
+      const auto until = supervise::parse_utc(view->ended).value_or(now);
+      const bool has_begun = !view->started.empty();
+      table.add({view->name, view->id,
+                 view->alive ? paint.green(view->state)
+                 : failed    ? paint.red(view->state)
+                             : view->state,
+                 view->exit_code ? std::to_string(*view->exit_code) : "", last_step(*view),
+                 has_begun ? report::time_span(seconds_between(view->started, now)) : "",
+                 has_begun ? report::time_span(seconds_between(view->started, until)) : "", view->site,
+                 view->nodes > 0 ? std::to_string(view->nodes) : ""});
     }
   }
   if (args.json) {
     context.console.result(json_text(json, 2) + "\n");
   } else if (json.empty()) {
-    context.console.result(fmt::format("no runs in '{}'; --runs-dir looks elsewhere\n",
+    context.console.result(fmt::format("no runs in '{}'; look elsewhere with --runs-dir\n",
                                        std::filesystem::absolute(args.runs_dir).string()));
   } else {
-    context.console.result(table.str(paint));
+    const auto gap = table.empty() || preflights.empty() ? "" : "\n";
+    context.console.result((table.empty() ? "" : table.str(paint)) + gap +
+                           (preflights.empty() ? "" : preflights.str(paint)));
   }
   return 0;
+}
+
+/// With what its log and its node say of each process, where the run has begun.
+std::vector<report::TopProcess> looked_at(const RunView& view, const std::string& runs_dir) {
+  std::error_code error;
+  if (!std::filesystem::exists(view.folder / "events.jsonl", error)) return {};
+  auto live = LiveRun::open(runs_dir, view.folder.string());
+  if (!live) return {};
+  auto processes = live->refresh().processes;
+  for (auto& process : processes) live->look_at(process);
+  return processes;
+}
+
+std::string process_table(const RunView& view, const std::string& runs_dir, const report::Paint& paint) {
+  std::map<std::string, report::TopProcess> looked;
+  for (auto& process : looked_at(view, runs_dir)) looked.emplace(process.name, process);
+  report::Table table({"process", "node", "gpu", "pid", "state", "last line"});
+  for (const auto& process : view.processes) {
+    const auto more = looked.find(process.name);
+    const bool known = more != looked.end();
+    table.add({process.name, process.host, known ? more->second.gpus : "",
+               process.pid > 0 ? std::to_string(process.pid) : "",
+               process.alive ? paint.green(process.state) : process.state,
+               known ? report::fitted(text::printable(more->second.last_line), 60) : ""});
+  }
+  return table.str(paint);
 }
 
 int run_ps(const PsArgs& args, const Context& context) {
@@ -78,21 +161,16 @@ int run_ps(const PsArgs& args, const Context& context) {
   const auto paint = context.console.result_paint;
   context.console.result(fmt::format("run {} (pid {}, attempt {}): {}\n", paint.bold(view->id), view->pid,
                                      view->attempt, view->state));
-  report::Table table({"process", "pid", "state"});
-  for (const auto& process : view->processes) {
-    table.add({process.name, process.pid > 0 ? std::to_string(process.pid) : "",
-               process.alive ? paint.green(process.state) : process.state});
-  }
-  context.console.result(table.str(paint));
+  context.console.result(process_table(*view, args.runs_dir, paint));
   return 0;
 }
 
 void add_ps(Command program, Context& context) {
   auto args = std::make_shared<PsArgs>();
-  auto command = program.subcommand("ps", "The runs, or the processes of one");
-  command.option("RUN", args->run, fmt::format("{}; without, all runs", kRunHelp));
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.flag("--json", args->json, "As JSON");
+  auto command = program.subcommand("ps", "List the runs, or the processes of one run");
+  command.option("RUN", args->run, fmt::format("{}; omit it to list all runs", kRunHelp));
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.flag("--json", args->json, "Print JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_ps(*args, context); }; });
 }

@@ -27,30 +27,123 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
-std::string Table::str(const Paint& paint) const {
-  std::vector<std::size_t> widths(head_.size(), 0);
-  for (std::size_t column = 0; column < head_.size(); ++column) {
-    for (const auto& row : rows_) {
-      if (column < row.size()) widths[column] = std::max(widths[column], display_width(row[column]));
-    }
-    if (widths[column] > 0) widths[column] = std::max(widths[column], display_width(head_[column]));
-  }
-  const auto line = [&](const std::vector<std::string>& cells) {
+std::string fitted(const std::string& text, std::size_t width) {
+  const auto characters = text::characters(text);
+  if (characters.size() <= width) return text;
+  if (width == 0) return "";
+  const auto join = [&](std::size_t from, std::size_t to) {
     std::string out;
-    std::string gap;
+    for (std::size_t i = from; i < to; ++i) out += characters[i];
+    return out;
+  };
+  const bool is_path = text.starts_with('/') && text.find(' ') == std::string::npos;
+  if (!is_path) return join(0, width - 1) + "…";
+  const auto behind = (width - 1) * 2 / 3;  // the name of a file tells more than where its tree begins
+  return join(0, width - 1 - behind) + "…" + join(characters.size() - behind, characters.size());
+}
+
+namespace {
+
+/// A cell without its colours, which `painted` gives back to a part of it.
+struct Cell {
+  std::string before, text, after;
+
+  explicit Cell(const std::string& cell) : text(cell) {
+    if (!cell.starts_with('\x1b')) return;
+    const auto begin = cell.find('m');
+    const auto end = cell.rfind('\x1b');
+    if (begin == std::string::npos || end <= begin) return;
+    before = cell.substr(0, begin + 1);
+    text = cell.substr(begin + 1, end - begin - 1);
+    after = cell.substr(end);
+  }
+  [[nodiscard]] std::string painted(const std::string& part) const { return before + part + after; }
+};
+
+/// Lines of at most `width` characters, broken between words; a word that is longer is shortened.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  if (display_width(text) <= width) return {text};
+  std::vector<std::string> lines(1);
+  for (const auto& word : text::split(text, ' ')) {
+    auto& line = lines.back();
+    const auto room = line.empty() ? 0 : display_width(line) + 1;
+    if (!line.empty() && room + display_width(word) <= width)
+      line += " " + word;
+    else if (line.empty())
+      line = fitted(word, width);
+    else
+      lines.push_back(fitted(word, width));
+  }
+  return lines;
+}
+
+/// How wide the columns are in so much room: the widest ones give way, down to their heads and a readable
+/// least.
+std::vector<std::size_t> narrowed(std::vector<std::size_t> widths, const std::vector<std::size_t>& least,
+                                  std::size_t room) {
+  constexpr std::size_t kGap = 2;
+  const auto total = [&] {
+    std::size_t sum = 0;
+    for (const auto width : widths) sum += width > 0 ? width + kGap : 0;
+    return sum > 0 ? sum - kGap : 0;
+  };
+  while (total() > room) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (widths[i] > least[i] && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+    if (widest == widths.size()) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+}  // namespace
+
+std::string Table::str(const Paint& paint) const {
+  constexpr std::size_t kLeast = 12;
+  constexpr std::size_t kGap = 2;
+  std::vector<std::size_t> widths(head_.size(), 0);
+  std::vector<std::size_t> least(head_.size(), 0);
+  for (std::size_t column = 0; column < head_.size(); ++column) {
+    for (const auto& row : rows_)
+      if (column < row.size()) widths[column] = std::max(widths[column], display_width(row[column]));
+    if (widths[column] > 0) widths[column] = std::max(widths[column], display_width(head_[column]));
+    least[column] = std::max(kLeast, display_width(head_[column]));
+  }
+  if (paint.width() > 0) widths = narrowed(std::move(widths), least, paint.width());
+  const auto lines_of = [&](const std::vector<std::string>& cells) {
+    std::vector<std::vector<std::string>> columns;
+    std::size_t height = 1;
     for (std::size_t column = 0; column < std::min(cells.size(), widths.size()); ++column) {
-      if (widths[column] == 0) continue;
-      out += gap + cells[column];
-      gap = std::string(widths[column] - display_width(cells[column]) + 2, ' ');
+      const Cell cell(cells[column]);
+      auto& parts = columns.emplace_back();
+      if (display_width(cells[column]) <= widths[column]) {
+        parts.push_back(cells[column]);
+      } else {
+        for (const auto& part : wrapped(cell.text, widths[column])) parts.push_back(cell.painted(part));
+      }
+      height = std::max(height, parts.size());
     }
-    const auto end = out.find_last_not_of(' ');
-    return out.substr(0, end == std::string::npos ? 0 : end + 1) + "\n";
+    std::string out;
+    for (std::size_t line = 0; line < height; ++line) {
+      std::string text;
+      std::string gap;
+      for (std::size_t column = 0; column < columns.size(); ++column) {
+        if (widths[column] == 0) continue;
+        const auto part = line < columns[column].size() ? columns[column][line] : std::string();
+        text += gap + part;
+        gap = std::string(widths[column] - std::min(widths[column], display_width(part)) + kGap, ' ');
+      }
+      const auto end = text.find_last_not_of(' ');
+      out += text.substr(0, end == std::string::npos ? 0 : end + 1) + "\n";
+    }
+    return out;
   };
   std::vector<std::string> head = head_;
   for (auto& cell : head) cell = paint.dim(cell);
   const bool headless = std::ranges::all_of(head_, &std::string::empty);
-  std::string out = headless ? "" : line(head);
-  for (const auto& row : rows_) out += line(row);
+  std::string out = headless ? "" : lines_of(head);
+  for (const auto& row : rows_) out += lines_of(row);
   return out;
 }
 

@@ -5,11 +5,13 @@
 
 namespace nlaunch::report {
 
-/// Text with or without colours.
+/// Text with or without colours, and how much room there is for a line of it.
 class Paint {
  public:
-  explicit Paint(bool colours) : colours_(colours) {}
+  /// `width` in characters; 0: any, as in a file or a pipe.
+  explicit Paint(bool colours, std::size_t width = 0) : colours_(colours), width_(width) {}
   [[nodiscard]] bool on() const { return colours_; }
+  [[nodiscard]] std::size_t width() const { return width_; }
   [[nodiscard]] std::string bold(std::string_view text) const { return wrap("1", text); }
   [[nodiscard]] std::string dim(std::string_view text) const { return wrap("2", text); }
   [[nodiscard]] std::string red(std::string_view text) const { return wrap("1;31", text); }
@@ -19,6 +21,7 @@ class Paint {
  private:
   [[nodiscard]] std::string wrap(std::string_view code, std::string_view text) const;
   bool colours_;
+  std::size_t width_;
 };
 
 /// Rows of text, each column as wide as its widest cell; the last one is not padded. Cells may be coloured.
@@ -27,7 +30,8 @@ class Table {
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
-  /// Lines that end in a newline; a column without any text is left out.
+  /// Lines that end in a newline; a column without any text is omitted. Where the table is wider than the
+  /// terminal, its widest columns are wrapped between words, and paths are shortened in the middle.
   [[nodiscard]] std::string str(const Paint& paint) const;
 
  private:
@@ -35,7 +39,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Width on a terminal: characters, colour sequences not counted.
+/// A text in at most `width` characters, with … for what is left out: at the end, or in the middle of a path.
+std::string fitted(const std::string& text, std::size_t width);
+
+/// Width on a terminal: the number of characters, without colour sequences.
 std::size_t display_width(std::string_view text);
 
 }  // namespace nlaunch::report

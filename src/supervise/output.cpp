@@ -16,10 +16,10 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr std::size_t kBlock = 128U << 10U;
-/// What is kept of each process's output, for the report of a failure.
+/// Output kept per process for the failure report.
 constexpr std::size_t kTail = 8U << 10U;
 
-/// 64 KiB pipes where there are many: all of a user's pipes share 64 MiB (fs.pipe-user-pages-soft).
+/// 64 KiB pipes if there are many: all pipes of a user share 64 MiB (fs.pipe-user-pages-soft).
 int pipe_capacity(std::size_t processes) {
   constexpr std::size_t kMany = 64;
   return processes > kMany ? 64 << 10 : 256 << 10;
@@ -37,12 +37,18 @@ void append_tail(std::string& tail, std::string_view bytes) {
 }  // namespace
 
 struct Output::Stream {
-  Stream(std::size_t number, LinePrinter line_printer, AppendedFile file, const Masker& masker)
-      : index(number), log(std::move(file)), printer(std::move(line_printer)), mask(masker) {}
+  Stream(std::size_t number, LinePrinter line_printer, AppendedFile file, LogTimes log_times,
+         const Masker& masker)
+      : index(number),
+        log(std::move(file)),
+        times(std::move(log_times)),
+        printer(std::move(line_printer)),
+        mask(masker) {}
 
   std::size_t index;
   sys::UniqueFd pipe;
   AppendedFile log;
+  LogTimes times;
   LinePrinter printer;
   MaskStream mask;
   std::string tail;
@@ -62,7 +68,8 @@ Output::Output(sys::Loop& loop, Options options, const std::vector<std::string>&
   for (const auto& name : names) {
     streams_.push_back(
         std::make_unique<Stream>(streams_.size(), LinePrinter(name, width, streams_.size(), style),
-                                 AppendedFile(options_.folder / (name + ".log"), trouble), options_.masker));
+                                 AppendedFile(options_.folder / (name + ".log"), trouble),
+                                 LogTimes(times_of_logs(options_.folder) / name), options_.masker));
   }
 }
 
@@ -78,7 +85,7 @@ Result<sys::UniqueFd> Output::open(std::size_t index) {
   stream.pipe = std::move(pipe->read);
   ::fcntl(stream.pipe.get(), F_SETFL, O_NONBLOCK);
   loop_.watch(stream.pipe.get(), [this, &stream] {
-    constexpr int kFairShare = 2;  // then it is another one's turn
+    constexpr int kFairShare = 2;  // then another process gets its turn
     if (!read_some(stream, kFairShare)) finish(stream);
   });
   return std::move(pipe->write);
@@ -87,7 +94,7 @@ Result<sys::UniqueFd> Output::open(std::size_t index) {
 void Output::watch_lines(std::size_t index, std::function<bool(std::string_view line)> line) {
   auto& stream = *streams_[index];
   stream.on_line = std::move(line);
-  stream.cutter = {};  // half a line of a process before this one
+  stream.cutter = {};  // drops an incomplete line of an earlier process
 }
 
 void Output::close(std::size_t index) {
@@ -119,6 +126,7 @@ bool Output::read_some(Stream& stream, int blocks) {
 
 void Output::take(Stream& stream, std::string_view bytes) {
   const auto settled = stream.mask.feed(bytes);
+  if (!settled.empty()) stream.times.note(stream.log.size());
   stream.log.append(settled);
   append_tail(stream.tail, settled);
   if (options_.tap) options_.tap(stream.index, settled);
@@ -128,7 +136,7 @@ void Output::take(Stream& stream, std::string_view bytes) {
     options_.terminal->write(shown_, lines);
   }
   if (!stream.on_line) return;
-  auto on_line = stream.on_line;  // it may well have itself taken away
+  auto on_line = stream.on_line;  // the callback may remove itself
   stream.cutter.feed(settled, [&](std::string_view line, bool) {
     if (on_line && on_line(line)) on_line = nullptr;
   });
